@@ -222,6 +222,7 @@ const groups: Readonly<Record<string, () => Promise<Commands>>> = {
   messages: loadNotifications,
   suppressions: loadNotifications,
   recipients: async () => (await import('./recipients.ts')).recipients,
+  alerts: async () => (await import('./alerts.ts')).alerts,
   keys: async () => (await import('./keys.ts')).keys,
   profiles: async () => (await import('./profile-commands.ts')).profiles,
 };

@@ -9,8 +9,10 @@ import { createConnector } from '../shared/accounts/connect.ts';
 import { openLocalAccountSecrets } from '../shared/accounts/credentials.ts';
 import { workOffDeletions } from '../shared/accounts/deletion.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
+import { evaluateAlerts } from '../shared/alerts/evaluate.ts';
 import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth-signal.ts';
+import type { AlertParts } from '../shared/api/route.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { drainSink } from '../shared/delivery/drain.ts';
 import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
@@ -33,6 +35,7 @@ import { sendDue } from '../shared/notifications/sender.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
 import { indexFormerData, removeEntriesOf } from '../shared/search/indexing.ts';
 import type { EmailTransport } from '../shared/notifications/types.ts';
+import { openSealedTexts } from '../shared/secrets.ts';
 import { type AccountRef, getDrainName } from '../shared/storage/schema.ts';
 import { claimDue } from '../shared/tracking/claims.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
@@ -53,6 +56,8 @@ export interface Host {
   readonly deliveries: DeliveryLog;
   /** Dependencies of the use-cases of accounts and their tests. */
   readonly accounts: AccountDeps & TestDeps;
+  /** Dependencies of alert rules and their test messages. */
+  readonly alerts: AlertParts;
   /** Sends e-mails. Absent: no mail server is configured. */
   readonly mailer: EmailTransport | undefined;
   /** Starts no new work and waits until work in progress has completed, at most `timeoutMs`. */
@@ -220,6 +225,23 @@ export async function startHost(options: HostOptions): Promise<Host> {
     return report.outcome === 'more';
   }, run);
   const transports = openTransports(options);
+  const targets = await openSealedTexts(table, options.secretKey);
+  const alerts: AlertParts = {
+    rules: { table, now, targets, allowPrivateNetworks, canMail: transports.email !== undefined },
+    sending: {
+      ...{ targets, connections, mailer: transports.email },
+      // The dashboard is at the root of the public URL.
+      dashboardUrl: `${options.publicUrl}/`,
+    },
+  };
+  /** Evaluates the alert rules of a region, at most once a minute. */
+  function startAlerts(region: string): void {
+    const minute = Math.floor(now() / 60_000);
+    if (evaluated.get(region) === minute) return;
+    evaluated.set(region, minute);
+    run('evaluate alert rules', () => evaluateAlerts({ table, now, ...alerts.sending }, region));
+  }
+  const evaluated = new Map<string, number>();
   /** Runs the sender of a region, unless it is running. */
   function startSender(region: string): void {
     if (sending.has(region)) return;
@@ -281,6 +303,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       }
       for (const name of await listDueSinks(table, region, now())) drains.request(region, name);
       startSender(region);
+      startAlerts(region);
       if (!deleting.has(region)) {
         deleting.add(region);
         run('delete accounts', () =>
@@ -330,6 +353,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     endpoints,
     deliveries,
     accounts,
+    alerts,
     mailer: transports.email,
     async stop(timeoutMs) {
       stopping = true;

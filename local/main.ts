@@ -194,6 +194,7 @@ async function main(): Promise<void> {
         channel === 'email' ? config.notifications : config.notifications?.sms,
       ),
     },
+    alerts: running.alerts,
     manage: {
       idempotency: createIdempotency({ table, now: Date.now }),
       accounts: running.accounts,

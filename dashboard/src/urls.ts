@@ -38,6 +38,10 @@ export const endpointHref = (region: string, id: string): string =>
 export const endpointSetupHref = (region: string, id: string): string =>
   joinPath('setup', 'endpoints', region, id);
 
+/** Returns the path of an alert rule. Ids are unique within a region. */
+export const alertRuleHref = (region: string, id: string): string =>
+  joinPath('setup', 'alert-rules', region, id);
+
 /** Reads and changes query parameters; `undefined` removes one. Replaces the history entry. */
 export function useParams(): readonly [
   read: (name: string) => string | undefined,

@@ -24,8 +24,8 @@ import type { Keyring } from './keys.ts';
 import { problem } from './problems.ts';
 import { createReference } from './reference-page.ts';
 import { limitRequests, type RequestLimit } from './request-limit.ts';
-import type { Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
 import { IMPORT_PATH } from './routes/accounts.ts';
+import type { AlertParts, Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
 import { routes } from './routes/all.ts';
 import { IssuerError, NoAccessError, type SignIn } from './sign-in.ts';
 import { type StaticBody, toStaticBody } from './static-body.ts';
@@ -68,6 +68,8 @@ export interface ApiDeps {
   readonly schemaBaseUrl?: string;
   /** Returns whether the configuration file defines an account. Default: none. */
   readonly isDeclared?: (ref: AccountRef) => boolean;
+  /** Dependencies of alert rules. Absent: these are not served. */
+  readonly alerts?: AlertParts;
   /** Dependencies of changes. Absent: routes that change resources are not served. */
   readonly manage?: Manage;
   /** Origins of web pages allowed by CORS. Default: none. */
@@ -141,6 +143,9 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       return present(deps.notifications);
     },
     messages: deps.notifications?.history,
+    get alerts() {
+      return present(deps.alerts);
+    },
     get manage() {
       return present(deps.manage);
     },
@@ -236,6 +241,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const served = routes.filter(({ spec, surface }) => {
     if (spec.document) return documents;
     if (spec.tag === 'Notifications' && !deps.notifications) return false;
+    if (spec.tag === 'Alerts' && !deps.alerts) return false;
     if (surface === 'manage') return deps.manage;
     return surface === 'live' || deliveries;
   });

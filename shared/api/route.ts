@@ -10,6 +10,8 @@ import type { Context, Handler } from 'hono';
 import * as z from 'zod';
 import type { TestDeps } from '../accounts/account-test.ts';
 import type { AccountDeps } from '../accounts/managed-accounts.ts';
+import type { AlertSendDeps } from '../alerts/evaluate.ts';
+import type { AlertRuleDeps } from '../alerts/rules.ts';
 import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import type { EndpointDeps } from '../delivery/endpoint-edits.ts';
 import type { Channel, EmailTransport } from '../notifications/types.ts';
@@ -44,6 +46,8 @@ export const tags = {
   Notifications: 'Customer notifications by e-mail and SMS: settings, recipients, templates and messages.',
   Endpoints:
     'Webhook endpoints, with their deliveries, parked and dead events, replays and signing secrets. A parked event waits for a retry, and the later events of its job wait for it. A dead event was rejected on every attempt.',
+  Alerts:
+    'Alert rules: messages to operations staff by e-mail, Slack, Teams or a webhook. Only a self-hosted Jobwire has them.',
   Keys: 'API keys.',
   'Sign-in': 'Sign-in of users at the dashboard, with OpenID Connect.',
   Regions: 'Regions and their state.',
@@ -67,6 +71,13 @@ export interface Manage {
   readonly endpoints: EndpointDeps;
   /** Sends test e-mails. Absent: no mail server is configured. */
   readonly mailer?: Pick<EmailTransport, 'domain' | 'send'> | undefined;
+}
+
+/** Dependencies of changes of alert rules. */
+export interface AlertParts {
+  readonly rules: AlertRuleDeps;
+  /** For test messages. */
+  readonly sending: AlertSendDeps;
 }
 
 /** Dependencies of notification routes. */
@@ -98,6 +109,8 @@ export interface RouteParts {
   readonly pairingStarts: FailureLimit;
   /** Counters of unknown codes of wall displays, by key. */
   readonly pairingGuesses: FailureLimit;
+  /** Dependencies of alert rules. Set only where they are evaluated. */
+  readonly alerts: AlertParts;
   /** Returns whether the key of a long-running request is still valid. */
   readonly isCurrent: Keyring['isCurrent'];
   /** Returns whether the configuration file defines an account, which makes it read-only in the API. */

@@ -4,7 +4,7 @@ import { toStatus } from '../accounts/accounts.ts';
 import { timestamp } from '../representation.ts';
 import { type AccountRef, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { type OpenJobCounts, toOpenJobCounts } from '../tracking/open-jobs.ts';
+import { countLate, type OpenJobCounts, toOpenJobCounts } from '../tracking/open-jobs.ts';
 import { addTotals, createTotals, dayOfRollup, toTotals } from '../tracking/rollups.ts';
 
 // Shapes
@@ -306,9 +306,4 @@ export function toChart(all: readonly OpenJobCounts[], now: number): OpenChart {
     dueLater: sum(({ dueLater }) => dueLater),
     withoutDueDate: sum(({ withoutDueDate }) => withoutDueDate),
   };
-}
-
-function countLate({ dueDays, dueEarlier }: OpenJobCounts, now: number): number {
-  const due = dueDays.flatMap(([, its]) => its);
-  return dueEarlier + due.reduce((sum, [dueAt, jobs]) => sum + (dueAt < now ? jobs : 0), 0);
 }

@@ -27,8 +27,12 @@ export function compose(mail: OutgoingEmail, from: string, to: string): Promise<
       'Auto-Submitted': 'auto-generated',
       'X-Auto-Response-Suppress': 'All',
       [MESSAGE_HEADER]: `${tags.region}/${tags.account}/${tags.message}`,
-      'List-Unsubscribe': { prepared: true, value: `<${new URL(unsubscribeUrl).href}>` },
-      'List-Unsubscribe-Post': { prepared: true, value: 'List-Unsubscribe=One-Click' },
+      ...(unsubscribeUrl === null
+        ? {}
+        : {
+            'List-Unsubscribe': { prepared: true, value: `<${new URL(unsubscribeUrl).href}>` },
+            'List-Unsubscribe-Post': { prepared: true, value: 'List-Unsubscribe=One-Click' },
+          }),
     },
     text: mail.text,
     html: mail.html,

@@ -156,8 +156,8 @@ export interface OutgoingEmail {
   readonly subject: string;
   readonly html: string;
   readonly text: string;
-  /** URL for List-Unsubscribe. */
-  readonly unsubscribeUrl: string;
+  /** URL for List-Unsubscribe. `null`: the e-mail is not to a customer. */
+  readonly unsubscribeUrl: string | null;
   /** Tags that identify the message in the provider's events. */
   readonly tags: { readonly region: string; readonly account: string; readonly message: string };
 }

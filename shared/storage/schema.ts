@@ -299,6 +299,14 @@ export const keys = {
     pk: smsUsePk(ref.region),
     sk: `${month}#${ref.account}`,
   }),
+  /** An alert rule. All of a region share one partition, so that they can be listed. */
+  alertRule: (region: string, rule: string): Key => ({ pk: alertRulePk(region), sk: rule }),
+  /** The state of an alert rule. */
+  alertState: (region: string, rule: string): Key => ({ pk: alertStatePk(region), sk: rule }),
+  /** The target of an alert rule, encrypted. */
+  alertTarget: (region: string, name: string): Key => ({ pk: alertTargetPk(region), sk: name }),
+  /** The last minute in which the alert rules of a region were evaluated. */
+  alertRun: (region: string): Key => ({ pk: cellPk(region), sk: 'ALERTS' }),
   /** The number of test e-mails of an account in the current hour. */
   testEmails: (ref: AccountRef): Key => ({ pk: testEmailPk(ref.region), sk: ref.account }),
   /** The signing key of links in a region's e-mails. It has its own prefix for IAM. */
@@ -350,6 +358,12 @@ export const recipientPlace = {
 export const templatePk = (ref: AccountRef): string => `TEMPLATES#${formatRef(ref)}`;
 /** Partition of the suppressed addresses of an account. */
 export const suppressionPk = (ref: AccountRef): string => `SUPPRESSED#${formatRef(ref)}`;
+/** Partition of the alert rules of a region. */
+export const alertRulePk = (region: string): string => `ALERTS#${region}`;
+/** Partition of the states of a region's alert rules. */
+export const alertStatePk = (region: string): string => `ALERTSTATES#${region}`;
+/** Partition of the targets of a region's alert rules. */
+export const alertTargetPk = (region: string): string => `ALERTTARGETS#${region}`;
 /** Partition of the numbers of test e-mails of a region's accounts. */
 export const testEmailPk = (region: string): string => `TESTEMAILS#${region}`;
 /** Partition of the threads of an account. */

@@ -45,6 +45,12 @@ export class OpenKinds {
 /** Due time (epoch ms) and number of jobs. The jobs are late once that time has passed. */
 type DueAt = readonly [dueAt: number, jobs: number];
 
+/** Returns the number of jobs that are late at a time (epoch ms). */
+export function countLate({ dueDays, dueEarlier }: OpenJobCounts, now: number): number {
+  const due = dueDays.flatMap(([, its]) => its);
+  return dueEarlier + due.reduce((sum, [dueAt, jobs]) => sum + (dueAt < now ? jobs : 0), 0);
+}
+
 /** The statistics as stored. */
 export interface OpenJobCounts {
   readonly jobs: number;

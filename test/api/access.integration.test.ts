@@ -129,6 +129,10 @@ function listResources(path: string, world: ApiWorld): Thing[] {
         absent: { id: `us~${account}~endpoint~no-such-endpoint` },
         accounts: [account],
       }));
+    case 'alert-rules':
+      return Object.entries({ own: [OWN], foreign: [FOREIGN], everything: null }).map(([id, accounts]) => ({
+        ...{ name: id, params: { id }, absent: { id: 'no-such-rule' }, accounts },
+      }));
     case 'regions':
       return REGIONS.map((id) => ({
         name: id,

@@ -737,6 +737,44 @@ test('jobs: each filter selects jobs; one job has its events', async () => {
   expect(document).toMatchObject({ job: { jobNumber: site.job }, events: [{ type: 'job.status_changed' }] });
 });
 
+test('alerts: added, listed, changed, tested and removed; the URL is never printed', async () => {
+  const posts: string[] = [];
+  const server = createServer(async (request, response) => {
+    posts.push(await text(request));
+    response.end();
+  }).listen(0, '127.0.0.1');
+  ends.push(() => server.close());
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/c4n4ry`;
+  const file = join(folder, 'url');
+  writeFileSync(file, `${url}\n`);
+  const quiet = ['--quiet', '21:00-08:00', '--quiet-days', 'sat,sun', '--repeat', '60'];
+  const fields = [
+    '--condition',
+    'late_jobs',
+    '--above',
+    '5',
+    '--post',
+    'slack',
+    '--url-file',
+    file,
+    ...quiet,
+  ];
+  const added = await site.run('alerts', 'add', 'late', ...fields);
+  expect([added.code, added.err]).toEqual([0, '']);
+  expect(added.out).toMatch(/^Fires if +late_jobs > 5$/m);
+  expect((await site.run('alerts', 'list')).out).toMatch(/^late +us +ok +late_jobs > 5 +/m);
+  const changed = await site.json('alerts', 'change', 'late', '--above', '7', '--enabled', 'off');
+  expect(changed[0]).toMatchObject({ threshold: 7, enabled: false, repeatMinutes: 60 });
+  expect((await site.run('alerts', 'test', 'late')).out).toBe('The test message was sent.\n');
+  expect(posts[0]).toContain('[Test] late (US)');
+  const shown = await site.run('alerts', 'show', 'late', '--json');
+  expect(added.out + shown.out).not.toContain('c4n4ry');
+  const incomplete = await site.run('alerts', 'add', 'x', '--condition', 'late_jobs', '--above', '5');
+  expect([incomplete.code, incomplete.err]).toEqual([2, '--email or --post is missing.\n']);
+  expect((await site.run('alerts', 'remove', 'late')).out).toBe('The alert rule late is deleted.\n');
+});
+
 test('keys: created with role, accounts and expiry, printed once; listed without secrets; revoked', async () => {
   const options = ['--role', 'read', '--accounts', 'acme', '--expires', '90d', '--name', 'reports'];
   const created = await site.run('keys', 'create', ...options);
@@ -756,7 +794,7 @@ test('keys: created with role, accounts and expiry, printed once; listed without
 test('every command of these groups was successful as a process', () => {
   // To confirm an account requires a quarantine. Above, a process is rejected.
   // move.integration.test.ts moves an account.
-  expect(site.notStarted(['accounts', 'endpoints', 'events', 'jobs', 'keys'])).toEqual([
+  expect(site.notStarted(['accounts', 'endpoints', 'alerts', 'events', 'jobs', 'keys'])).toEqual([
     'accounts confirm',
     'accounts move',
   ]);

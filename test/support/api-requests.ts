@@ -8,6 +8,7 @@ import { openApiDocument } from '../../shared/api/openapi.ts';
 import { createReference } from '../../shared/api/reference-page.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
 import { type ApiWorld, BOOTSTRAP, CANARY, FAR, FOREIGN, OWN, REGIONS } from './api-world.ts';
+import { ADDRESSES } from './notification-samples.ts';
 import {
   type Asked,
   type Document,
@@ -132,6 +133,8 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     if (path.startsWith('/v1/keys')) {
       return { id: fc.constantFrom(...Object.values(world.keys).map(({ id }) => id)) };
     }
+    if (path.startsWith('/v1/alert-rules')) return { id: texts('own', 'everything') };
+    if (path.endsWith('/notifications/test')) return { id: accounts, to: texts(ADDRESSES.email.ann) };
     if (path.startsWith('/v1/endpoints')) return { id: endpoint };
     return { id: accounts };
   }

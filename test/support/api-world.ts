@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { RegionCode } from '../../sandbox/world/regions.ts';
 import { createAccount } from '../../shared/accounts/managed-accounts.ts';
+import { createAlertRule } from '../../shared/alerts/rules.ts';
 import { type AnsweredRequest, type ApiDeps, createApi } from '../../shared/api/app.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 import { createKey, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
@@ -288,6 +289,13 @@ export async function createApiWorld({
     ahead += 1000;
   }
   await startReplay(manage.endpoints, 'us', 'everything', { from: 'beginning', accounts: [OWN] });
+
+  for (const [id, accounts] of Object.entries({ own: [OWN], foreign: [FOREIGN], everything: undefined })) {
+    const target = { kind: 'webhook', url: receiver.url };
+    const rule = { id, accounts, name: id, condition: 'dead_events', threshold: 0, target };
+    const made = await createAlertRule(parts.alerts.rules, 'us', rule, randomUUID);
+    if (made.kind !== 'created') throw new Error(made.reason);
+  }
 
   // Keys.
   const key = async (role: Role, accounts: readonly string[] | null, more: object = {}) => {

@@ -17,6 +17,7 @@ import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { unfollowAccount } from '../../shared/notifications/settings.ts';
 import { removeEntriesOf } from '../../shared/search/indexing.ts';
+import { openSealedTexts, type SealedTexts } from '../../shared/secrets.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -38,7 +39,7 @@ export function apiParts(
   bootstrap: string,
   now: () => number = Date.now,
   regions: readonly string[] = ['us', 'nz'],
-): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage' | 'readFile' | 'notifications'>> {
+): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage' | 'readFile' | 'notifications' | 'alerts'>> {
   const schemaBaseUrl = 'http://jobwire.test';
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl });
   const history = createMemoryTable(historySchema);
@@ -64,6 +65,13 @@ export function apiParts(
     deliveries,
     notifications: { history, publicUrl: schemaBaseUrl, channels: ['email', 'sms'] },
     readFile: readApiFile,
+    alerts: {
+      rules: { table, now, targets: lazyTargets(table), allowPrivateNetworks: true, canMail: false },
+      sending: {
+        ...{ targets: lazyTargets(table), connections, mailer: undefined },
+        dashboardUrl: `${schemaBaseUrl}/`,
+      },
+    },
     manage: {
       idempotency: createIdempotency({ table, now }),
       accounts: {
@@ -75,7 +83,22 @@ export function apiParts(
         minIntervalSeconds: 60,
       },
       endpoints,
+      mailer: { domain: 'shop.example', send: async () => ({ kind: 'accepted', providerId: null }) },
     },
+  };
+}
+
+/** Opened when they are needed: that writes something. */
+function lazyTargets(table: Table): SealedTexts {
+  let opened: Promise<SealedTexts> | undefined;
+  const open = () => {
+    opened ??= openSealedTexts(table, new Uint8Array(32).fill(7));
+    return opened;
+  };
+  return {
+    load: async (...args) => (await open()).load(...args),
+    save: async (...args) => (await open()).save(...args),
+    remove: async (...args) => (await open()).remove(...args),
   };
 }
 

@@ -16,6 +16,10 @@ const endpoints = () => import('./EndpointPages.tsx');
 const EndpointPage = lazy(async () => ({ default: (await endpoints()).EndpointPage }));
 const EndpointsPage = lazy(async () => ({ default: (await endpoints()).EndpointsPage }));
 const NewEndpointPage = lazy(async () => ({ default: (await endpoints()).NewEndpointPage }));
+const alertRules = () => import('./AlertPages.tsx');
+const AlertRulePage = lazy(async () => ({ default: (await alertRules()).AlertRulePage }));
+const AlertRulesPage = lazy(async () => ({ default: (await alertRules()).AlertRulesPage }));
+const NewAlertRulePage = lazy(async () => ({ default: (await alertRules()).NewAlertRulePage }));
 const keys = () => import('./KeyPages.tsx');
 const KeysPage = lazy(async () => ({ default: (await keys()).KeysPage }));
 const WallDisplaysPage = lazy(async () => ({
@@ -42,6 +46,13 @@ export default function SetupPages() {
           <Route path="/setup/endpoints/:region/:id">
             {({ region, id }) => (
               <EndpointPage key={`${region}/${id}`} region={decodeSegment(region)} id={decodeSegment(id)} />
+            )}
+          </Route>
+          <Route path="/setup/alert-rules" component={AlertRulesPage} />
+          <Route path="/setup/new-alert-rule" component={admin ? NewAlertRulePage : NotAllowed} />
+          <Route path="/setup/alert-rules/:region/:id">
+            {({ region, id }) => (
+              <AlertRulePage key={`${region}/${id}`} region={decodeSegment(region)} id={decodeSegment(id)} />
             )}
           </Route>
           <Route path="/setup/keys" component={KeysPage} />

@@ -19,6 +19,7 @@ const SECTIONS = [
   { path: '/setup/accounts', name: 'Accounts', form: '/setup/new-account' },
   { path: '/setup/endpoints', name: 'Endpoints', form: '/setup/new-endpoint' },
   { path: '/setup/customers', name: 'Notifications' },
+  { path: '/setup/alert-rules', name: 'Alert rules', form: '/setup/new-alert-rule' },
   { path: '/setup/keys', name: 'Keys', form: '/setup/new-key' },
   { path: '/setup/wall-displays', name: 'Wall displays' },
 ];
@@ -80,7 +81,7 @@ export function ListPage<T>(props: {
               title={formatCount(rows.length, noun)}
               aside={
                 <div className={ui.actions}>
-                  <ExportButton name={`${noun}s`} source={props.csv} />
+                  <ExportButton name={`${noun}s`.replace(' ', '-')} source={props.csv} />
                 </div>
               }
             >

@@ -2,6 +2,7 @@
 import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
 import { attentionRoutes } from './attention.ts';
+import { alertRuleRoutes } from './alert-rules.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { eventRoutes } from './events.ts';
@@ -31,6 +32,7 @@ export const routes: readonly Route[] = [
   ...deliveryRoutes,
   ...parkedEventRoutes,
   ...replayRoutes,
+  ...alertRuleRoutes,
   ...keyRoutes,
   ...pairingRoutes,
   ...signInRoutes,

@@ -1,0 +1,266 @@
+/** `jobwire alerts …` */
+import { type AlertRule, type DataOf, ifMatch } from '../client/index.ts';
+import { inputs } from '../client/inputs.ts';
+import { type Context, CSV, command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
+import { parseList, readSecret } from './input.ts';
+import { clean } from './output.ts';
+
+const REGION = {
+  value: 'REGION',
+  about: 'Region of the rule. Required if Jobwire serves several regions',
+} as const;
+
+const atRule = (id: string, region: string | undefined) => ({ params: { path: { id }, query: { region } } });
+
+/** Options of a new or changed rule. */
+const FIELDS = {
+  accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
+  for: {
+    value: 'MINUTES',
+    about: 'Time for which the value must be greater before the rule fires. Default: 0',
+    range: inputs['NewAlertRule.forMinutes'],
+    field: 'forMinutes',
+  },
+  repeat: {
+    value: 'MINUTES',
+    about: 'Interval of reminders while the rule fires. Default: no reminders',
+    range: inputs['NewAlertRule.repeatMinutes'],
+    field: 'repeatMinutes',
+  },
+  resolved: {
+    value: 'on|off',
+    about: 'Whether a message is sent when the rule no longer fires. Default: on',
+    choices: ['on', 'off'],
+    field: 'notifyResolved',
+  },
+  quiet: {
+    value: 'HH:MM-HH:MM',
+    about: 'Quiet hours, such as 21:00-08:00. none: no quiet hours',
+    field: 'quietHours',
+  },
+  'quiet-days': {
+    value: 'A,B',
+    about: 'Days on which quiet hours begin, such as sat,sun. Default: all',
+    choices: ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'],
+    many: true,
+    field: 'quietHours',
+  },
+  'quiet-zone': {
+    value: 'ZONE',
+    about: 'Time zone of quiet hours, such as Europe/London. Default: UTC',
+    field: 'quietHours',
+  },
+  'quiet-action': {
+    value: 'ACTION',
+    about: 'Whether messages of quiet hours are sent after them, or never. Default: defer',
+    choices: ['defer', 'drop'],
+    field: 'quietHours',
+  },
+  email: { value: 'A,B', about: 'E-mail addresses of the messages', many: true, field: 'target' },
+  post: {
+    value: 'KIND',
+    about: 'Post messages to a URL in the format of Slack, of Teams, or as plain JSON (webhook)',
+    choices: ['slack', 'teams', 'webhook'],
+    field: 'target',
+  },
+  'url-file': { value: 'FILE', about: 'With --post: file that contains the URL, which is a secret' },
+  'url-env': { value: 'NAME', about: 'With --post: environment variable that contains the URL' },
+} as const satisfies Flags;
+
+export const alerts = {
+  'alerts list': command({
+    about: 'Lists alert rules with their states.',
+    args: [],
+    flags: {
+      region: { value: 'REGION', about: 'Only rules of this region' },
+      limit: limitFlag('rules', 100),
+      ...CSV,
+    },
+    example: 'alerts list',
+    async run({ api, out }, _args, { region, limit: max }) {
+      const params = { query: { region } };
+      return out.list(
+        (onMore) => api().list('/v1/alert-rules', 'alertRules', { params, max, onMore }),
+        [
+          { name: 'RULE', value: ({ id }) => id, long: true },
+          { name: 'REGION', value: ({ region }) => region },
+          { name: 'STATE', value: getState, style: (rule) => STATE_STYLE[getState(rule)] },
+          { name: 'CONDITION', value: formatCondition },
+          { name: 'VALUE', value: ({ state }) => state.value, right: true },
+          { name: 'TARGET', value: formatTarget, long: true },
+          { name: 'LAST MESSAGE', value: ({ state }) => out.when(state.sentAt) },
+          { name: 'PROBLEM', value: ({ state }) => state.problem, long: true },
+        ],
+        'There are no alert rules.',
+      );
+    },
+  }),
+
+  'alerts show': command({
+    about: 'Shows an alert rule and its state.',
+    args: ['ID'],
+    flags: { region: REGION },
+    example: 'alerts show late',
+    async run(context, [id], { region }) {
+      printRule(context, await context.api().get('/v1/alert-rules/{id}', atRule(id, region)));
+    },
+  }),
+
+  'alerts add': command({
+    about:
+      'Adds an alert rule. It is evaluated once a minute, and fires if the value is greater than the threshold.',
+    more: 'late_jobs: number of late jobs. account_not_observed: minutes since the last complete poll. endpoint_failing: minutes for which an endpoint has accepted nothing. dead_events: number of events that endpoints rejected on every attempt. notifications_delayed: minutes for which a customer notification has been due. The URL of --post is read from a file, an environment variable or stdin. On a terminal, the command prompts for it.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      condition: {
+        value: 'CONDITION',
+        about: 'What is measured',
+        choices: inputs['NewAlertRule.condition'],
+        required: true,
+      },
+      above: {
+        value: 'N',
+        about: 'Threshold: the rule fires if the value is greater',
+        range: inputs['NewAlertRule.threshold'],
+        required: true,
+        field: 'threshold',
+      },
+      name: { value: 'TEXT', about: 'Name in the messages. Default: the id' },
+      ...FIELDS,
+    },
+    example: 'alerts add late --condition late_jobs --above 5 --for 10 --email ops@acme.example',
+    async run(context, [id], flags) {
+      const target = await readTarget(context, flags);
+      if (!target) throw new UsageError('--email or --post is missing.');
+      const { quietHours, ...fields } = toFields(flags);
+      const body = {
+        ...{ id, region: flags.region, condition: flags.condition, threshold: flags.above },
+        ...{ name: flags.name ?? id, ...fields, quietHours: quietHours ?? undefined, target },
+      };
+      printRule(context, await context.api().post('/v1/alert-rules', { body }));
+    },
+  }),
+
+  'alerts change': command({
+    about: 'Changes an alert rule. Other values are kept.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      enabled: { value: 'on|off', about: 'Whether the rule is evaluated', choices: ['on', 'off'] },
+      above: { value: 'N', about: 'Threshold', range: inputs['NewAlertRule.threshold'], field: 'threshold' },
+      name: { value: 'TEXT', about: 'Name in the messages' },
+      ...FIELDS,
+    },
+    example: 'alerts change late --above 10 --quiet 21:00-08:00 --quiet-zone Europe/London',
+    async run(context, [id], flags) {
+      const { enabled, above: threshold, name } = flags;
+      const target = await readTarget(context, flags);
+      const fields = { name, threshold, ...toFields(flags), target };
+      const body = { ...fields, ...(enabled === undefined ? {} : { enabled: enabled === 'on' }) };
+      if (Object.values(body).every((value) => value === undefined)) {
+        throw new UsageError('No option with a change is given.');
+      }
+      const api = context.api();
+      const { revision } = await api.get('/v1/alert-rules/{id}', atRule(id, flags.region));
+      const params = { ...atRule(id, flags.region).params, header: ifMatch(revision) };
+      printRule(context, await api.patch('/v1/alert-rules/{id}', { params, body }));
+    },
+  }),
+
+  'alerts remove': command({
+    about: 'Deletes an alert rule.',
+    args: ['ID'],
+    flags: { region: REGION },
+    example: 'alerts remove late',
+    async run({ api, out }, [id], { region }) {
+      await api().delete('/v1/alert-rules/{id}', atRule(id, region));
+      out.document({ removed: id }, () => out.line(`The alert rule ${clean(id)} is deleted.`));
+    },
+  }),
+
+  'alerts test': command({
+    about: 'Sends a test message of an alert rule. If it is not accepted, the exit code is 1.',
+    args: ['ID'],
+    flags: { region: REGION },
+    example: 'alerts test late',
+    async run({ api, out }, [id], { region }) {
+      const result = await api().post('/v1/alert-rules/{id}/test', atRule(id, region));
+      out.document(result, () =>
+        out.line(result.sent ? 'The test message was sent.' : `It was not sent: ${clean(result.message)}`),
+      );
+      return result.sent ? 0 : 1;
+    },
+  }),
+};
+
+type NewTarget = { kind: 'email'; to: string[] } | { kind: 'slack' | 'teams' | 'webhook'; url: string };
+
+async function readTarget(
+  context: Context,
+  flags: FlagValues<typeof FIELDS>,
+): Promise<NewTarget | undefined> {
+  const { post: kind, 'url-file': file, 'url-env': variable } = flags;
+  const to = parseList(flags.email);
+  if (kind === undefined) {
+    if (file !== undefined || variable !== undefined)
+      throw new UsageError('--url-file and --url-env require --post.');
+    return to && { kind: 'email', to };
+  }
+  if (to) throw new UsageError('--email and --post can’t be combined.');
+  return { kind, url: await readSecret(context, 'The URL', { flag: 'url', file, variable }) };
+}
+
+function toFields(flags: FlagValues<typeof FIELDS>) {
+  const { for: forMinutes, repeat: repeatMinutes, resolved } = flags;
+  return {
+    ...{ accounts: parseList(flags.accounts), forMinutes, repeatMinutes },
+    ...(resolved === undefined ? {} : { notifyResolved: resolved === 'on' }),
+    quietHours: flags.quiet === undefined ? undefined : parseQuietHours(flags.quiet, flags),
+  };
+}
+
+const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+
+function parseQuietHours(text: string, flags: FlagValues<typeof FIELDS>) {
+  if (text === 'none') return null;
+  const [, from, to] = /^(\d\d:\d\d)-(\d\d:\d\d)$/.exec(text) ?? [];
+  if (from === undefined || to === undefined) {
+    throw new UsageError('--quiet must be HH:MM-HH:MM, such as 21:00-08:00, or none.');
+  }
+  const { 'quiet-zone': zone = 'UTC', 'quiet-action': action = 'defer' } = flags;
+  return { from, to, zone, action, days: parseList(flags['quiet-days']) ?? [...DAYS] };
+}
+
+const STATE_STYLE = { ok: 'green', pending: 'yellow', firing: 'red', off: 'dim' } as const;
+
+const getState = ({ enabled, state }: AlertRule): keyof typeof STATE_STYLE =>
+  enabled ? state.status : 'off';
+const formatCondition = ({ condition, threshold }: AlertRule): string => `${condition} > ${threshold}`;
+const formatTarget = ({ target }: AlertRule): string =>
+  `${target.kind}: ${target.to?.join(', ') ?? target.host}`;
+
+function printRule({ out }: Context, rule: DataOf<'get', '/v1/alert-rules/{id}'>): void {
+  const { quietHours: quiet, state } = rule;
+  out.document(rule, () =>
+    out.fields([
+      ['Rule', clean(rule.id)],
+      ['Region', clean(rule.region)],
+      ['Name', clean(rule.name)],
+      ['Fires if', `${formatCondition(rule)}${rule.forMinutes > 0 ? ` for ${rule.forMinutes} min` : ''}`],
+      ['Accounts', rule.accounts === null ? 'all' : clean(rule.accounts.join(', '))],
+      ['Target', clean(formatTarget(rule))],
+      ['Reminders', rule.repeatMinutes === null ? 'none' : `every ${rule.repeatMinutes} min`],
+      ['Resolved', rule.notifyResolved ? 'is sent' : 'is not sent'],
+      [
+        'Quiet hours',
+        quiet && `${quiet.from}-${quiet.to} ${clean(quiet.zone)}, ${quiet.days.join(', ')}: ${quiet.action}`,
+      ],
+      ['State', out.paint(STATE_STYLE[getState(rule)], getState(rule))],
+      ['Since', out.exactly(state.since)],
+      ['Value', state.value === null ? null : String(state.value)],
+      ['Last message', out.exactly(state.sentAt)],
+      ['Problem', state.problem && clean(state.problem)],
+    ]),
+  );
+}

@@ -1,0 +1,254 @@
+/** Alert rule pages: the list, a new rule, and one rule. */
+import { Button } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useLocation } from 'wouter';
+import { type AlertRule, ApiError } from '../../../client/index.ts';
+import { AlertRuleUpdate, conditions, NewAlertRule } from '../../../shared/alerts/rule-input.ts';
+import { useActions } from '../actions.ts';
+import { withRevision } from '../api.ts';
+import { Badge, Empty, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
+import { Form, FormActions } from '../form.tsx';
+import { useApiForm, useResourceForm } from '../forms.ts';
+import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
+import { type Resource, useInRegion, useResource } from '../resources.ts';
+import { useSession } from '../session.ts';
+import { RelativeTime } from '../times.tsx';
+import ui from '../ui.module.css';
+import { alertRuleHref, useHref, useRegion } from '../urls.ts';
+import { AlertRuleFields } from './AlertRuleFields.tsx';
+import { NEW_ALERT_RULE, toAlertFormField, toAlertValues, toChange, toNewAlertRule } from './alert-values.ts';
+import { checkRegion, ListPage, RegionField } from './components.tsx';
+
+const STATES = {
+  ok: { label: 'OK', tone: 'good' },
+  pending: { label: 'Pending', tone: 'warn' },
+  firing: { label: 'Firing', tone: 'bad' },
+} as const;
+
+function StateOf({ rule: { enabled, state } }: { readonly rule: AlertRule }) {
+  if (!enabled) return <Badge>Off</Badge>;
+  return <Badge tone={STATES[state.status].tone}>{STATES[state.status].label}</Badge>;
+}
+
+function formatCondition({ condition, threshold }: AlertRule): string {
+  const { name, unit } = conditions[condition];
+  return `${name} > ${threshold.toLocaleString()} ${unit}`;
+}
+
+const KINDS = { email: 'E-mail', slack: 'Slack', teams: 'Teams', webhook: 'Webhook' } as const;
+const formatTarget = ({ target: { kind, to, host } }: AlertRule): string =>
+  `${KINDS[kind]}: ${to?.join(', ') ?? host}`;
+
+const withRule = ({ region, id }: Pick<AlertRule, 'region' | 'id'>) => ({
+  params: { path: { id }, query: { region } },
+});
+
+/** The list of rules. */
+export function AlertRulesPage() {
+  const api = useApi();
+  const { may } = useSession();
+  const link = useHref();
+  const region = useRegion() ?? undefined;
+  const rules = useQuery({
+    queryKey: ['alert-rules'],
+    queryFn: ({ signal }) => collect(api.list('/v1/alert-rules', 'alertRules', { signal })),
+    refetchInterval: 15_000,
+    retry: false,
+  });
+  const query = useInRegion(rules);
+  // The API of a cell on AWS has no alert rules.
+  if (query.error instanceof ApiError && query.error.status === 404) {
+    return (
+      <Page title="Alert rules">
+        <Empty>Only a self-hosted Jobwire evaluates alert rules. On AWS, use the alarms of the stack.</Empty>
+      </Page>
+    );
+  }
+  return (
+    <ListPage
+      title="Alert rules"
+      noun="alert rule"
+      purpose="Messages to operations staff by e-mail, Slack, Teams or a webhook. Rules are evaluated once a minute."
+      newHref={may('admin') ? '/setup/new-alert-rule' : undefined}
+      query={query}
+      csv={(options) => api.csv('/v1/alert-rules', { params: { query: { region } }, ...options })}
+      empty="No alert rules yet. Each rule that you create appears here."
+      keyOf={({ region, id }) => `${region}/${id}`}
+      columns={{
+        Rule: (rule) => (
+          <>
+            <Link href={link(alertRuleHref(rule.region, rule.id))}>{rule.name}</Link>
+            <div className={ui.hint}>{formatCondition(rule)}</div>
+          </>
+        ),
+        Region: ({ region }) => region.toUpperCase(),
+        State: (rule) => <StateOf rule={rule} />,
+        Value: { right: true, render: ({ state }) => state.value?.toLocaleString() ?? '–' },
+        Target: {
+          wide: true,
+          render: (rule) => (
+            <>
+              {formatTarget(rule)}
+              {rule.state.problem === null ? null : <div className={ui.error}>{rule.state.problem}</div>}
+            </>
+          ),
+        },
+        'Last message': ({ state }) => <RelativeTime at={state.sentAt} none="Never" />,
+      }}
+    />
+  );
+}
+
+/** The form of a new rule. */
+export function NewAlertRulePage() {
+  const api = useApi();
+  const queries = useQueryClient();
+  const [, navigate] = useLocation();
+  const link = useHref();
+  const { forAll, key } = useSession();
+  const chosen = useRegion() ?? '';
+  const { data: served } = useRegions();
+  const { data: accounts = [] } = useAccounts();
+  const regions = served?.map(({ id }) => id) ?? [...new Set(accounts.map(({ region }) => region))];
+  const form = useApiForm({
+    schema: NewAlertRule.loose(),
+    initial: {
+      ...NEW_ALERT_RULE,
+      ...{ region: chosen, accountScope: forAll ? 'all' : 'some', accounts: key.accounts ?? [] },
+    } as typeof NEW_ALERT_RULE,
+    toBody: toNewAlertRule,
+    check: ({ region }) => checkRegion(region, regions),
+    toField: toAlertFormField,
+    send: async (body) => {
+      const rule: AlertRule = await api.post('/v1/alert-rules', { body });
+      void queries.invalidateQueries({ queryKey: ['alert-rules'] });
+      showToast(`Alert rule ${rule.name} created.`);
+      form.markSaved();
+      navigate(link(alertRuleHref(rule.region, rule.id)));
+    },
+  });
+  return (
+    <Page title="New alert rule">
+      <Form of={form}>
+        <AlertRuleFields accounts={accounts.map(({ id }) => id)}>
+          <RegionField regions={regions} description="Region whose accounts and endpoints are measured." />
+        </AlertRuleFields>
+        <FormActions verb="Create alert rule" cancel={link('/setup/alert-rules')} />
+      </Form>
+    </Page>
+  );
+}
+
+/** One rule: its state, and with the role admin its form. */
+export function AlertRulePage({ region, id }: { readonly region: string; readonly id: string }) {
+  const api = useApi();
+  const { may } = useSession();
+  const queryKey = ['alert-rules', region, id];
+  const rule = useResource(
+    queryKey,
+    ['alert-rules'],
+    (): Promise<AlertRule> => api.get('/v1/alert-rules/{id}', withRule({ region, id })),
+  );
+  return (
+    <Page title={rule.data?.latest.name ?? id}>
+      <Loaded query={rule}>
+        {(resource) => (
+          <>
+            <StatePanel rule={resource.latest} queryKey={queryKey} />
+            {may('admin') ? <ChangeForm resource={resource} /> : null}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readonly string[] }) {
+  const { rule, queryKey } = props;
+  const { state } = rule;
+  const api = useApi();
+  const [, navigate] = useLocation();
+  const link = useHref();
+  const { may } = useSession();
+  const runner = useActions([queryKey, ['alert-rules']]);
+  const test = () =>
+    runner.run('test', async () => {
+      const { sent, message } = await api.post('/v1/alert-rules/{id}/test', withRule(rule));
+      if (!sent) throw new Error(message ?? 'The target did not accept the message.');
+      showToast('Test message sent.');
+    });
+  const remove = () =>
+    runner.confirm({
+      title: `Delete alert rule ${rule.name}?`,
+      body: 'It sends no more messages, also not that it is resolved.',
+      verb: 'Delete',
+      destructive: true,
+      act: async () => {
+        await api.delete('/v1/alert-rules/{id}', withRevision(withRule(rule), rule.revision));
+        navigate(link('/setup/alert-rules'));
+      },
+      done: `Alert rule ${rule.name} deleted.`,
+    });
+  return (
+    <Panel title="State">
+      <Facts
+        rows={{
+          State: <StateOf rule={rule} />,
+          Since: state.since === null ? undefined : <RelativeTime at={state.since} />,
+          Condition: formatCondition(rule),
+          Value: state.value?.toLocaleString() ?? 'Not known',
+          Accounts: rule.accounts?.join(', ') ?? 'All',
+          Target: formatTarget(rule),
+          'Last message': <RelativeTime at={state.sentAt} none="Never" />,
+        }}
+      />
+      {state.problem === null ? null : (
+        <Note tone="bad">The last message was not accepted: {state.problem} It is tried again.</Note>
+      )}
+      {runner.failure ? <Failure error={runner.failure} /> : null}
+      {may('admin') ? (
+        <div className={ui.actions}>
+          <Button variant="default" loading={runner.busy === 'test'} onClick={() => void test()}>
+            Send test message
+          </Button>
+          <Button variant="light" color="red" onClick={remove}>
+            Delete
+          </Button>
+        </div>
+      ) : null}
+    </Panel>
+  );
+}
+
+const LABELS = {
+  ...{ name: 'name', condition: 'condition', threshold: 'threshold', accounts: 'accounts' },
+  ...{ forMinutes: 'duration', repeatMinutes: 'reminders', notifyResolved: 'resolved', target: 'target' },
+  ...{ quietHours: 'quiet hours', enabled: 'enabled' },
+} as const;
+
+function ChangeForm({ resource }: { readonly resource: Resource<AlertRule> }) {
+  const api = useApi();
+  const { data: accounts = [] } = useAccounts();
+  const form = useResourceForm({
+    schema: AlertRuleUpdate,
+    resource,
+    toValues: toAlertValues,
+    toBody: toChange,
+    toField: toAlertFormField,
+    save: async (body, base) => {
+      const options = { ...withRevision(withRule(base), base.revision), body };
+      const saved: AlertRule = await api.patch('/v1/alert-rules/{id}', options);
+      showToast(`Alert rule ${saved.name} saved.`);
+      return saved;
+    },
+    labels: LABELS,
+  });
+  const { region } = form.base;
+  const offered = accounts.filter((account) => account.region === region).map(({ id }) => id);
+  return (
+    <Form of={form}>
+      <AlertRuleFields accounts={offered} current={formatTarget(form.base)} />
+      <FormActions verb="Save changes" />
+    </Form>
+  );
+}

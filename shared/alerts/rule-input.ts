@@ -1,0 +1,217 @@
+/** Alert rules in requests and responses. The dashboard and the CLI use it too. */
+import * as z from 'zod';
+import { zone } from '../notifications/notification-input.ts';
+import { count, timestamp } from '../representation.ts';
+import { existingId, id, nullableFields } from '../validation.ts';
+
+/** Conditions of rules: the unit of their value and threshold, and what the value is. */
+export const conditions = {
+  late_jobs: {
+    name: 'Late jobs',
+    unit: 'jobs',
+    about: 'Number of open, undispatched jobs past their due time.',
+  },
+  account_not_observed: {
+    name: 'Account not observed',
+    unit: 'minutes',
+    about: 'Longest time since the last complete poll of an account that is not paused, in minutes.',
+  },
+  endpoint_failing: {
+    name: 'Endpoint failing',
+    unit: 'minutes',
+    about: 'Longest time for which an endpoint has accepted nothing, in minutes. Disabled endpoints count.',
+  },
+  dead_events: {
+    name: 'Dead events',
+    unit: 'events',
+    about:
+      'Number of events that endpoints rejected on every attempt. Counted up to 100 for each endpoint, at the 100 endpoints that failed last.',
+  },
+  notifications_delayed: {
+    name: 'Notifications delayed',
+    unit: 'minutes',
+    about:
+      'Longest time for which a customer notification has been due and not sent, in minutes. Only for all accounts.',
+  },
+} as const;
+/** Name of a condition. */
+export type Condition = keyof typeof conditions;
+const conditionNames = Object.keys(conditions) as [Condition, ...Condition[]];
+
+/** Days of the week, Monday first. */
+export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+
+const minutes = (most: number) =>
+  z
+    .int(`must be an integer from 0 to ${most}`)
+    .min(0, `must be an integer from 0 to ${most}`)
+    .max(most, `must be an integer from 0 to ${most}`);
+const time = z
+  .string('must be a time such as 21:00')
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time such as 21:00');
+
+/** Times in which no message is sent. */
+export const QuietHours = z
+  .strictObject({
+    zone,
+    from: time.describe('Local time at which they begin.'),
+    to: time.describe('Local time at which they end, on the next day if it is not after `from`.'),
+    days: z
+      .array(z.enum(weekdays, `must be one of ${weekdays.join(', ')}`), 'must be a list of days')
+      .min(1, 'must name at least one day')
+      .max(7, 'must name each day once')
+      .describe('Days on which they begin.'),
+    action: z
+      .enum(['defer', 'drop'], 'must be defer or drop')
+      .describe(
+        '`defer`: after the quiet hours, one message reports the state if it differs from the one last reported. `drop`: changes during the quiet hours are not reported.',
+      ),
+  })
+  .meta({ id: 'AlertQuietHours' });
+export type QuietHours = z.infer<typeof QuietHours>;
+
+/** Kinds of targets. */
+export const targetKinds = ['email', 'slack', 'teams', 'webhook'] as const;
+
+const URL_KINDS = z.enum(['slack', 'teams', 'webhook']);
+const target = z
+  .union(
+    [
+      z.strictObject({
+        kind: z.literal('email'),
+        to: z
+          .array(
+            z.string('must be an e-mail address').max(320, 'must be an e-mail address'),
+            'must be a list',
+          )
+          .min(1, 'must name at least one address')
+          .max(10, 'must name at most 10 addresses')
+          .describe('E-mail addresses, 1 to 10.'),
+      }),
+      z.strictObject({
+        kind: URL_KINDS,
+        url: z
+          .string('must be a URL')
+          .max(2000, 'must be at most 2000 characters')
+          .describe('URL to which messages are posted. It is a secret: no response contains it.'),
+      }),
+    ],
+    'must be {"kind": "email", "to": [addresses]} or {"kind": "slack" | "teams" | "webhook", "url": URL}',
+  )
+  .describe(
+    'Recipient of the messages. `slack`, `teams`: the URL of an incoming webhook. `webhook`: a URL that accepts JSON.',
+  );
+export type AlertTarget = z.infer<typeof target>;
+
+const fields = {
+  name: z
+    .string('must be text')
+    .min(1, 'must be 1 to 100 characters long')
+    .max(100, 'must be 1 to 100 characters long')
+    .describe('Name, which messages contain.'),
+  condition: z
+    .enum(conditionNames, `must be one of ${conditionNames.join(', ')}`)
+    .describe(
+      [
+        'What is measured:\n',
+        ...Object.entries(conditions).map(([key, { about }]) => `- \`${key}\`: ${about}`),
+      ].join('\n'),
+    ),
+  threshold: z
+    .int('must be an integer from 0 to 1000000')
+    .min(0, 'must be an integer from 0 to 1000000')
+    .max(1_000_000, 'must be an integer from 0 to 1000000')
+    .describe('The rule fires if the value is greater.'),
+  accounts: z
+    .array(existingId, 'must be a list of accounts')
+    .min(1, 'must name at least one account')
+    .max(1000, 'must name at most 1000 accounts')
+    .describe('Only these accounts (ids), and endpoints that follow no others.'),
+  forMinutes: minutes(1440).describe(
+    'Time for which the value must be greater before the rule fires, in minutes, 0 to 1440. Default: 0.',
+  ),
+  repeatMinutes: minutes(10_080)
+    .describe('Interval of reminders while the rule fires, in minutes, 5 to 10080. Default: no reminders.')
+    .min(5, 'must be an integer from 5 to 10080'),
+  notifyResolved: z
+    .boolean('must be true or false')
+    .describe('Whether a message is sent when the rule no longer fires. Default: `true`.'),
+  quietHours: QuietHours.describe('Times in which nothing is sent. Default: none.'),
+  enabled: z.boolean('must be true or false').describe('Whether the rule is evaluated. Default: `true`.'),
+  target,
+};
+
+/** A new rule. */
+export const NewAlertRule = z.strictObject({
+  ...z.object(fields).partial().shape,
+  ...{ name: fields.name, condition: fields.condition, threshold: fields.threshold, target },
+  id: id.optional().describe('Id of the rule: lower-case letters, digits and hyphens. Default: generated.'),
+});
+
+/** A change of a rule. Absent fields stay, `null` resets a field to its default. */
+export const AlertRuleUpdate = z
+  .strictObject({
+    ...nullableFields(fields),
+    name: fields.name.optional(),
+    condition: fields.condition.optional(),
+    threshold: fields.threshold.optional(),
+    target: target.optional(),
+  })
+  .meta({ id: 'AlertRuleUpdate' });
+
+/** What a stored rule consists of. */
+export interface AlertRuleRecord {
+  readonly name: string;
+  readonly condition: Condition;
+  readonly threshold: number;
+  readonly accounts: readonly string[] | null;
+  readonly forMinutes: number;
+  readonly repeatMinutes: number | null;
+  readonly notifyResolved: boolean;
+  readonly quietHours: QuietHours | null;
+  readonly enabled: boolean;
+}
+
+/** A rule with its state, as responses show it. */
+export const AlertRule = z
+  .object({
+    id: z.string().describe('Id of the rule.'),
+    region: z.string().describe('Region of the rule.'),
+    name: z.string().describe('Name of the rule.'),
+    condition: z.enum(conditionNames).describe('What is measured.'),
+    threshold: count.describe('The rule fires if the value is greater.'),
+    accounts: z.array(z.string()).nullable().describe('Only these accounts (ids). `null`: all.'),
+    forMinutes: count.describe('Time for which the value must be greater before the rule fires, in minutes.'),
+    repeatMinutes: count.nullable().describe('Interval of reminders in minutes. `null`: none.'),
+    notifyResolved: z.boolean().describe('Whether a message is sent when the rule no longer fires.'),
+    quietHours: QuietHours.nullable().describe('Times in which nothing is sent. `null`: none.'),
+    enabled: z.boolean().describe('Whether the rule is evaluated.'),
+    target: z
+      .object({
+        kind: z.enum(targetKinds).describe('Kind of the target.'),
+        to: z
+          .array(z.string())
+          .nullable()
+          .describe('E-mail addresses, masked for keys with the role `read`. `null`: not an e-mail.'),
+        host: z.string().nullable().describe('Host of the URL. `null`: an e-mail.'),
+      })
+      .describe('Recipient of the messages.'),
+    state: z
+      .object({
+        status: z
+          .enum(['ok', 'pending', 'firing'])
+          .describe('`pending`: the value is greater than the threshold, for less than `forMinutes`.'),
+        since: timestamp.nullable().describe('Start of the status. `null`: the rule was not evaluated yet.'),
+        value: z.number().nullable().describe('Last value. `null`: it is not known.'),
+        sentAt: timestamp.nullable().describe('Time of the last message. `null`: none was sent.'),
+        problem: z
+          .string()
+          .nullable()
+          .describe('Why the last message could not be sent. It is tried again. `null`: no error.'),
+      })
+      .describe('State of the rule.'),
+    createdAt: timestamp.describe('Creation time.'),
+    changedAt: timestamp.describe('Time of the last change.'),
+    revision: count.describe('Number of changes. The `ETag` contains it.'),
+  })
+  .meta({ id: 'AlertRule' });

@@ -1,0 +1,270 @@
+/**
+ * Alert rules: stored in one partition of a region. Their state has its own items, so that evaluations and changes by users do not conflict.
+ * Targets are secrets: they are encrypted, under a name that a change of the target replaces.
+ */
+import { checkUrl } from '../delivery/outbound.ts';
+import { checkEmail } from '../notifications/email-address.ts';
+import type { RecordOf } from '../representation.ts';
+import {
+  type Expectation,
+  getRevision,
+  modified,
+  newResourceId,
+  notFound,
+  type Rejection,
+  rejected,
+  revisionUnchanged,
+  withoutUndefined,
+} from '../resources.ts';
+import type { SealedPlace, SealedTexts } from '../secrets.ts';
+import { alertRulePk, alertStatePk, keys } from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
+import { checkInput } from '../validation.ts';
+import {
+  type AlertRuleRecord,
+  type AlertRule as AlertRuleSchema,
+  AlertRuleUpdate,
+  type AlertTarget,
+  NewAlertRule,
+} from './rule-input.ts';
+import { type AlertState, INITIAL_STATE } from './state.ts';
+
+/** A rule as responses show it. */
+export type AlertRule = RecordOf<typeof AlertRuleSchema>;
+
+/** Dependencies of changes of rules. */
+export interface AlertRuleDeps {
+  readonly table: Table;
+  /** Epoch ms. */
+  readonly now: () => number;
+  /** Encrypted targets. */
+  readonly targets: SealedTexts;
+  readonly allowPrivateNetworks: boolean;
+  /** Whether e-mails can be sent. */
+  readonly canMail: boolean;
+}
+
+/** Maximum number of rules of a region. */
+export const MAX_ALERT_RULES = 100;
+
+/** A stored rule with its state. */
+export interface StoredRule {
+  readonly region: string;
+  readonly id: string;
+  readonly rule: AlertRuleRecord;
+  /** Name of the target among the secrets. */
+  readonly targetName: string;
+  readonly item: Item;
+  readonly state: AlertState;
+  /** The item of the state. `undefined`: not evaluated yet. */
+  readonly stateItem: Item | undefined;
+}
+
+const DEFAULTS = {
+  ...{ accounts: null, forMinutes: 0, repeatMinutes: null, notifyResolved: true, quietHours: null },
+  enabled: true,
+} as const;
+
+/** Returns the place of a target among the secrets. */
+const toPlace = (region: string, name: string): SealedPlace => ({
+  key: keys.alertTarget(region, name),
+  binding: `alert-target/${region}/${name}`,
+  name: `of the alert rule ${name.split('.')[0]}`,
+});
+
+/** Returns the rules of a region, ordered by id. */
+export async function listAlertRules(table: Table, region: string): Promise<StoredRule[]> {
+  const [items, states] = await Promise.all([
+    table.query({ pk: alertRulePk(region), limit: MAX_ALERT_RULES + 10 }),
+    table.query({ pk: alertStatePk(region), limit: MAX_ALERT_RULES + 10 }),
+  ]);
+  const stateOf = new Map(states.map((item) => [item.sk, item]));
+  return items.map((item) => toStored(region, item, stateOf.get(item.sk)));
+}
+
+/** Returns a rule, or `undefined` if there is none. */
+export async function readAlertRule(
+  table: Table,
+  region: string,
+  id: string,
+): Promise<StoredRule | undefined> {
+  const [item, state] = await Promise.all([
+    table.get(keys.alertRule(region, id)),
+    table.get(keys.alertState(region, id)),
+  ]);
+  return item && toStored(region, item, state);
+}
+
+/** Returns the target of a rule. Throws {@link SecretError}. */
+export async function readTarget(
+  targets: Pick<SealedTexts, 'load'>,
+  { region, targetName }: Pick<StoredRule, 'region' | 'targetName'>,
+): Promise<AlertTarget | undefined> {
+  const text = await targets.load(toPlace(region, targetName));
+  return text === undefined ? undefined : (JSON.parse(text) as AlertTarget);
+}
+
+/** Creates a rule. A repeated request with the same `newId` returns the rule created first. */
+export async function createAlertRule(
+  deps: AlertRuleDeps,
+  region: string,
+  input: unknown,
+  newId: () => string,
+): Promise<{ readonly kind: 'created'; readonly rule: AlertRule } | Rejection> {
+  const checked = checkInput(NewAlertRule, input);
+  if (checked.kind === 'rejected') return checked;
+  const creation = newId();
+  const { id = newResourceId('alert', newId), target, ...fields } = checked.value;
+  const rule: AlertRuleRecord = { ...DEFAULTS, ...withoutUndefined(fields) } as AlertRuleRecord;
+  const rejection = checkRule(rule) ?? checkTarget(deps, target);
+  if (rejection) return rejection;
+  const others = await deps.table.query({ pk: alertRulePk(region), limit: MAX_ALERT_RULES + 1 });
+  if (others.filter(({ sk }) => sk !== id).length >= MAX_ALERT_RULES) {
+    return { kind: 'conflict', reason: `The maximum of ${MAX_ALERT_RULES} alert rules is reached.` };
+  }
+  const targetName = `${id}.${creation}`;
+  await deps.targets.save(toPlace(region, targetName), JSON.stringify(target));
+  const at = deps.now();
+  const item: Item = {
+    ...keys.alertRule(region, id),
+    ...toAttributes(rule, target),
+    ...{ targetName, revision: 1, createdAt: at, changedAt: at },
+  };
+  const put = await deps.table.write({ put: item, when: [['pk', 'absent']] });
+  if (put.done || put.item?.targetName === targetName) {
+    return { kind: 'created', rule: toView(toStored(region, put.item ?? item, undefined)) };
+  }
+  await deps.targets.remove(toPlace(region, targetName));
+  return { kind: 'conflict', reason: `An alert rule "${id}" exists.` };
+}
+
+/** Changes a rule. Its state stays, unless the condition changes or the rule is disabled. */
+export async function updateAlertRule(
+  deps: AlertRuleDeps,
+  { region, id, rule: before, targetName, item }: StoredRule,
+  input: unknown,
+  expected: Expectation,
+  newId: () => string,
+): Promise<{ readonly rule: AlertRule } | Rejection> {
+  const checked = checkInput(AlertRuleUpdate, input);
+  if (checked.kind === 'rejected') return checked;
+  const { target, ...fields } = checked.value;
+  const given = Object.entries(withoutUndefined(fields)).map(([name, value]) => [
+    name,
+    value ?? DEFAULTS[name as keyof typeof DEFAULTS],
+  ]);
+  const rule: AlertRuleRecord = { ...before, ...Object.fromEntries(given) };
+  const rejection = checkRule(rule) ?? (target && checkTarget(deps, target));
+  if (rejection) return rejection;
+  if (expected.revision !== undefined && expected.revision !== getRevision(item)) {
+    return modified(`alert rule "${id}"`);
+  }
+  const newName = target ? `${id}.${newId()}` : targetName;
+  if (target) await deps.targets.save(toPlace(region, newName), JSON.stringify(target));
+  const changed = await deps.table.write({
+    update: keys.alertRule(region, id),
+    set: {
+      ...toAttributes(rule, target),
+      ...{ targetName: newName, revision: getRevision(item) + 1, changedAt: deps.now() },
+    },
+    when: [['pk', 'present'], revisionUnchanged(item)],
+  });
+  // Of the two targets, the one that is not in use is removed.
+  const unused = changed.done ? targetName : newName;
+  if (target) await deps.targets.remove(toPlace(region, unused));
+  if (!changed.done) return modified(`alert rule "${id}"`);
+  if (!rule.enabled || rule.condition !== before.condition) {
+    await deps.table.write({ delete: keys.alertState(region, id) });
+  }
+  const stored = await readAlertRule(deps.table, region, id);
+  return stored ? { rule: toView(stored) } : notFound(`alert rule "${id}"`);
+}
+
+/** Deletes a rule with its state and its target. */
+export async function deleteAlertRule(
+  { table, targets }: Pick<AlertRuleDeps, 'table' | 'targets'>,
+  { region, id, targetName, item }: StoredRule,
+  expected: Expectation,
+): Promise<{ readonly kind: 'deleted' } | Rejection> {
+  const deleted = await table.write({
+    delete: keys.alertRule(region, id),
+    when: expected.revision === undefined ? [] : [revisionUnchanged(item)],
+  });
+  if (!deleted.done) return modified(`alert rule "${id}"`);
+  await table.write({ delete: keys.alertState(region, id) });
+  await targets.remove(toPlace(region, targetName));
+  return { kind: 'deleted' };
+}
+
+/** Stores the state of a rule, unless another process has stored one since it was read. */
+export async function saveState(
+  table: Table,
+  { region, id, stateItem }: Pick<StoredRule, 'region' | 'id' | 'stateItem'>,
+  state: AlertState,
+): Promise<Item | undefined> {
+  const item: Item = {
+    ...keys.alertState(region, id),
+    ...{ state: JSON.stringify(state), version: Number(stateItem?.version ?? 0) + 1 },
+  };
+  const written = await table.write({
+    put: item,
+    when: [stateItem ? ['version', '=', Number(stateItem.version)] : ['pk', 'absent']],
+  });
+  return written.done ? item : undefined;
+}
+
+/** Returns a rule as responses show it. */
+export function toView({ region, id, rule, state, item }: StoredRule): AlertRule {
+  const { status, since, value, sentAt, problem } = state;
+  return {
+    ...{ id, region, ...rule },
+    target: {
+      kind: item.targetKind as AlertTarget['kind'],
+      to: Array.isArray(item.targetTo) ? (item.targetTo as readonly string[]) : null,
+      host: typeof item.targetHost === 'string' ? item.targetHost : null,
+    },
+    state: { status, since, value, sentAt, problem },
+    ...{ createdAt: Number(item.createdAt), changedAt: Number(item.changedAt), revision: getRevision(item) },
+  };
+}
+
+function checkRule({ condition, accounts }: AlertRuleRecord): Rejection | undefined {
+  return condition === 'notifications_delayed' && accounts !== null
+    ? rejected('accounts cannot be used with the condition notifications_delayed.')
+    : undefined;
+}
+
+function checkTarget(
+  { allowPrivateNetworks, canMail }: AlertRuleDeps,
+  target: AlertTarget,
+): Rejection | undefined {
+  if (target.kind !== 'email') {
+    const reason = checkUrl(target.url, allowPrivateNetworks);
+    return reason === undefined ? undefined : rejected(`target.url is not accepted. ${reason}`);
+  }
+  if (!canMail) return rejected('target.kind cannot be email: no mail server is configured.');
+  const at = target.to.findIndex((address) => checkEmail(address).kind === 'rejected');
+  return at < 0 ? undefined : rejected(`target.to[${at}] must be an e-mail address.`);
+}
+
+/** Attributes of a rule's item. Of a URL, only its host is visible. */
+function toAttributes(rule: AlertRuleRecord, target: AlertTarget | undefined) {
+  return {
+    rule: JSON.stringify(rule),
+    ...(target && {
+      targetKind: target.kind,
+      targetTo: target.kind === 'email' ? target.to : undefined,
+      targetHost: target.kind === 'email' ? undefined : new URL(target.url).host,
+    }),
+  };
+}
+
+function toStored(region: string, item: Item, stateItem: Item | undefined): StoredRule {
+  const stored = typeof stateItem?.state === 'string' ? (JSON.parse(stateItem.state) as AlertState) : {};
+  return {
+    ...{ region, id: item.sk, item, stateItem },
+    rule: JSON.parse(String(item.rule)) as AlertRuleRecord,
+    targetName: String(item.targetName),
+    state: { ...INITIAL_STATE, ...stored },
+  };
+}

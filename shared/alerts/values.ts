@@ -1,0 +1,92 @@
+/** Values of conditions, read from the current state. Each read is bounded, and serves all rules of a region. */
+import pLimit from 'p-limit';
+import { listAccounts } from '../accounts/accounts.ts';
+import { listSinks, type Sink } from '../delivery/sink.ts';
+import { oldestUnsent } from '../notifications/oldest-unsent.ts';
+import { deadPk, openJobsPk } from '../storage/schema.ts';
+import type { Table } from '../storage/table.ts';
+import { countLate, toOpenJobCounts } from '../tracking/open-jobs.ts';
+import { reportAccounts } from '../tracking/operator.ts';
+import type { AlertRuleRecord, Condition } from './rule-input.ts';
+
+const MINUTE_MS = 60_000;
+const MAX_ACCOUNTS = 100_000;
+/** Maximum numbers of endpoints whose dead events are counted, and of events counted for each. */
+const MAX_ENDPOINTS = 100;
+const MAX_DEAD = 100;
+const READS_AT_ONCE = 8;
+
+/** The values of one condition: of each account or endpoint, or of the whole region. */
+interface Measured {
+  /** Accounts that the value concerns. Empty: all. */
+  readonly accounts: readonly string[];
+  readonly value: number;
+}
+
+/** Returns a function that reads the value of a rule. Rules with the same condition share one read. */
+export function createValueReader(
+  table: Table,
+  region: string,
+  now: number,
+): (rule: Pick<AlertRuleRecord, 'condition' | 'accounts'>) => Promise<number> {
+  const read = new Map<Condition, Promise<readonly Measured[]>>();
+  return async ({ condition, accounts }) => {
+    const known = read.get(condition) ?? readers[condition](table, region, now);
+    read.set(condition, known);
+    const all = await known;
+    const within = accounts === null ? all : all.filter((one) => isWithin(one, accounts));
+    const values = within.map(({ value }) => value);
+    const isSum = condition === 'late_jobs' || condition === 'dead_events';
+    return values.reduce((a, b) => (isSum ? a + b : Math.max(a, b)), 0);
+  };
+}
+
+const isWithin = ({ accounts }: Measured, scope: readonly string[]): boolean =>
+  accounts.length > 0 && accounts.every((account) => scope.includes(account));
+
+const toMinutes = (ms: number): number => Math.max(0, Math.floor(ms / MINUTE_MS));
+
+const readers: Readonly<
+  Record<Condition, (table: Table, region: string, now: number) => Promise<readonly Measured[]>>
+> = {
+  async late_jobs(table, region, now) {
+    const items = await table.query({ pk: openJobsPk(region), limit: MAX_ACCOUNTS });
+    return items.map((item) => ({
+      accounts: [item.sk],
+      value: countLate(toOpenJobCounts(item).counts, now),
+    }));
+  },
+  async account_not_observed(table, region, now) {
+    const accounts = (await listAccounts(table, region, MAX_ACCOUNTS)).filter(({ paused }) => !paused);
+    const reports = await reportAccounts({ table }, accounts);
+    return accounts.flatMap(({ account }, at) => {
+      const through = reports[at]?.observedThrough;
+      // Before the first complete poll there is no time to compare with.
+      return through ? [{ accounts: [account], value: toMinutes(now - Date.parse(through)) }] : [];
+    });
+  },
+  async endpoint_failing(table, region, now) {
+    const failing = (await listWebhooks(table, region)).filter(({ paused }) => !paused);
+    return failing.map(({ accounts, health }) => {
+      const since = health.failingSince ?? health.disabledAt;
+      return { accounts, value: since === null ? 0 : toMinutes(now - since) };
+    });
+  },
+  async dead_events(table, region) {
+    const sinks = (await listWebhooks(table, region))
+      .sort((a, b) => (b.health.lastFailedAt ?? 0) - (a.health.lastFailedAt ?? 0))
+      .slice(0, MAX_ENDPOINTS);
+    return pLimit(READS_AT_ONCE).map(sinks, async ({ id, accounts }) => ({
+      accounts,
+      value: (await table.query({ pk: deadPk(region, id), limit: MAX_DEAD })).length,
+    }));
+  },
+  async notifications_delayed(table, region, now) {
+    const since = await oldestUnsent(table, region, now);
+    return since === undefined ? [] : [{ accounts: [], value: toMinutes(now - since) }];
+  },
+};
+
+async function listWebhooks(table: Table, region: string): Promise<Sink[]> {
+  return (await listSinks(table, region)).filter(({ kind }) => kind === 'webhook');
+}
