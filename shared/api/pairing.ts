@@ -8,7 +8,7 @@
  * Not guaranteed: that concurrent starts do not exceed {@link MAX_PAIRINGS} by a few.
  */
 import { createHmac, hash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
-import { notFound, type Rejection, rejected } from '../resources.ts';
+import { type Rejection, rejected } from '../resources.ts';
 import { keys, PAIRING_PK } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { ROLES } from './key-input.ts';
@@ -85,12 +85,15 @@ export interface ApprovedPairing {
   readonly expiresAt: number | null;
 }
 
-/** Confirms a code, once, on behalf of the caller. The screen can then request a key for these accounts. */
+/**
+ * Confirms a code, once, on behalf of the caller. The screen can then request a key for these accounts. `unknown code`: no screen
+ * shows it, or it has expired, or was confirmed before.
+ */
 export async function approvePairing(
   { table, now }: PairingDeps,
   { code, name: screen, accounts = null }: PairingApproval,
   by: Caller,
-): Promise<ApprovedPairing | Rejection> {
+): Promise<ApprovedPairing | { readonly kind: 'unknown code' } | Rejection> {
   const approvedAt = now();
   // The token of a user is renewed: its expiry limits no key.
   const expiresAt = by.user ? null : by.expiresAt;
@@ -114,7 +117,7 @@ export async function approvePairing(
       ['approvedAt', 'absent'],
     ],
   });
-  if (!write.done) return notFound('screen with this code. It expires after 10 minutes and can be used once');
+  if (!write.done) return { kind: 'unknown code' };
   return { kind: 'approved', name, accounts, expiresAt };
 }
 

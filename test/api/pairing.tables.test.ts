@@ -105,15 +105,17 @@ eachTable('pairing', (makeTable) => {
     const { deps, start, clock } = rig(await makeTable());
     const { code } = await start();
     expect(await approvePairing(deps, { code, name: 'Desk' }, OPERATOR)).toMatchObject({ kind: 'approved' });
-    expect(await approvePairing(deps, { code, name: 'Mine' }, OPERATOR)).toMatchObject({ kind: 'unknown' });
+    expect(await approvePairing(deps, { code, name: 'Mine' }, OPERATOR)).toMatchObject({
+      kind: 'unknown code',
+    });
     const late = await start();
     clock.now += PAIRING_MS;
     expect(await approvePairing(deps, { code: late.code, name: 'Desk' }, OPERATOR)).toMatchObject({
-      kind: 'unknown',
+      kind: 'unknown code',
     });
     // A missing item is not created by the update.
     expect(await approvePairing(deps, { code: '000000', name: 'Desk' }, OPERATOR)).toMatchObject({
-      kind: 'unknown',
+      kind: 'unknown code',
     });
     expect(await deps.table.get(keys.pairing('000000'))).toBeUndefined();
   });
@@ -227,7 +229,7 @@ describe('the routes of the pairing', () => {
       from += 1;
       return ask('/approval', { code: '999999', name: 'Desk' }, { key, from: `198.51.100.${from}` });
     });
-    expect([guesses.slice(0, 20).filter((status) => status === 404).length >= 19, guesses[20]]).toEqual([
+    expect([guesses.slice(0, 20).filter((status) => status === 422).length >= 19, guesses[20]]).toEqual([
       true,
       429,
     ]);

@@ -97,9 +97,9 @@ test('a wrong code pairs no screen, and the form says so', async () => {
   const page = await signedIn(site, '/setup/wall-displays');
   await pair(page, '12345', 'Desk');
   await page.getByText('must be the 6 digits that the screen shows').first().waitFor();
-  expectFault(page, /^answered 404/);
+  expectFault(page, /^answered 422/);
   await pair(page, '000000', 'Desk');
-  await page.getByRole('alert').getByText('There is no screen with this code').waitFor();
+  await page.getByRole('alert').getByText('must be that of a waiting screen').waitFor();
   await axe(page);
 });
 

@@ -48,7 +48,7 @@ export default function PairingPage(props: {
         role="status"
         aria-label={pairing ? `Code ${pairing.code}` : 'Loading the code'}
       >
-        {pairing ? `${pairing.code.slice(0, 3)}\u2009${pairing.code.slice(3)}` : '\u2013\u2013\u2013'}
+        <span>{pairing ? pairing.code.slice(0, 3) : '–'}</span> <span>{pairing?.code.slice(3)}</span>
       </p>
       <p className={css.help}>
         In the dashboard, open <strong>Setup</strong>, then <strong>Wall displays</strong>, and enter this

@@ -2,6 +2,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { timestamp } from '../../representation.ts';
+import { rejected } from '../../resources.ts';
 import { tooManyFailures } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
 import { approvePairing, CLAIM_SECONDS, claimKey, startPairing } from '../pairing.ts';
@@ -75,7 +76,10 @@ export const pairingRoutes: readonly Route[] = [
           })
           .meta({ id: 'WallKey' }),
       },
-      problems: ['forbidden', 'not-found', 'unprocessable-content', 'too-many-failed-authentications'],
+      problems: [
+        ...(['forbidden', 'not-found', 'conflict'] as const),
+        ...(['unprocessable-content', 'too-many-failed-authentications'] as const),
+      ],
     },
     async ({ c, body }, { feed: { table, now }, failures }) => {
       if (isForeignPage(c)) return foreignPage(c, WALL);
@@ -122,7 +126,7 @@ export const pairingRoutes: readonly Route[] = [
           })
           .meta({ id: 'ApprovedWallPairing' }),
       },
-      problems: ['not-found', 'unprocessable-content', 'too-many-failed-authentications'],
+      problems: ['unprocessable-content', 'too-many-failed-authentications'],
     },
     async ({ c, caller, body }, { feed: { table, now }, pairingGuesses }) => {
       // Counted by key, so that one caller cannot search for codes from several addresses.
@@ -133,7 +137,12 @@ export const pairingRoutes: readonly Route[] = [
           headers: { 'retry-after': String(guesses.resetSeconds) },
         });
       const outcome = await approvePairing({ table, now }, body, caller);
-      if (outcome.kind === 'unknown') await pairingGuesses.add(caller.keyId);
+      if (outcome.kind === 'unknown code') {
+        await pairingGuesses.add(caller.keyId);
+        return rejected(
+          'code must be that of a waiting screen. It expires after 10 minutes and can be used once.',
+        );
+      }
       if (outcome.kind !== 'approved') return outcome;
       const { name, accounts, expiresAt } = outcome;
       return { body: { name, accounts: accounts && [...accounts], expiresAt } };
