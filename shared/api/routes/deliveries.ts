@@ -5,7 +5,7 @@ import { toEndpoint } from '../../delivery/endpoint.ts';
 import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
 import { Delivery, DeliveryStatistics, EndpointHealth } from '../../delivery/endpoint-views.ts';
 import { keys } from '../../storage/schema.ts';
-import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
+import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofOwnEndpoint } from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import {
@@ -84,7 +84,7 @@ export const deliveryRoutes: readonly Route[] = [
       description:
         'Counts the attempts of the window by the time at which they began. Current attempts are included within a minute. Only webhooks have statistics.',
       role: 'read',
-      of: ofWebhook,
+      of: ofOwnEndpoint,
       query: z.strictObject({
         window: z
           .enum(['1h', '24h', '7d'], 'must be 1h, 24h or 7d')
