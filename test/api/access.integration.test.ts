@@ -174,9 +174,10 @@ function createSampleRequest({ spec }: Route, world: ApiWorld): Asked {
     ({ path, method }) => path === spec.path && method === spec.method.toUpperCase(),
   );
   if (!operation) throw new Error(`${spec.path} is not in the document.`);
+  const needsQuery = spec.query !== undefined && !spec.query.safeParse({}).success;
   const fits = ({ body, path }: Asked) =>
     // A secretRef requires a key for all accounts, whatever the role.
-    !path.includes('?') &&
+    path.includes('?') === needsQuery &&
     !body?.includes('"secretRef"') &&
     (!spec.body || spec.body.safeParse(JSON.parse(body ?? '{}')).success);
   const asked = fc.sample(getRequests(operation, world).valid, { seed: 7, numRuns: 500 }).find(fits);

@@ -69,7 +69,8 @@ const LIMIT = ['p-limit', 'yocto-queue'];
 const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  tick: [...BASE, ...SQS, ...LIMIT],
+  // Days of dispatch, with the snapshots that are indexed for the search.
+  tick: [...BASE, ...SQS, ...LIMIT, '@date-fns/tz'],
   // Phone numbers of the API user, from its upstream settings.
   'poll-account': [
     ...BASE,

@@ -12,6 +12,7 @@ import { type Route, route } from '../route.ts';
 const MAX_RESULTS = 20;
 const DEFAULT_RESULTS = 5;
 const MAX_LENGTH = 200;
+const LENGTH_RULE = `must be ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters long`;
 
 const SearchResult = z
   .object({
@@ -34,10 +35,9 @@ const SearchResult = z
 
 const SearchQuery = z.strictObject({
   q: one
-    .refine(
-      (text) => text.length <= MAX_LENGTH && isSearchable(foldSearchText(text)),
-      `must be ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters long`,
-    )
+    .min(MIN_SEARCH_LENGTH, LENGTH_RULE)
+    .max(MAX_LENGTH, LENGTH_RULE)
+    .refine((text) => isSearchable(foldSearchText(text)), LENGTH_RULE)
     .describe(
       `Beginning of the value, ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters. Case, and spaces at both ends, are ignored.`,
     ),
