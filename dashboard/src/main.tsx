@@ -179,8 +179,10 @@ function Pages() {
           <JobPage key={`${account}/${jobNumber}`} account={decodeSegment(account)} jobNumber={jobNumber} />
         )}
       </Route>
-      <Route path="/health/*?" component={HealthPages} />
       <Route path="/start" component={ChecklistPage} />
+      {['/health/*?', '/accounts/*?', '/endpoints/*?'].map((path) => (
+        <Route key={path} path={path} component={HealthPages} />
+      ))}
       <Route path="/setup/*?" component={SetupPages} />
       <Route>
         <NotFound href="/">Now</NotFound>

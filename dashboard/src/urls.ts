@@ -30,13 +30,15 @@ const joinPath = (...parts: readonly string[]): string =>
 /** Returns the path of a job. Account ids are unique across regions. */
 export const jobHref = (account: string, jobNumber: number): string =>
   joinPath('jobs', account, String(jobNumber));
-export const accountHref = (account: string): string => joinPath('health', 'accounts', account);
-export const accountSetupHref = (account: string): string => joinPath('setup', 'accounts', account);
+export const accountHref = (account: string, tab: ResourceTab = 'state'): string =>
+  joinPath('accounts', account, ...toTabPath(tab));
 /** Returns the path of an endpoint. Endpoint ids are unique within a region. */
-export const endpointHref = (region: string, id: string): string =>
-  joinPath('health', 'endpoints', region, id);
-export const endpointSetupHref = (region: string, id: string): string =>
-  joinPath('setup', 'endpoints', region, id);
+export const endpointHref = (region: string, id: string, tab: ResourceTab = 'state'): string =>
+  joinPath('endpoints', region, id, ...toTabPath(tab));
+
+/** A tab of the page of an account or endpoint. */
+export type ResourceTab = 'state' | 'activity' | 'settings';
+const toTabPath = (tab: ResourceTab): readonly string[] => (tab === 'state' ? [] : [tab]);
 
 /** Returns the path of an alert rule. Ids are unique within a region. */
 export const alertRuleHref = (region: string, id: string): string =>

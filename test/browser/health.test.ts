@@ -18,6 +18,10 @@ const panel = (page: Page, name: string | RegExp) => page.getByRole('region', { 
 const row = (page: Page, table: string, name: string | RegExp) =>
   page.getByRole('table', { name: table }).getByRole('row').filter({ hasText: name });
 
+/** Opens a tab of an account or endpoint. */
+const openTab = (page: Page, name: 'State' | 'Activity' | 'Settings') =>
+  page.getByRole('navigation').getByRole('link', { name, exact: true }).click();
+
 /** Clicks a button, then the button `verb` in the confirmation dialog that contains `text`. */
 async function confirmed(page: Page, name: string, verb: string, text: RegExp): Promise<void> {
   await button(page, name).click();
@@ -61,18 +65,42 @@ test('the overview summarizes the accounts and displays the last observation and
   await panel(page, 'Polls')
     .getByText(/^Last \d+ polls: latest .*; none failed\.$/)
     .waitFor(LONG);
+  await openTab(page, 'Activity');
   await panel(page, 'Account events').getByText('Tracking started with 20 open jobs').waitFor();
+  await axe(page);
+  await openTab(page, 'State');
   await button(page, 'Test credentials').click();
   await page.getByText('The credentials are valid.').waitFor();
   await expect.poll(() => page.getByText(/: passed$/).count()).toBe(3);
   await axe(page);
-  // The account's page in Setup.
-  await page.getByRole('link', { name: 'Account setup' }).click();
-  await page.getByRole('heading', { name: /acme/, level: 1 }).waitFor();
+  await openTab(page, 'Settings');
+  await page.getByText('is declared in the configuration file').waitFor();
+  expect(new URL(page.url()).pathname).toBe('/accounts/acme/settings');
   await page.goBack();
   await panel(page, 'Polls')
     .getByText(/^Last \d+ polls/)
     .waitFor();
+});
+
+test('earlier addresses of accounts and endpoints lead to the tabs of their pages', async () => {
+  await createEndpoint('moved');
+  const page = await signedIn(site, '/');
+  for (const [before, after] of [
+    ['/health/accounts/acme?region=us', '/accounts/acme?region=us'],
+    ['/setup/accounts/acme', '/accounts/acme/settings'],
+    ['/health/endpoints/us/moved', '/endpoints/us/moved'],
+    ['/setup/endpoints/us/moved?region=us', '/endpoints/us/moved/settings?region=us'],
+  ] as const) {
+    await page.goto(new URL(before, site.url).href);
+    await page.waitForURL(new URL(after, site.url).href);
+    const current = page.getByRole('navigation').locator('[aria-current=page]');
+    await expect
+      .poll(() => current.allTextContents())
+      .toEqual(['Health', after.includes('settings') ? 'Settings' : 'State']);
+  }
+  await page.goto(new URL('/accounts/acme/nothing', site.url).href);
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+  await site.api('/endpoints/moved?region=us', { method: 'DELETE' });
 });
 
 test('an account that is no longer polled is marked stale in the list and on its page', async () => {
@@ -123,12 +151,15 @@ test('a quarantine displays its reason and ends after a confirmation that explai
   const page = await signedIn(site, '/health/accounts/hooli');
   await page.getByText('Quarantined.').waitFor(LONG);
   await page.getByText(/15 (to be confirmed|with contradictory)/).waitFor(LONG);
+  await axe(page);
+  await openTab(page, 'Activity');
   await panel(page, 'Account events')
     .getByText(/Quarantined: 15 jobs/)
     .waitFor(LONG);
-  await axe(page);
+  await openTab(page, 'State');
   await confirmed(page, 'Confirm missing jobs', 'Confirm', /15 jobs are missing/);
   await page.getByText('Polling.').waitFor(LONG);
+  await openTab(page, 'Activity');
   await panel(page, 'Account events')
     .getByText(/confirmed by an operator/)
     .waitFor(LONG);
@@ -157,11 +188,13 @@ test('a failing endpoint displays the reason and becomes active when retried aft
   await page.getByText(/1 endpoint is failing\./).waitFor(LONG);
   await erp.getByRole('link', { name: 'erp' }).click();
   await page.getByText(/^Failing since/).waitFor();
+  await row(page, 'Longest backlogs', 'acme').waitFor();
+  await axe(page);
+  await openTab(page, 'Activity');
   const attempt = row(page, 'Deliveries', 'Status changed').first();
   await attempt.getByText('Failed').waitFor(LONG);
   await attempt.getByText('Response body').click();
   await attempt.getByText('<b>Closed for lunch</b>').waitFor();
-  await row(page, 'Longest backlogs', 'acme').waitFor();
   const statistics = panel(page, 'Statistics');
   await statistics.getByText(/^\d+ × 503$/).waitFor(LONG);
   await statistics.getByRole('img', { name: /^Success rate over time: 0 % of/ }).waitFor();
@@ -174,10 +207,12 @@ test('a failing endpoint displays the reason and becomes active when retried aft
   await show(page, { theme: 'light', size: 'desktop' });
 
   site.receiver.answer = () => ({ status: 204 });
+  await openTab(page, 'State');
   // The scheduled attempt may come first.
   const retryNow = button(page, 'Retry now');
   await retryNow.click({ timeout: 2_000 }).catch(() => {});
   await page.getByText('Active.').waitFor(LONG);
+  await openTab(page, 'Activity');
   await page.getByLabel('Outcome').selectOption('Delivered');
   await row(page, 'Deliveries', 'Status changed').first().getByText('Delivered').waitFor(LONG);
 });

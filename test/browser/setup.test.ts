@@ -122,11 +122,14 @@ describe('accounts', () => {
     await field(page, 'Poll interval (seconds)').fill('30');
     await page.getByLabel('Start paused').check();
     await button(page, 'Create account').click();
-    await heading(page, name).waitFor();
+    await heading(page, `Account ${name}`).waitFor();
     expect(await site.api(`/accounts/${name}`)).toMatchObject({
       ...{ region: 'us', managed: true, pollIntervalSeconds: 30, paused: true },
     });
     expect(await everythingOn(page)).not.toContain(clientSecret);
+    // The new account begins with its state.
+    await page.getByText('Paused.', { exact: true }).first().waitFor();
+    await page.getByRole('link', { name: 'Settings', exact: true }).click();
 
     const patches = getRequests(page, 'PATCH');
     await field(page, 'Poll interval (seconds)').fill('45');
@@ -154,6 +157,26 @@ describe('accounts', () => {
     await toast(page, 'deleted.').waitFor();
     await expect.poll(() => page.getByRole('link', { name, exact: true }).count()).toBe(0);
     await expect(site.api(`/accounts/${name}`)).rejects.toThrow('404');
+  });
+
+  test('an account is added in at most five clicks from Now', async () => {
+    const { name, clientId, clientSecret } = stranger();
+    const page = await signedIn(site, '/');
+    let clicks = 0;
+    const click = async (on: Locator): Promise<void> => {
+      clicks += 1;
+      await on.click();
+    };
+    await click(page.getByRole('navigation').getByRole('link', { name: 'Setup' }));
+    await click(page.getByRole('link', { name: 'New account' }));
+    await field(page, 'Id').fill(name);
+    await field(page.getByRole('main'), 'Region').selectOption('us');
+    await field(page, 'Client id').fill(clientId);
+    await field(page, 'Client secret').fill(clientSecret);
+    await click(button(page, 'Create account'));
+    await heading(page, `Account ${name}`).waitFor();
+    expect(clicks).toBeLessThanOrEqual(5);
+    await site.api(`/accounts/${name}`, { method: 'DELETE' });
   });
 
   test('the deletion of a large account is followed until it is complete', async () => {
@@ -303,7 +326,7 @@ describe('endpoints', () => {
     await press('Space');
     await tabTo('Close');
     await press('Enter');
-    await heading(page, id).waitFor();
+    await heading(page, `Endpoint ${id}`).waitFor();
     await loaded(page);
     const kept = await everythingOn(page);
     expect(kept).not.toContain(secret);
@@ -421,7 +444,7 @@ describe('endpoints', () => {
     expect(secret).toMatch(/^whsec_/);
     expect(await everythingOn(page)).not.toContain(secret);
     await page.reload();
-    await heading(page, id).waitFor();
+    await heading(page, `Endpoint ${id}`).waitFor();
     await loaded(page);
     expect(await everythingOn(page)).not.toContain(secret);
 

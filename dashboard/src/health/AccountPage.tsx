@@ -5,16 +5,17 @@ import type { AccountStatus, TestReport } from '../../../client/index.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { withId, withRevision } from '../api.ts';
 import { CredentialsReport } from '../CredentialsReport.tsx';
-import { Facts, Failure, Page, Panel, Waiting } from '../components.tsx';
+import { Facts, Failure, Panel, Waiting } from '../components.tsx';
 import { DataTable, QueryTable } from '../DataTable.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
+import { ResourcePage } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountSetupHref, useHref } from '../urls.ts';
+import { accountHref, useHref } from '../urls.ts';
 import { ActionButton, ActionError, PollBars, StateBadge, StateNote } from './components.tsx';
 import { ObservedThrough, OpenJobs, ProblemCount } from './OverviewPage.tsx';
 import { type AccountDetails, isGone, SCANNED_EVENTS, useAccount, useAccountEvents } from './queries.ts';
@@ -34,9 +35,38 @@ export function AccountPage({ id }: { readonly id: string }) {
   );
   if (account.data && !isGone(account)) return <AccountView account={account.data} />;
   return (
-    <Page title={`Account ${id}`}>
+    <ResourcePage title={`Account ${id}`} tab="state" toHref={(tab) => accountHref(id, tab)}>
       {account.error ? <Failure error={account.error} again={account.refetch} /> : <Waiting />}
-    </Page>
+    </ResourcePage>
+  );
+}
+
+/** The events about an account itself. */
+export function AccountActivity({ id }: { readonly id: string }) {
+  const account = useAccount(id);
+  useRefresh(
+    ['account.*'],
+    [
+      ['accounts', 'health', id],
+      ['accountEvents', id],
+    ],
+  );
+  const href = useHref();
+  return (
+    <ResourcePage
+      title={`Account ${id}`}
+      tab="activity"
+      toHref={(tab) => accountHref(id, tab)}
+      actions={<Link href={href('/jobs', { account: id })}>Account jobs</Link>}
+    >
+      {account.data && !isGone(account) ? (
+        <AccountEvents id={id} head={account.data.report?.head} />
+      ) : account.error ? (
+        <Failure error={account.error} again={account.refetch} />
+      ) : (
+        <Waiting />
+      )}
+    </ResourcePage>
   );
 }
 
@@ -50,12 +80,13 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
   const whole = { ...record, status: report };
   const state = toAccountState(whole, now);
   return (
-    <Page
+    <ResourcePage
       title={`Account ${id}`}
+      tab="state"
+      toHref={(tab) => accountHref(id, tab)}
       actions={
         <>
           <Link href={href('/jobs', { account: id })}>Account jobs</Link>
-          <Link href={href(accountSetupHref(id))}>Account setup</Link>
           {may('operate') ? <Actions account={whole} runner={runner} onTested={setTested} /> : null}
         </>
       }
@@ -91,8 +122,7 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
           <FailedPolls polls={polls} />
         </Panel>
       </div>
-      <AccountEvents id={id} head={report?.head} />
-    </Page>
+    </ResourcePage>
   );
 }
 

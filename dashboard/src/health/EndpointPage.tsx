@@ -5,14 +5,15 @@ import type { AttemptReport } from '../../../client/index.ts';
 import { isEndpointKind } from '../../../shared/built-in-sinks.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { Facts, Failure, Page, Panel, Statistic, Waiting } from '../components.tsx';
+import { Facts, Failure, Panel, Statistic, Waiting } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
+import { ResourcePage } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
-import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
+import { RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, endpointSetupHref, useHref } from '../urls.ts';
+import { accountHref, endpointHref, type ResourceTab, useHref } from '../urls.ts';
 import { ActionButton, ActionError, PingReport, StateNote } from './components.tsx';
 import { Deliveries } from './Deliveries.tsx';
 import css from './Health.module.css';
@@ -20,7 +21,7 @@ import { formatDeadCount } from './OverviewPage.tsx';
 import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
 import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
-import { type Endpoint, getSinkName, type Health, toEndpointState } from './status.ts';
+import { type Endpoint, getSinkName, type Health, isBuiltIn, toEndpointState } from './status.ts';
 import { Statistics } from './Statistics.tsx';
 
 /** Interval of the check whether the endpoint is lagging. */
@@ -34,13 +35,51 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   if (endpoint.data && health.data && !isGone(endpoint))
     return <EndpointView endpoint={endpoint.data} health={health.data} />;
   return (
-    <Page title={`Endpoint ${id}`}>
+    <EndpointTab region={region} id={id} tab="state">
       {error ? (
         <Failure error={error} again={() => Promise.all([endpoint.refetch(), health.refetch()])} />
       ) : (
         <Waiting />
       )}
-    </Page>
+    </EndpointTab>
+  );
+}
+
+/** Statistics and deliveries of an endpoint. */
+export function EndpointActivity({ region, id }: { readonly region: string; readonly id: string }) {
+  const endpoint = useEndpoint(region, id);
+  return (
+    <EndpointTab region={region} id={id} tab="activity">
+      {endpoint.data && !isGone(endpoint) ? (
+        <>
+          {endpoint.data.kind === 'webhook' ? <Statistics endpoint={endpoint.data} /> : null}
+          <Deliveries endpoint={endpoint.data} />
+        </>
+      ) : endpoint.error ? (
+        <Failure error={endpoint.error} again={endpoint.refetch} />
+      ) : (
+        <Waiting />
+      )}
+    </EndpointTab>
+  );
+}
+
+/** A tab of an endpoint. Built-in sinks have no settings. */
+function EndpointTab(props: {
+  readonly region: string;
+  readonly id: string;
+  readonly tab: ResourceTab;
+  readonly actions?: React.ReactNode;
+  readonly children: React.ReactNode;
+}) {
+  const { region, id, ...rest } = props;
+  return (
+    <ResourcePage
+      title={isBuiltIn(id) ? getSinkName(id) : `Endpoint ${id}`}
+      toHref={(tab) => endpointHref(region, id, tab)}
+      hasSettings={!isBuiltIn(id)}
+      {...rest}
+    />
   );
 }
 
@@ -58,17 +97,14 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
     .sort()
     .at(-1);
   return (
-    <Page
-      title={isEndpointKind(kind) ? `Endpoint ${id}` : getSinkName(id)}
+    <EndpointTab
+      region={region}
+      id={id}
+      tab="state"
       actions={
-        <>
-          {isEndpointKind(kind) ? (
-            <Link href={href(endpointSetupHref(region, id))}>Endpoint setup</Link>
-          ) : null}
-          {may('operate') ? (
-            <Actions endpoint={endpoint} health={health} runner={runner} onPinged={setPinged} />
-          ) : null}
-        </>
+        may('operate') ? (
+          <Actions endpoint={endpoint} health={health} runner={runner} onPinged={setPinged} />
+        ) : null
       }
     >
       <StateNote state={toEndpointState(endpoint, health, now)} problem={health.problem}>
@@ -147,9 +183,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       <ParkedEvents endpoint={endpoint} count={parked.count} />
       <DeadEvents endpoint={endpoint} count={health.dead} />
       <Replays endpoint={endpoint} />
-      {kind === 'webhook' ? <Statistics endpoint={endpoint} /> : null}
-      <Deliveries endpoint={endpoint} />
-    </Page>
+    </EndpointTab>
   );
 }
 

@@ -1,24 +1,62 @@
-/** The pages of Health: all accounts and endpoints, one account, one endpoint. */
+/** The pages of accounts and endpoints: all of them, and each with its tabs. */
 import { Route, Switch } from 'wouter';
 import { NotFound } from '../components.tsx';
-import { decodeSegment } from '../urls.ts';
-import { AccountPage } from './AccountPage.tsx';
-import { EndpointPage } from './EndpointPage.tsx';
-import { OverviewPage } from './OverviewPage.tsx';
+import { loadLater } from '../load-later.tsx';
+import { Moved } from '../ResourcePage.tsx';
+import { accountHref, decodeSegment, endpointHref } from '../urls.ts';
+
+// Each page is loaded on demand: the settings include the schemas, and the state does not need them.
+const OverviewPage = loadLater(async () => ({ default: (await import('./OverviewPage.tsx')).OverviewPage }));
+const account = () => import('./AccountPage.tsx');
+const AccountPage = loadLater(async () => ({ default: (await account()).AccountPage }));
+const AccountActivity = loadLater(async () => ({ default: (await account()).AccountActivity }));
+const endpoint = () => import('./EndpointPage.tsx');
+const EndpointPage = loadLater(async () => ({ default: (await endpoint()).EndpointPage }));
+const EndpointActivity = loadLater(async () => ({ default: (await endpoint()).EndpointActivity }));
+const AccountSettings = loadLater(async () => ({
+  default: (await import('../setup/AccountPages.tsx')).AccountPage,
+}));
+const EndpointSettings = loadLater(async () => ({
+  default: (await import('../setup/EndpointPages.tsx')).EndpointPage,
+}));
+
+const accountTabs = { state: AccountPage, activity: AccountActivity, settings: AccountSettings };
+const endpointTabs = { state: EndpointPage, activity: EndpointActivity, settings: EndpointSettings };
+const isTab = (tab: string): tab is keyof typeof accountTabs => Object.hasOwn(accountTabs, tab);
 
 export default function HealthPages() {
   return (
     <Switch>
       <Route path="/health" component={OverviewPage} />
-      <Route path="/health/accounts/:id">{({ id }) => <AccountPage key={id} id={decodeSegment(id)} />}</Route>
+      <Route path="/accounts/:id/:tab?">
+        {({ id, tab = 'state' }) => {
+          if (!isTab(tab)) return <Missing />;
+          const Tab = accountTabs[tab];
+          return <Tab key={id} id={decodeSegment(id)} />;
+        }}
+      </Route>
+      <Route path="/endpoints/:region/:id/:tab?">
+        {({ region, id, tab = 'state' }) => {
+          if (!isTab(tab)) return <Missing />;
+          const Tab = endpointTabs[tab];
+          return <Tab key={`${region}/${id}`} region={decodeSegment(region)} id={decodeSegment(id)} />;
+        }}
+      </Route>
+      <Route path="/health/accounts/:id">{({ id }) => <Moved to={accountHref(decodeSegment(id))} />}</Route>
       <Route path="/health/endpoints/:region/:id">
-        {({ region, id }) => (
-          <EndpointPage key={`${region}/${id}`} region={decodeSegment(region)} id={decodeSegment(id)} />
-        )}
+        {({ region, id }) => <Moved to={endpointHref(decodeSegment(region), decodeSegment(id))} />}
       </Route>
-      <Route>
-        <NotFound href="/health">Health</NotFound>
+      <Route path="/accounts">
+        <Moved to="/health" />
       </Route>
+      <Route path="/endpoints">
+        <Moved to="/health" />
+      </Route>
+      <Route component={Missing} />
     </Switch>
   );
+}
+
+function Missing() {
+  return <NotFound href="/health">Health</NotFound>;
 }

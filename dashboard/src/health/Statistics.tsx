@@ -5,6 +5,7 @@ import { Loaded, Panel, Statistic } from '../components.tsx';
 import { FilterSelect, toOptions } from '../filters.tsx';
 import { loadLater } from '../load-later.tsx';
 import { useApi } from '../queries.ts';
+import { ErrorBoundary } from '../shell/ErrorBoundary.tsx';
 import { formatCount, formatPercent } from '../texts.ts';
 import { formatDuration } from '../times.tsx';
 import ui from '../ui.module.css';
@@ -78,7 +79,9 @@ function Figures({ statistics }: { readonly statistics: DeliveryStatistics }) {
           note="of their latency"
         />
       </div>
-      <StatisticsChart statistics={statistics} />
+      <ErrorBoundary instead={<p className={ui.quiet}>The charts could not be loaded.</p>}>
+        <StatisticsChart statistics={statistics} />
+      </ErrorBoundary>
     </>
   );
 }

@@ -60,7 +60,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     tone: 'bad',
     meaning: 'The ordering API rejects the credentials. Polls are retried at least every 15 minutes.',
     advice:
-      'Get new credentials from the account owner and replace them in Setup. If the account no longer exists, pause it.',
+      'Get new credentials from the account owner and replace them in Settings. If the account no longer exists, pause it.',
   },
   identity_mismatch: {
     label: 'Identity mismatch',

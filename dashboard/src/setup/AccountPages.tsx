@@ -25,11 +25,12 @@ import {
 import { parseNumber } from '../form-values.ts';
 import { useApiForm, useResourceForm } from '../forms.ts';
 import { useAccounts, useApi, useRegions } from '../queries.ts';
+import { ResourcePage } from '../ResourcePage.tsx';
 import { type Resource, useInRegion, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, accountSetupHref, useHref, useRegion } from '../urls.ts';
+import { accountHref, useHref, useRegion } from '../urls.ts';
 import { checkRegion, DeclaredNote, DeletePanel, IdField, ListPage, RegionField } from './components.tsx';
 import { CredentialFields, NO_CREDENTIALS, TestAccount, TestNewCredentials } from './credentials.tsx';
 import { toEventSettings, toEventValues } from './event-settings.ts';
@@ -58,7 +59,7 @@ export function AccountsPage() {
       }}
       keyOf={({ id }) => id}
       columns={{
-        Account: ({ id }) => <Link href={link(accountSetupHref(id))}>{id}</Link>,
+        Account: ({ id }) => <Link href={link(accountHref(id, 'settings'))}>{id}</Link>,
         Region: ({ region }) => region.toUpperCase(),
         'Poll interval': ({ paused, pollIntervalSeconds }) =>
           paused ? <Badge tone="warn">Paused</Badge> : formatInterval(pollIntervalSeconds),
@@ -72,7 +73,6 @@ export function AccountsPage() {
 /** One account. Editable with the role admin, unless it is declared in the configuration file. */
 export function AccountPage({ id }: { readonly id: string }) {
   const api = useApi();
-  const link = useHref();
   const [deleting, setDeleting] = useState<Account | null>(null);
   const account = useResource(
     ['accounts', 'one', id],
@@ -83,7 +83,7 @@ export function AccountPage({ id }: { readonly id: string }) {
   const finish = useAfterDeletion();
   if (deleting) return <DeletionPage account={deleting} finish={() => finish(id)} />;
   return (
-    <Page title={id} actions={account.data ? <Link href={link(accountHref(id))}>View health</Link> : null}>
+    <ResourcePage title={`Account ${id}`} tab="settings" toHref={(tab) => accountHref(id, tab)}>
       <Loaded query={account}>
         {(resource) => (
           <AccountPanels
@@ -92,7 +92,7 @@ export function AccountPage({ id }: { readonly id: string }) {
           />
         )}
       </Loaded>
-    </Page>
+    </ResourcePage>
   );
 }
 
@@ -348,7 +348,7 @@ export function NewAccountPage() {
     <Page title="New account">
       <NewAccountForm
         cancel={link('/setup/accounts')}
-        onCreated={({ id }) => navigate(link(accountSetupHref(id)))}
+        onCreated={({ id }) => navigate(link(accountHref(id)))}
       />
     </Page>
   );

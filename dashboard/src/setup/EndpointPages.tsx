@@ -13,12 +13,13 @@ import { useApiForm, useResourceForm } from '../forms.ts';
 import { StateBadge } from '../health/components.tsx';
 import { toEndpointState } from '../health/status.ts';
 import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
+import { ResourcePage } from '../ResourcePage.tsx';
 import { type Resource, useInRegion, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { formatNames } from '../texts.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { endpointHref, endpointSetupHref, useHref, useRegion } from '../urls.ts';
+import { endpointHref, useHref, useRegion } from '../urls.ts';
 import { checkRegion, DeclaredNote, DeletePanel, ListPage } from './components.tsx';
 import { EndpointFields } from './EndpointForm.tsx';
 import {
@@ -62,7 +63,7 @@ export function EndpointsPage() {
       columns={{
         Endpoint: ({ region, id, managed, description, url }) => (
           <>
-            <Link href={link(endpointSetupHref(region, id))}>{id}</Link>
+            <Link href={link(endpointHref(region, id, 'settings'))}>{id}</Link>
             <div className={ui.hint}>
               {managed ? '' : 'In the configuration file · '}
               {description ?? url}
@@ -87,7 +88,7 @@ export function NewEndpointPage() {
     <Page title="New endpoint">
       <NewEndpointForm
         cancel={link('/setup/endpoints')}
-        onCreated={({ region, id }) => navigate(link(endpointSetupHref(region, id)))}
+        onCreated={({ region, id }) => navigate(link(endpointHref(region, id, 'settings')))}
       />
     </Page>
   );
@@ -156,7 +157,6 @@ export function NewEndpointForm(props: {
 export function EndpointPage({ region, id }: { readonly region: string; readonly id: string }) {
   const api = useApi();
   const { may } = useSession();
-  const link = useHref();
   const [isDeleting, setDeleting] = useState(false);
   const endpoint = useResource(
     ['endpoints', 'setup', region, id],
@@ -165,10 +165,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
     { enabled: !isDeleting },
   );
   return (
-    <Page
-      title={id}
-      actions={endpoint.data ? <Link href={link(endpointHref(region, id))}>View health</Link> : null}
-    >
+    <ResourcePage title={`Endpoint ${id}`} tab="settings" toHref={(tab) => endpointHref(region, id, tab)}>
       <Loaded query={endpoint}>
         {(resource) =>
           resource.latest.managed && may('admin') ? (
@@ -187,7 +184,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
           )
         }
       </Loaded>
-    </Page>
+    </ResourcePage>
   );
 }
 

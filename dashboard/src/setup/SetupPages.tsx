@@ -2,18 +2,17 @@
 import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
 import { Empty, Loading, NotFound, Page } from '../components.tsx';
+import { Moved } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
-import { decodeSegment } from '../urls.ts';
+import { accountHref, decodeSegment, endpointHref } from '../urls.ts';
 import { SetupNavigation } from './components.tsx';
 
 const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
 const Overview = lazy(() => import('./Overview.tsx'));
 const accounts = () => import('./AccountPages.tsx');
-const AccountPage = lazy(async () => ({ default: (await accounts()).AccountPage }));
 const AccountsPage = lazy(async () => ({ default: (await accounts()).AccountsPage }));
 const NewAccountPage = lazy(async () => ({ default: (await accounts()).NewAccountPage }));
 const endpoints = () => import('./EndpointPages.tsx');
-const EndpointPage = lazy(async () => ({ default: (await endpoints()).EndpointPage }));
 const EndpointsPage = lazy(async () => ({ default: (await endpoints()).EndpointsPage }));
 const NewEndpointPage = lazy(async () => ({ default: (await endpoints()).NewEndpointPage }));
 const alertRules = () => import('./AlertPages.tsx');
@@ -39,13 +38,13 @@ export default function SetupPages() {
           <Route path="/setup/accounts" component={AccountsPage} />
           <Route path="/setup/new-account" component={admin && forAll ? NewAccountPage : NotAllowed} />
           <Route path="/setup/accounts/:id">
-            {({ id }) => <AccountPage key={id} id={decodeSegment(id)} />}
+            {({ id }) => <Moved to={accountHref(decodeSegment(id), 'settings')} />}
           </Route>
           <Route path="/setup/endpoints" component={EndpointsPage} />
           <Route path="/setup/new-endpoint" component={admin ? NewEndpointPage : NotAllowed} />
           <Route path="/setup/endpoints/:region/:id">
             {({ region, id }) => (
-              <EndpointPage key={`${region}/${id}`} region={decodeSegment(region)} id={decodeSegment(id)} />
+              <Moved to={endpointHref(decodeSegment(region), decodeSegment(id), 'settings')} />
             )}
           </Route>
           <Route path="/setup/alert-rules" component={AlertRulesPage} />

@@ -26,7 +26,7 @@ import css from './Shell.module.css';
 const SECTIONS = [
   { path: '/', name: 'Now', icon: BoltIcon },
   { path: '/jobs', name: 'Jobs', icon: ListBulletIcon },
-  { path: '/health', name: 'Health', icon: SignalIcon },
+  { path: '/health', name: 'Health', icon: SignalIcon, others: ['/accounts/', '/endpoints/'] },
   { path: '/setup', name: 'Setup', icon: Cog6ToothIcon },
 ] as const;
 
@@ -96,8 +96,9 @@ function Navigation() {
   const href = useHref();
   return (
     <nav className={css.navigation} aria-label="Pages">
-      {SECTIONS.map(({ path, name, icon: Icon }) => {
-        const here = path === '/' ? location === '/' : location.startsWith(path);
+      {SECTIONS.map(({ path, name, icon: Icon, ...section }) => {
+        const paths = 'others' in section ? [path, ...section.others] : [path];
+        const here = path === '/' ? location === '/' : paths.some((one) => location.startsWith(one));
         return (
           <Link key={path} href={href(path)} aria-current={here ? 'page' : undefined}>
             <Icon width={18} aria-hidden />
