@@ -21,8 +21,8 @@ import { formatDeadCount } from './OverviewPage.tsx';
 import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
 import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
-import { type Endpoint, getSinkName, type Health, isBuiltIn, toEndpointState } from './status.ts';
 import { Statistics } from './Statistics.tsx';
+import { type Endpoint, getSinkName, type Health, isBuiltIn, toEndpointState } from './status.ts';
 
 /** Interval of the check whether the endpoint is lagging. */
 const LATE_MS = 5_000;

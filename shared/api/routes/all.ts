@@ -1,8 +1,8 @@
 /** All routes of the HTTP API. */
 import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
-import { attentionRoutes } from './attention.ts';
 import { alertRuleRoutes } from './alert-rules.ts';
+import { attentionRoutes } from './attention.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { eventRoutes } from './events.ts';
