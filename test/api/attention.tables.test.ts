@@ -15,7 +15,14 @@ import { readFigures } from '../../shared/api/figures.ts';
 import { type Caller, OPERATOR } from '../../shared/api/keys.ts';
 import { recordNoMessage } from '../../shared/notifications/messages.ts';
 import type { Message } from '../../shared/notifications/records.ts';
-import { historySchema, keys, markedJobPk } from '../../shared/storage/schema.ts';
+import {
+  historySchema,
+  keys,
+  lateIndexPk,
+  markedJobPk,
+  troubledIndexKeys,
+  troubledIndexPk,
+} from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { eachTable } from '../support/tables.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
@@ -134,6 +141,21 @@ eachTable('the attention queue', (makeTable) => {
     expect(items.map(({ cause }) => cause.code)).toEqual(['paused']);
     expect(items[0]?.actions[0]).toMatchObject({ operation: 'resumeAccount', method: 'POST' });
     expect(deps.regions).toEqual(['us']);
+  });
+
+  test('finds accounts with late jobs and accounts in a bad state by index, in regions of any size', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const find = async (pk: string) => (await rig.table.query({ index: 'related', pk })).map(({ sk }) => sk);
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
+    await rig.poll();
+    expect(await find(lateIndexPk('us'))).toEqual([rig.ref.account]);
+    expect(await find(troubledIndexPk('us'))).toEqual([]);
+    await rig.table.write({ update: keys.status(rig.ref), set: troubledIndexKeys(rig.ref, true) });
+    expect(await find(troubledIndexPk('us'))).toEqual(['STATUS']);
+    // A good poll removes the account.
+    rig.pass(120);
+    await rig.poll();
+    expect(await find(troubledIndexPk('us'))).toEqual([]);
   });
 
   test('lists messages of the last week that did not reach the customer', async () => {
