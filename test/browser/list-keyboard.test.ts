@@ -1,0 +1,91 @@
+/** Lists and tables by keyboard, and states in forced colours. */
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { axe, loaded, signedIn } from '../support/browser.ts';
+import { furnishedDesk } from './desk.ts';
+
+const desk = furnishedDesk();
+
+/** Returns the number of tab stops within a list, and that of its controls. */
+const countStops = (
+  page: Page,
+  list: string,
+): Promise<{ readonly stops: number; readonly controls: number }> =>
+  page.evaluate((selector) => {
+    const controls = [...document.querySelectorAll<HTMLElement>(`${selector} :is(a[href], button)`)];
+    return { stops: controls.filter(({ tabIndex }) => tabIndex >= 0).length, controls: controls.length };
+  }, list);
+
+/** Returns the place of the focused control: its row, and its place in the row. */
+const getPlace = (page: Page, list: string): Promise<readonly [row: number, place: number]> =>
+  page.evaluate((selector) => {
+    const rows = [...document.querySelectorAll(`${selector} > *`)].map((row) => [
+      ...row.querySelectorAll('a[href], button'),
+    ]);
+    const filled = rows.filter((controls) => controls.length > 0);
+    const row = filled.findIndex((controls) => controls.includes(document.activeElement ?? document.body));
+    return [row, filled[row]?.indexOf(document.activeElement ?? document.body) ?? -1] as const;
+  }, list);
+
+test('Live events have one tab stop, and arrow keys move between the rows', async () => {
+  const page = await signedIn(desk, '/?view=feed');
+  await loaded(page);
+  const list = 'ol[aria-label="Events"]';
+  await expect.poll(async () => (await countStops(page, list)).controls).toBeGreaterThan(3);
+  expect((await countStops(page, list)).stops).toBe(1);
+  await page.locator(`${list} a[tabindex="0"]`).focus();
+  expect(await getPlace(page, list)).toEqual([0, 0]);
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  expect(await getPlace(page, list)).toEqual([2, 0]);
+  await page.keyboard.press('ArrowUp');
+  expect(await getPlace(page, list)).toEqual([1, 0]);
+  await page.keyboard.press('Home');
+  expect(await getPlace(page, list)).toEqual([0, 0]);
+  expect((await countStops(page, list)).stops).toBe(1);
+  // The next stop is outside the list, and back again it is where it was.
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Tab');
+  expect(await getPlace(page, list)).toEqual([-1, -1]);
+  await page.keyboard.press('Shift+Tab');
+  expect(await getPlace(page, list)).toEqual([1, 0]);
+});
+
+test('a table has one tab stop, and arrow keys move between its rows and within a row', async () => {
+  const page = await signedIn(desk, '/health');
+  await loaded(page);
+  const bodies = page.locator('main table tbody');
+  expect(await bodies.count()).toBeGreaterThan(1);
+  for (const stops of await bodies.evaluateAll((all) =>
+    all.map((body) => body.querySelectorAll(':is(a[href], button)[tabindex="0"]').length),
+  )) {
+    expect(stops).toBe(1);
+  }
+  await bodies.first().locator('[tabindex="0"]').focus();
+  const before = await page.evaluate(() => document.activeElement?.textContent);
+  await page.keyboard.press('ArrowDown');
+  const below = await page.evaluate(() => document.activeElement?.textContent);
+  expect(below).not.toBe(before);
+  await page.keyboard.press('ArrowUp');
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe(before);
+  await page.keyboard.press('ArrowUp');
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe(before);
+  await axe(page);
+});
+
+test('states stay visible in forced colours', async () => {
+  const page = await signedIn(desk, '/health');
+  await loaded(page);
+  await page.emulateMedia({ forcedColors: 'active' });
+  const isMarked = (selector: string): Promise<boolean[]> =>
+    page.locator(selector).evaluateAll((all) => {
+      const canvas = getComputedStyle(document.body).backgroundColor;
+      return all.map((one) => getComputedStyle(one, '::before').backgroundColor !== canvas);
+    });
+  const badges = await isMarked('main [class*="badge"][data-tone]');
+  expect(badges.length).toBeGreaterThan(0);
+  expect(badges).not.toContain(false);
+  expect(await isMarked('header [data-phase]')).toEqual([true]);
+  const current = page.locator('nav [aria-current="page"]').first();
+  expect(await current.evaluate((one) => getComputedStyle(one).outlineStyle)).toBe('solid');
+});
