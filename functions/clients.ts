@@ -51,8 +51,10 @@ export function createCellLog(
     readonly JOBWIRE_RESTORED_AT?: string | undefined;
   },
   table: Table,
+  hooks: Pick<Parameters<typeof createEventLog>[1], 'traceCommit' | 'onCommitted'> = {},
 ): EventLog {
   return createEventLog(table, {
+    ...hooks,
     retentionDays: env.JOBWIRE_RETENTION_DAYS,
     ...getEventUrls(env),
     leastEpoch: getLeastEpoch(env),

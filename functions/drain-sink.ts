@@ -13,12 +13,14 @@ import { DrainSinkEnv, readEnv } from './env.ts';
 import { createDrainSinkHandler, createSinkOpener } from './handlers/drain-sink.ts';
 import { openCellSecrets } from './secrets.ts';
 import { createTelemetry } from './telemetry.ts';
+import { createXrayTracing } from './tracing.ts';
 
 const env = readEnv(DrainSinkEnv, process.env);
 const table = createCellTable(env);
 const history = createHistoryTable(env);
 const signingSecrets = createSigningSecrets(openCellSecrets(env, table));
 const telemetry = createTelemetry('drain-sink', env);
+const { tracing, sending } = createXrayTracing(env, telemetry);
 
 /** Invoked with messages of the drain queue. */
 export const handler = middy(
@@ -43,7 +45,9 @@ export const handler = middy(
       }),
     },
     telemetry,
+    tracing,
   }),
 )
   .use(telemetry.logging)
-  .use(telemetry.counting);
+  .use(telemetry.counting)
+  .use(sending);

@@ -60,11 +60,14 @@ const upstream = {
 /** ARN of the KMS key that encrypts the data keys of the cell's secrets. */
 const secrets = { JOBWIRE_KEY_ARN: text };
 
+/** Share of polls that are traced, 0 to 1. Absent in a cell without traces. */
+const traces = { JOBWIRE_TRACE_SAMPLE: z.coerce.number('must be a number').min(0).max(1).optional() };
+
 /** Environment of pollAccount. */
-export const PollAccountEnv = z.object({ ...cell, ...log, ...upstream, ...secrets });
+export const PollAccountEnv = z.object({ ...cell, ...log, ...upstream, ...secrets, ...traces });
 
 /** Environment of wakeSinks. */
-export const WakeSinksEnv = z.object({ ...cell, ...restored, JOBWIRE_DRAIN_QUEUE_URL: url });
+export const WakeSinksEnv = z.object({ ...cell, ...restored, ...traces, JOBWIRE_DRAIN_QUEUE_URL: url });
 
 /** Notification channels: `email`, or `email,sms`; absent in cells without any. */
 const channelsOfCell = {
@@ -75,7 +78,14 @@ const channelsOfCell = {
 };
 
 /** Environment of drainSink. */
-export const DrainSinkEnv = z.object({ ...cell, ...log, ...history, ...channelsOfCell, ...secrets });
+export const DrainSinkEnv = z.object({
+  ...cell,
+  ...log,
+  ...history,
+  ...channelsOfCell,
+  ...secrets,
+  ...traces,
+});
 
 /** Environment of notify. */
 export const NotifyEnv = z.object({

@@ -18,10 +18,12 @@ import { PollAccountEnv, readEnv } from './env.ts';
 import { createPollAccountHandler } from './handlers/poll-account.ts';
 import { openCellSecrets } from './secrets.ts';
 import { createTelemetry } from './telemetry.ts';
+import { createXrayTracing } from './tracing.ts';
 
 const env = readEnv(PollAccountEnv, process.env);
 const table = createCellTable(env);
 const telemetry = createTelemetry('poll-account', env);
+const { tracing, sending } = createXrayTracing(env, telemetry);
 const owned = createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
   now: Date.now,
   maxAgeMs: CREDENTIALS_MAX_AGE_MS,
@@ -38,7 +40,11 @@ export const handler = middy(
     region: env.JOBWIRE_REGION,
     polling: {
       table,
-      log: createCellLog(env, table),
+      log: createCellLog(
+        env,
+        table,
+        tracing && { traceCommit: tracing.traceCommit, onCommitted: tracing.committed },
+      ),
       settings: DEFAULT_TRACKING,
       now: Date.now,
       newId: randomUUID,
@@ -55,7 +61,9 @@ export const handler = middy(
       }),
     },
     telemetry,
+    tracing,
   }),
 )
   .use(telemetry.logging)
-  .use(telemetry.counting);
+  .use(telemetry.counting)
+  .use(sending);

@@ -6,9 +6,11 @@ import { readEnv, WakeSinksEnv } from './env.ts';
 import { createSend } from './handlers/messages.ts';
 import { createWakeSinksHandler } from './handlers/wake-sinks.ts';
 import { createTelemetry } from './telemetry.ts';
+import { createXrayTracing } from './tracing.ts';
 
 const env = readEnv(WakeSinksEnv, process.env);
 const telemetry = createTelemetry('wake-sinks', env);
+const { tracing, sending } = createXrayTracing(env, telemetry);
 
 /** Invoked with new wake marks of the table's stream. */
 export const handler = middy(
@@ -18,6 +20,9 @@ export const handler = middy(
     leastEpoch: getLeastEpoch(env),
     sendDrains: createSend(new SQSClient({ requestHandler: REQUEST_TIMEOUTS }), env.JOBWIRE_DRAIN_QUEUE_URL),
     telemetry,
+    tracing,
     now: Date.now,
   }),
-).use(telemetry.logging);
+)
+  .use(telemetry.logging)
+  .use(sending);

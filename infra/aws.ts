@@ -1,7 +1,7 @@
 /** Requests to AWS services for which no SDK client is installed, signed with the credentials that the SDK finds. */
 import { SNSClient } from '@aws-sdk/client-sns';
 import { SignatureV4 } from '@smithy/signature-v4';
-import { Sha256 } from '../local/signature.ts';
+import { Sha256 } from '../shared/sha256.ts';
 
 /** AWS rejected a request. `name` is the error code, such as `AccessDeniedException`. */
 export class AwsError extends Error {

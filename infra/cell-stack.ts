@@ -16,6 +16,7 @@ import { Operations } from './operations.ts';
 import { Polling } from './polling.ts';
 import { StateTable } from './state-table.ts';
 import { allowSubscribers } from './subscribers.ts';
+import { traceFunctions } from './tracing.ts';
 
 interface Props extends Cell {
   /** Folder of the files from which the dashboard is built. */
@@ -98,6 +99,9 @@ export class CellStack extends Stack {
         natGateways: cell.staticEgress.natGateways,
       });
     }
+    const { pollAccount } = polling.functions;
+    const { wakeSinks, drainSink } = delivery.functions;
+    traceFunctions([pollAccount, wakeSinks, drainSink], props);
     const operate = new Operate(this, 'Operate', { ...props, table });
 
     new CfnOutput(this, 'TableName', { value: table.name });

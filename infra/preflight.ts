@@ -44,12 +44,13 @@ interface Check {
 function listChecks(cells: readonly Cell[], all: readonly Cell[]): Check[] {
   const places = new Map(cells.map((cell) => [getPlace(cell), cell]));
   return [
-    ...[...places.values()].flatMap((cell) =>
-      listRegionChecks(
+    ...[...places.values()].flatMap((cell) => [
+      ...listRegionChecks(
         cell,
         all.filter((other) => getPlace(other) === getPlace(cell)),
       ),
-    ),
+      ...listTraceChecks(cell),
+    ]),
     ...cells.flatMap(listCellChecks),
   ];
 }
@@ -118,6 +119,28 @@ function listRegionChecks({ stage, cell }: Cell, sharing: readonly Cell[]): Chec
         }
         throw new Problem(
           `${rateLimit} requests per second and bursts of ${burstLimit}; ${rate} and ${burst} needed (${names}). Request an increase of the quota L-8A5B8E43 of API Gateway, or lower api.requestsPerSecond and api.burst.`,
+        );
+      },
+    },
+  ];
+}
+
+/** Transaction Search, to which X-Ray sends spans: of each AWS account and region with traces. */
+function listTraceChecks({ stage, cell }: Cell): Check[] {
+  const region = cell.awsRegion;
+  if (!stage.tracing) return [];
+  return [
+    {
+      subject: `Transaction Search, ${region}`,
+      permissions: 'xray:GetTraceSegmentDestination',
+      async run() {
+        const text = await requestAws({
+          ...{ service: 'xray', region, path: '/GetTraceSegmentDestination', json: {} },
+        });
+        const { Destination, Status } = JSON.parse(text);
+        if (Destination === 'CloudWatchLogs' && Status === 'ACTIVE') return 'active';
+        throw new Problem(
+          `X-Ray accepts no spans: the destination of traces is ${Destination}, ${Status}. Enable Transaction Search in the CloudWatch console, or remove tracing of the stage.`,
         );
       },
     },

@@ -31,6 +31,7 @@ const RETENTIONS = [
 ] as const;
 const RETENTION_RULE = 'must be a number of days that CloudWatch Logs accepts, such as 7, 30 or 90';
 const KEY_RULE = 'must be the ARN of a KMS key';
+const SAMPLE_RULE = 'must be a number from 0.01 to 100';
 const QUEUE_RULE = 'must be the ARN of an SQS queue';
 const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
@@ -389,6 +390,16 @@ const StageSettings = z.strictObject({
   drainConcurrency: wholeNumber(2, 1000).describe(
     'Maximum number of concurrent invocations of drainSink; each drains up to five sinks.',
   ),
+  tracing: z
+    .strictObject({
+      samplePercent: z
+        .number(SAMPLE_RULE)
+        .min(0.01, SAMPLE_RULE)
+        .max(100, SAMPLE_RULE)
+        .describe('Share of polls that are traced (percent). Of these, polls without events are not sent.'),
+    })
+    .optional()
+    .describe('Traces from polls to deliveries in X-Ray ([traces](deploying.md#traces)). Absent: none.'),
   signIn: SignInSettings.refine(
     (signIn) => JSON.stringify(signIn).length <= MAX_SIGN_IN,
     `must be at most ${MAX_SIGN_IN} characters of JSON, because it is in the environment of functions`,

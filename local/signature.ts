@@ -1,7 +1,8 @@
 /** Verification of AWS Signature Version 4 in the Authorization header, for one pair of credentials. */
-import { createHash, createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { SignatureV4 } from '@smithy/signature-v4';
+import { Sha256 } from '../shared/sha256.ts';
 
 /** A pair of AWS credentials. */
 export interface AwsCredentials {
@@ -74,30 +75,4 @@ export async function isSigned(
     expected?.[5] === names &&
     timingSafeEqual(Buffer.from(expected[6] ?? '', 'hex'), Buffer.from(signature, 'hex'))
   );
-}
-
-/** SHA-256 with the interface that the signer requires, with or without key. */
-export class Sha256 {
-  readonly #hash: { update(data: string | Uint8Array): unknown; digest(): Buffer };
-
-  constructor(secret?: unknown) {
-    this.#hash =
-      secret === undefined ? createHash('sha256') : createHmac('sha256', secret as string | Uint8Array);
-  }
-
-  update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.#hash.update(typeof data === 'string' ? data : toBytes(data));
-  }
-
-  async digest(): Promise<Uint8Array> {
-    return new Uint8Array(this.#hash.digest());
-  }
-
-  reset(): void {}
-}
-
-function toBytes(data: ArrayBuffer | ArrayBufferView): Uint8Array {
-  return ArrayBuffer.isView(data)
-    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-    : new Uint8Array(data);
 }

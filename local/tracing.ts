@@ -2,8 +2,17 @@
  * Traces for OpenTelemetry, by OTLP over HTTP in its JSON encoding: one trace for each poll, with its commits and the attempts to deliver
  * their events. Written here because the SDK is larger than the rest of the program's start (docs/decisions/0055-traces-without-the-sdk.md).
  */
-import { randomBytes } from 'node:crypto';
 import type { Config } from '../shared/config.ts';
+import {
+  describeAttempt,
+  describeCommit,
+  describePoll,
+  encodeExport,
+  encodeSpan,
+  newContext,
+  type Span,
+  type SpanContext,
+} from '../shared/spans.ts';
 import type { HostOptions } from './host-options.ts';
 
 /** Interval of requests to the collector, and the number of spans that causes an earlier one. */
@@ -14,13 +23,6 @@ const MAX_SPANS = 5_000;
 /** Maximum number of events whose trace is known. Attempts at others begin a trace. */
 const MAX_EVENTS = 10_000;
 const REQUEST_MS = 10_000;
-
-interface SpanContext {
-  readonly traceId: string;
-  readonly spanId: string;
-}
-
-type Attributes = Readonly<Record<string, string | number | undefined>>;
 
 /** Sends the spans of polls, commits and attempts. */
 export interface Tracer
@@ -42,28 +44,9 @@ export function createTracer(
   let sending: Promise<void> | undefined;
   let failed = false;
 
-  function end(
-    context: SpanContext & { readonly parent?: SpanContext | undefined },
-    span: {
-      readonly name: string;
-      readonly kind: 'internal' | 'client';
-      readonly startedAt: number;
-      readonly isError?: boolean;
-      readonly attributes: Attributes;
-    },
-  ): void {
+  function end(context: Parameters<typeof encodeSpan>[0], span: Span): void {
     if (spans.length >= MAX_SPANS) return;
-    spans.push({
-      traceId: context.traceId,
-      spanId: context.spanId,
-      ...(context.parent ? { parentSpanId: context.parent.spanId } : {}),
-      name: span.name,
-      kind: span.kind === 'client' ? 3 : 1,
-      startTimeUnixNano: toNanoseconds(span.startedAt),
-      endTimeUnixNano: toNanoseconds(now()),
-      attributes: toAttributes(span.attributes),
-      status: span.isError ? { code: 2 } : {},
-    });
+    spans.push(encodeSpan(context, span, now()));
     if (spans.length >= BATCH) void flush();
   }
 
@@ -93,14 +76,7 @@ export function createTracer(
     const response = await fetch(url, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        resourceSpans: [
-          {
-            resource: { attributes: toAttributes({ 'service.name': 'jobwire' }) },
-            scopeSpans: [{ scope: { name: 'jobwire' }, spans: batch }],
-          },
-        ],
-      }),
+      body: encodeExport(batch),
       redirect: 'error',
       signal: AbortSignal.timeout(REQUEST_MS),
     });
@@ -125,48 +101,19 @@ export function createTracer(
         if (commits.size <= MAX_EVENTS) break;
         commits.delete(event);
       }
-      end(
-        { ...context, parent },
-        {
-          ...{ name: 'commit', kind: 'internal', startedAt: now() },
-          attributes: {
-            ...{ 'jobwire.region': region, 'jobwire.account': account },
-            ...{ 'jobwire.sequence': sequence, 'jobwire.events': events },
-          },
-        },
-      );
+      const ref = { region, account };
+      end({ ...context, parent }, describeCommit(ref, sequence, events, now()));
     },
-    onPoll({ region, account, outcome, events, requests, retries, openJobs, ms }, { lagMs }) {
+    onPoll(report, { lagMs }) {
+      const { region, account, outcome } = report;
       const context = polls.get(`${region}/${account}`);
       polls.delete(`${region}/${account}`);
-      if (!context || outcome === 'skipped') return;
-      end(context, {
-        ...{ name: 'poll', kind: 'internal', startedAt: now() - ms, isError: outcome === 'failed' },
-        attributes: {
-          ...{ 'jobwire.region': region, 'jobwire.account': account, 'jobwire.outcome': outcome },
-          ...{ 'jobwire.events': events, 'jobwire.open_jobs': openJobs, 'jobwire.lag_ms': lagMs },
-          ...{ 'jobwire.requests': requests, 'jobwire.retries': retries },
-        },
-      });
+      if (context && outcome !== 'skipped') end(context, describePoll(report, lagMs, now()));
     },
-    onAttempt({ region, account, sequence, sink, eventId, type, cause, outcome, status, latencyMs }) {
+    onAttempt(attempt) {
+      const { region, account, sequence } = attempt;
       const parent = commits.get(`${region}/${account}/${sequence}`);
-      end(
-        { ...newContext(parent), parent },
-        {
-          ...{
-            name: 'deliver',
-            kind: 'client',
-            startedAt: now() - latencyMs,
-            isError: outcome !== 'delivered',
-          },
-          attributes: {
-            ...{ 'jobwire.region': region, 'jobwire.account': account, 'jobwire.endpoint': sink },
-            ...{ 'jobwire.event': eventId, 'jobwire.type': type, 'jobwire.cause': cause },
-            ...{ 'jobwire.outcome': outcome, 'http.response.status_code': status },
-          },
-        },
-      );
+      end({ ...newContext(parent), parent }, describeAttempt(attempt, now()));
     },
     async stop() {
       clearInterval(timer);
@@ -174,23 +121,4 @@ export function createTracer(
       await flush();
     },
   };
-}
-
-/** Returns new ids: a span of the parent's trace, or of a new one. */
-function newContext(parent?: SpanContext): SpanContext {
-  return {
-    traceId: parent?.traceId ?? randomBytes(16).toString('hex'),
-    spanId: randomBytes(8).toString('hex'),
-  };
-}
-
-/** Converts epoch ms. 64-bit integers are texts in JSON. */
-const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`;
-
-function toAttributes(attributes: Attributes): object[] {
-  return Object.entries(attributes).flatMap(([key, value]): object[] => {
-    if (value === undefined) return [];
-    const isNumber = typeof value === 'number';
-    return [{ key, value: isNumber ? { intValue: String(Math.round(value)) } : { stringValue: value } }];
-  });
 }

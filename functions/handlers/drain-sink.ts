@@ -13,6 +13,7 @@ import { createSnsSink } from '../../shared/delivery/sns.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { getDrainNames } from '../../shared/storage/schema.ts';
 import type { Telemetry } from '../telemetry.ts';
+import type { Tracing } from '../tracing.ts';
 import { DrainMessage, workOff } from './messages.ts';
 
 /** Dependencies of the handler. */
@@ -20,6 +21,8 @@ export interface DrainSinkDeps {
   readonly region: string;
   readonly draining: Omit<DrainDeps, 'attempted'>;
   readonly telemetry: Pick<Telemetry, 'drain' | 'attempt' | 'fault'>;
+  /** Absent: drains are not traced. */
+  readonly tracing?: Pick<Tracing, 'beginDrain'> | undefined;
 }
 
 /**
@@ -36,20 +39,29 @@ const TAIL_MS = 20_000;
  * lookup, found the sink busy and stopped.
  */
 export function createDrainSinkHandler(deps: DrainSinkDeps) {
-  const { region, telemetry } = deps;
-  const draining: DrainDeps = { ...deps.draining, attempted: (attempt) => telemetry.attempt(attempt) };
+  const { region, draining, telemetry, tracing } = deps;
   return async (
     event: SQSEvent,
     context: Pick<Context, 'getRemainingTimeInMillis'>,
   ): Promise<SQSBatchResponse> => {
     const deadline = draining.now() + context.getRemainingTimeInMillis() - TAIL_MS;
-    return workOff(event, DrainMessage, telemetry, async ({ sink }) => {
+    return workOff(event, DrainMessage, telemetry, async ({ sink, traces = [] }) => {
+      const traced = tracing?.beginDrain(region, sink, traces);
+      const attempted: DrainDeps['attempted'] = (attempt) => {
+        telemetry.attempt(attempt);
+        traced?.attempt(attempt);
+      };
       // A message of version 0.1.0 names a sink that is divided now.
-      await Promise.all(getDrainNames(sink).map((name) => drainFully(name, deadline)));
+      const names = getDrainNames(sink);
+      try {
+        await Promise.all(names.map((name) => drainFully({ ...draining, attempted }, name, deadline)));
+      } finally {
+        traced?.end();
+      }
     });
   };
 
-  async function drainFully(name: string, deadline: number): Promise<void> {
+  async function drainFully(draining: DrainDeps, name: string, deadline: number): Promise<void> {
     for (let turn = 0; ; turn += 1) {
       const report = await drainSink(draining, region, name, deadline);
       const worked = hadSomethingToDo(report);

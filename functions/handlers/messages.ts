@@ -14,8 +14,22 @@ export const CLAIM_SECONDS = 300;
 
 /** Requests one poll of an account of the cell at its due time (epoch ms). */
 export const PollMessage = z.object({ account: z.string().min(1), dueAt: z.int() });
+/** The trace of some events of an account: their sequences, and the `traceparent` of the span that caused the message. */
+const Trace = z.object({
+  account: z.string().min(1),
+  from: z.int(),
+  to: z.int(),
+  trace: z.string(),
+});
+export type Trace = z.infer<typeof Trace>;
+/** Maximum number of traces in a message. Further ones end with the wake-up. */
+export const MAX_TRACES = 10;
+
 /** Requests a drain of a sink of the cell, or of a part of a divided sink (its drain name). */
-export const DrainMessage = z.object({ sink: z.string().min(1) });
+export const DrainMessage = z.object({
+  sink: z.string().min(1),
+  traces: z.array(Trace).max(MAX_TRACES).optional(),
+});
 
 /** Requests sending the due notifications; `dueSince` is the earliest due time (epoch ms). */
 export const NotifyMessage = z.object({ dueSince: z.int() });

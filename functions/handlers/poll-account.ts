@@ -3,6 +3,7 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import type { PollDeps } from '../../shared/tracking/poll-context.ts';
 import type { Telemetry } from '../telemetry.ts';
+import type { Tracing } from '../tracing.ts';
 import { CLAIM_SECONDS, PollMessage, workOff } from './messages.ts';
 
 /** Dependencies of the handler. */
@@ -10,6 +11,8 @@ export interface PollAccountDeps {
   readonly region: string;
   readonly polling: PollDeps;
   readonly telemetry: Pick<Telemetry, 'poll' | 'fault'>;
+  /** Absent: polls are not traced. */
+  readonly tracing?: Pick<Tracing, 'beginPoll' | 'endPoll'> | undefined;
 }
 
 /**
@@ -23,7 +26,7 @@ export interface PollAccountDeps {
  * once more. After that, the account's claim expires, and a later tick is the retry.
  */
 export function createPollAccountHandler(deps: PollAccountDeps) {
-  const { region, polling, telemetry } = deps;
+  const { region, polling, telemetry, tracing } = deps;
   return async (
     event: SQSEvent,
     context: Pick<Context, 'getRemainingTimeInMillis'>,
@@ -33,7 +36,10 @@ export function createPollAccountHandler(deps: PollAccountDeps) {
       const claimedFrom = Math.max(dueAt, Number(attributes.SentTimestamp));
       if (polling.now() > claimedFrom + CLAIM_SECONDS * 1000) return;
       const lagMs = Math.max(0, polling.now() - dueAt);
-      telemetry.poll(await pollAccount(polling, { region, account }, deadline, dueAt), { lagMs });
+      tracing?.beginPoll({ region, account });
+      const report = await pollAccount(polling, { region, account }, deadline, dueAt);
+      telemetry.poll(report, { lagMs });
+      tracing?.endPoll(report, { lagMs });
     });
   };
 }

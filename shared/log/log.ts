@@ -171,6 +171,11 @@ interface Options extends EventUrls {
    * to wake the sinks. The wake mark is authoritative.
    */
   readonly onCommitted?: (ref: AccountRef, sequence: number, events: number) => void;
+  /**
+   * Returns the trace of a transaction that adds events, as a `traceparent`, before each attempt to commit it. It is stored in the
+   * wake mark, with the sequence of the first event. Default: none.
+   */
+  readonly traceCommit?: (ref: AccountRef) => string | undefined;
   /** Waits before events are renumbered. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
   readonly random?: () => number;
@@ -188,7 +193,7 @@ const TORN_EVENTS = 500;
 
 /** Creates the log over a table. */
 export function createEventLog(table: Table, options: Options): EventLog {
-  const { now, newId, onCommitted, leastEpoch = '' } = options;
+  const { now, newId, onCommitted, traceCommit, leastEpoch = '' } = options;
   const { sleep = sleepMs, random = Math.random } = options;
   const retentionMs = (options.retentionDays ?? 90) * DAY_MS;
 
@@ -233,7 +238,9 @@ export function createEventLog(table: Table, options: Options): EventLog {
     events.forEach((draft, at) => {
       grown.push(toEventWrite(ref, draft, { epoch, sequence: from.sequence + at + 1 }, expiresAt));
     });
-    grown.push({ put: { ...keys.wake(ref), sequence } });
+    const trace = traceCommit?.(ref);
+    const traced = trace === undefined ? {} : { trace, tracedFrom: from.sequence + 1 };
+    grown.push({ put: { ...keys.wake(ref), sequence, ...traced } });
     return { writes: grown, head: after };
   }
 

@@ -424,6 +424,26 @@ describe('a cell with an event bus', () => {
   });
 });
 
+describe('a stage with traces', () => {
+  const cell = synthesize('prod', { stage: { tracing: { samplePercent: 5 } } });
+
+  test('traces polls, wake-ups and drains, and lets only these functions send spans', () => {
+    for (const { id, fn, statements } of cell.functions()) {
+      const traces = /PollAccount|WakeSinks|DrainSink/.test(id);
+      const actions = statements.flatMap(({ Action }) => Action).filter((action) => /^xray:/.test(action));
+      expect(actions.sort(), id).toEqual(
+        traces ? ['xray:PutSpans', 'xray:PutSpansForIndexing', 'xray:PutTraceSegments'] : [],
+      );
+      expect(fn.Properties.Environment?.Variables.JOBWIRE_TRACE_SAMPLE, id).toBe(traces ? '0.05' : undefined);
+    }
+    expect(JSON.stringify(synthesize('prod').template.toJSON())).not.toMatch(/xray:|TRACE_SAMPLE/);
+  });
+
+  test('violates no rule', () => {
+    expect(new AwsSolutionsChecks().validateScope(cell.app).violations).toEqual([]);
+  });
+});
+
 describe('a cell with queues', () => {
   const OWN = 'arn:aws:sqs:us-east-1:000000000000:jobs';
   const OTHER = 'arn:aws:sqs:eu-west-2:111122223333:jobs.fifo';

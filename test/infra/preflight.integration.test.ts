@@ -30,6 +30,10 @@ const RESPONSES: Record<string, Record<'ready' | 'new', unknown>> = {
     ready: { throttleSettings: { rateLimit: 10_000, burstLimit: 5_000 } },
     new: { throttleSettings: { rateLimit: 50, burstLimit: 5_000 } },
   },
+  '/GetTraceSegmentDestination': {
+    ready: { Destination: 'CloudWatchLogs', Status: 'ACTIVE' },
+    new: { Destination: 'XRay', Status: 'ACTIVE' },
+  },
   '/v2/email/account': {
     ready: { ProductionAccessEnabled: true, SendingEnabled: true, SendQuota: { Max24HourSend: 50_000 } },
     new: { ProductionAccessEnabled: false, SendingEnabled: true },
@@ -80,7 +84,10 @@ beforeAll(async () => {
     dashboardDomain: { name: 'us.jobwire.example', certificateArn: CERTIFICATE },
     stateTable: { name: 'restored', streamArn: STREAM },
   };
-  writeFileSync(join(folder, 'cells.json'), JSON.stringify({ stages: [{ ...prod, cells: { us } }] }));
+  writeFileSync(
+    join(folder, 'cells.json'),
+    JSON.stringify({ stages: [{ ...prod, tracing: { samplePercent: 5 }, cells: { us } }] }),
+  );
 });
 
 afterAll(() => {
@@ -108,6 +115,7 @@ test('an AWS account that is ready passes every check, with exit code 0', async 
     'ok       CDK bootstrap, us-east-1: version 28',
     'ok       Lambda concurrency, us-east-1: 1000 unreserved, 216 needed (prod-us)',
     'ok       API Gateway throttling, us-east-1: 10000 requests per second and bursts of 5000; 100 and 200 needed (prod-us)',
+    'ok       Transaction Search, us-east-1: active',
     'ok       SES, prod-us: production access, 50000 mails in 24 hours',
     'ok       SES identity print.example, prod-us: verified',
     'ok       SMS, prod-us: production access, $50 a month',
@@ -127,6 +135,7 @@ test('each problem of a new AWS account has a line that says what to do, with ex
       /^problem {2}Lambda concurrency, us-east-1: 10 unreserved, 216 needed \(prod-us\)\. Request/,
     ),
     expect.stringMatching(/^problem {2}API Gateway throttling, us-east-1: 50 requests per second .* Request/),
+    'problem  Transaction Search, us-east-1: X-Ray accepts no spans: the destination of traces is XRay, ACTIVE. Enable Transaction Search in the CloudWatch console, or remove tracing of the stage.',
     expect.stringMatching(
       /^problem {2}SES, prod-us: SES in us-east-1 is in the sandbox.* Request production access\.$/,
     ),
@@ -134,7 +143,7 @@ test('each problem of a new AWS account has a line that says what to do, with ex
     expect.stringMatching(/^problem {2}SMS, prod-us: SMS in us-east-1 is in the sandbox/),
     'problem  Certificate of us.jobwire.example, prod-us: Its status is PENDING_VALIDATION. Add the DNS record that validates it, and wait.',
     'problem  Table restored, prod-us: Its stream is off. Correct stateTable.streamArn.',
-    '9 of the checks found a problem.',
+    '10 of the checks found a problem.',
   ]);
   expect(code).toBe(1);
 });

@@ -30,7 +30,11 @@ const ACKNOWLEDGED: readonly (readonly [rule: string, resources: RegExp, reason:
     /Distribution\./,
     'A web ACL is the option `api.waf`, and protects the API behind the distribution.',
   ],
-  ['CKV_AWS_73', /Stage\./, 'Log lines have the request id; traces are not offered on AWS.'],
+  [
+    'CKV_AWS_73',
+    /Stage\./,
+    'Log lines have the request id; the option `tracing` traces polls and deliveries.',
+  ],
   ['CKV_AWS_86', /Distribution\./, 'Its log would contain addresses of viewers; the API has an access log.'],
   [
     'CKV_AWS_111',
