@@ -82,6 +82,7 @@ export class Api extends Construct {
     const reading = new CellFunction(this, 'Function', {
       ...props,
       entry: 'api',
+      gradual: true,
       env: ApiEnv,
       description: 'The HTTP API: reads',
       // A few table reads, each with a timeout of 5 s and retries.
@@ -102,6 +103,7 @@ export class Api extends Construct {
     const managing = new CellFunction(this, 'Manage', {
       ...props,
       entry: 'manage',
+      gradual: true,
       env: ManageEnv,
       description: 'The HTTP API: changes',
       // API Gateway's maximum. A repeated request runs again only after a longer time than this.
@@ -136,6 +138,7 @@ export class Api extends Construct {
     const live = new CellFunction(this, 'Live', {
       ...props,
       entry: 'live',
+      gradual: true,
       env: LiveEnv,
       description: 'The HTTP API: streams and feeds',
       timeout: liveTimeout,
@@ -198,9 +201,9 @@ export class Api extends Construct {
     // One permission for the whole API; the default is one for each of a hundred methods.
     const buffered = { scopePermissionToMethod: false };
     route(api, {
-      reading: new LambdaIntegration(reading, buffered),
-      managing: new LambdaIntegration(managing, buffered),
-      waiting: new LambdaIntegration(live, {
+      reading: new LambdaIntegration(reading.target, buffered),
+      managing: new LambdaIntegration(managing.target, buffered),
+      waiting: new LambdaIntegration(live.target, {
         scopePermissionToMethod: false,
         responseTransferMode: ResponseTransferMode.STREAM,
         timeout: liveTimeout,

@@ -1,6 +1,6 @@
 import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { ManagedPolicy, Policy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Architecture, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
+import { Alias, Architecture, type IFunction, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
 import { type BundlingOptions, NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
@@ -21,6 +21,8 @@ interface Props extends Cell {
   readonly memoryMb: number;
   /** For functions that are invoked asynchronously: no retries and no queueing. */
   readonly invokedOnce?: boolean;
+  /** Whether the option `canary` applies: callers and event sources then use an alias. */
+  readonly gradual?: boolean;
   /** For functions with files beside the bundle; see bundling.ts. */
   readonly bundling?: BundlingOptions;
 }
@@ -30,6 +32,8 @@ interface Props extends Cell {
  */
 export class CellFunction extends NodejsFunction {
   readonly #set = new Set<string>();
+  /** The alias of the current version, for a gradual deployment. Absent: the function is replaced at once. */
+  readonly alias: Alias | undefined;
 
   constructor(scope: Construct, id: string, props: Props) {
     const { stage, id: cell, region } = props;
@@ -55,6 +59,10 @@ export class CellFunction extends NodejsFunction {
       ...(props.invokedOnce ? { retryAttempts: 0, maxEventAge: Duration.minutes(1) } : {}),
       bundling: props.bundling ?? bundling,
     });
+    this.alias =
+      props.gradual && stage.canary
+        ? new Alias(this, 'Alias', { aliasName: 'live', version: this.currentVersion })
+        : undefined;
     this.addEnvironment('NODE_OPTIONS', '--enable-source-maps');
     this.set('JOBWIRE_STAGE', stage.stage);
     this.set('JOBWIRE_CELL', cell);
@@ -65,6 +73,11 @@ export class CellFunction extends NodejsFunction {
           .filter(([name, value]) => !this.#set.has(name) && !value.safeParse(undefined).success)
           .map(([name]) => `${props.entry} needs ${name}, and nothing sets it.`),
     });
+  }
+
+  /** What callers and event sources invoke: the alias, if there is one. */
+  get target(): IFunction {
+    return this.alias ?? this;
   }
 
   /** Returns the AWS services that it has any permission for, by action prefix. */

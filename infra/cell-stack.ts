@@ -2,7 +2,9 @@ import { CfnOutput, Stack, Tags } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { Api } from './api.ts';
 import { Backup } from './backup.ts';
+import { Canary } from './canary.ts';
 import type { Cell } from './cell.ts';
+import type { CellFunction } from './cell-function.ts';
 import { CellKey } from './cell-key.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Dashboard } from './dashboard.ts';
@@ -102,6 +104,22 @@ export class CellStack extends Stack {
     const { pollAccount } = polling.functions;
     const { wakeSinks, drainSink } = delivery.functions;
     traceFunctions([pollAccount, wakeSinks, drainSink], props);
+    if (stage.canary) {
+      const withAlarms = (fn: CellFunction, ...titles: string[]) => ({
+        fn,
+        alarms: titles.flatMap((title) => operations.alarms.get(title) ?? []),
+      });
+      new Canary(this, 'Canary', {
+        canary: stage.canary,
+        functions: {
+          api: withAlarms(api.functions.api, 'api-errors'),
+          manage: withAlarms(api.functions.manage, 'api-errors'),
+          live: withAlarms(api.functions.live, 'api-errors'),
+          pollAccount: withAlarms(pollAccount, 'dead-polls'),
+          drainSink: withAlarms(drainSink, 'dead-drains'),
+        },
+      });
+    }
     const operate = new Operate(this, 'Operate', { ...props, table });
 
     new CfnOutput(this, 'TableName', { value: table.name });

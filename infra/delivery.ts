@@ -112,6 +112,7 @@ export class Delivery extends Construct {
     const drainSink = new CellFunction(this, 'DrainSink', {
       ...props,
       entry: 'drain-sink',
+      gradual: true,
       env: DrainSinkEnv,
       description: 'Delivers the events behind the due cursors of sinks',
       timeout: DRAIN_TIMEOUT,

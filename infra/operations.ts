@@ -21,6 +21,8 @@ import { createWidgets } from './operations-dashboard.ts';
 /** The monitoring of a cell; see the top of the file. */
 export class Operations extends Construct {
   readonly topicArn: string;
+  /** The alarms by title, which is a heading of docs/runbook.md. */
+  readonly alarms: ReadonlyMap<string, Alarm>;
   readonly #monitored: MonitoredCell;
   readonly #action: SnsAction;
 
@@ -32,7 +34,9 @@ export class Operations extends Construct {
     this.#action = new SnsAction(topic);
     if (monitored.cell.monthlyBudget !== undefined) this.#createBudget(topic, monitored.cell.monthlyBudget);
     const metrics = new CellMetrics(monitored);
-    const alarms = listAlarmRules(metrics, monitored).map((rule) => this.#createAlarm(rule));
+    this.alarms = new Map(
+      listAlarmRules(metrics, monitored).map((rule) => [rule.title, this.#createAlarm(rule)]),
+    );
     new Dashboard(this, 'Dashboard', {
       dashboardName: Stack.of(this).stackName,
       defaultInterval: Duration.hours(12),
@@ -42,7 +46,7 @@ export class Operations extends Construct {
             markdown: `# Jobwire ${monitored.name}\nEach alarm has a heading in docs/runbook.md.`,
             ...{ width: 6, height: 4 },
           }),
-          new AlarmStatusWidget({ alarms, width: 18, height: 4 }),
+          new AlarmStatusWidget({ alarms: [...this.alarms.values()], width: 18, height: 4 }),
         ],
         ...createWidgets(metrics, monitored),
       ],

@@ -71,6 +71,7 @@ export class Polling extends Construct {
     const pollAccount = new CellFunction(this, 'PollAccount', {
       ...props,
       entry: 'poll-account',
+      gradual: true,
       env: PollAccountEnv,
       description: 'Polls accounts and commits the changes',
       timeout: POLL_TIMEOUT,

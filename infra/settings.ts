@@ -390,6 +390,16 @@ const StageSettings = z.strictObject({
   drainConcurrency: wholeNumber(2, 1000).describe(
     'Maximum number of concurrent invocations of drainSink; each drains up to five sinks.',
   ),
+  canary: z
+    .strictObject({
+      minutes: z
+        .literal([5, 10, 15, 30], 'must be 5, 10, 15 or 30')
+        .describe('Time for which a new version gets a tenth of the invocations (minutes).'),
+    })
+    .optional()
+    .describe(
+      'Gradual deployments of `api`, `manage`, `live`, `pollAccount` and `drainSink` by CodeDeploy, which an alarm rolls back ([gradual deployments](deploying.md#gradual-deployments)). Absent: a deployment replaces all functions at once.',
+    ),
   tracing: z
     .strictObject({
       samplePercent: z

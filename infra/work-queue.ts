@@ -66,7 +66,7 @@ export class WorkQueue extends Construct {
       visibilityTimeout: props.consumerTimeout.plus(Duration.seconds(30)),
       deadLetterQueue: { queue: this.dead.queue, maxReceiveCount: props.maxReceiveCount },
     });
-    props.consumer.addEventSource(
+    props.consumer.target.addEventSource(
       new SqsEventSource(this.queue, {
         batchSize: props.batchSize,
         ...(props.batching === undefined ? {} : { maxBatchingWindow: props.batching }),

@@ -444,6 +444,91 @@ describe('a stage with traces', () => {
   });
 });
 
+describe('a stage with gradual deployments', () => {
+  const cell = synthesize('prod', { stage: { canary: { minutes: 10 } } });
+  const plain = synthesize('prod');
+  const GRADUAL = /^(Api(Function|Manage|Live)|PollingPollAccount|DeliveryDrainSink)/;
+  const ref = (id: string) => JSON.stringify({ Ref: id });
+
+  test('shifts a tenth of the invocations of five functions first, and rolls back on alarms', () => {
+    const aliases = cell.template.findResources('AWS::Lambda::Alias');
+    const groups = cell.resources('AWS::CodeDeploy::DeploymentGroup');
+    expect(Object.keys(aliases)).toHaveLength(5);
+    expect(groups).toHaveLength(5);
+    for (const [id, { UpdatePolicy, Properties }] of Object.entries(aliases)) {
+      expect(id).toMatch(GRADUAL);
+      expect(Properties.Name).toBe('live');
+      expect(UpdatePolicy.CodeDeployLambdaAliasUpdate, id).toMatchObject({
+        DeploymentGroupName: { Ref: expect.stringMatching(/^Canary/) },
+      });
+    }
+    const alarms = new Map(
+      cell.resources('AWS::CloudWatch::Alarm').map(([id, { Properties }]) => [id, Properties]),
+    );
+    const found = groups.map(([, { Properties }]) => {
+      expect(Properties.DeploymentConfigName).toBe('CodeDeployDefault.LambdaCanary10Percent10Minutes');
+      const { Events, ...rollback } = Properties.AutoRollbackConfiguration;
+      expect(rollback).toEqual({ Enabled: true });
+      expect(Events.sort()).toEqual([
+        'DEPLOYMENT_FAILURE',
+        'DEPLOYMENT_STOP_ON_ALARM',
+        'DEPLOYMENT_STOP_ON_REQUEST',
+      ]);
+      const { Alarms, Enabled } = Properties.AlarmConfiguration;
+      expect(Enabled).toBe(true);
+      return (Alarms as { Name: { Ref: string } }[]).map(({ Name }) =>
+        String(alarms.get(Name.Ref)?.AlarmName).replace('jobwire-prod-us-', ''),
+      );
+    });
+    expect(found.sort()).toEqual([
+      ['canary-api', 'api-errors'],
+      ['canary-drainSink', 'dead-drains'],
+      ['canary-live', 'api-errors'],
+      ['canary-manage', 'api-errors'],
+      ['canary-pollAccount', 'dead-polls'],
+    ]);
+    // An alarm counts the invocations of the alias only, of both versions.
+    for (const [id, properties] of alarms) {
+      if (!/canary-/.test(properties.AlarmName)) continue;
+      expect(
+        properties.Dimensions.map(({ Name }: { Name: string }) => Name),
+        id,
+      ).toEqual(['FunctionName', 'Resource']);
+    }
+  });
+
+  test('queues and the API invoke the aliases, and no version or function of these directly', () => {
+    const direct = plain.functions().flatMap(({ id }) => (GRADUAL.test(id) ? [id] : []));
+    const aliases = Object.keys(cell.template.findResources('AWS::Lambda::Alias'));
+    const mappings = cell.resources('AWS::Lambda::EventSourceMapping');
+    const targets = mappings.map(([, { Properties }]) => JSON.stringify(Properties.FunctionName));
+    expect(targets.filter((text) => aliases.some((alias) => text.includes(ref(alias))))).toHaveLength(3);
+    expect(targets.filter((text) => direct.some((id) => text.includes(ref(id))))).toEqual([]);
+    const methods = cell
+      .resources('AWS::ApiGateway::Method')
+      .map(([, { Properties }]) => Properties.Integration);
+    for (const { Uri } of methods.filter(({ Type }) => Type === 'AWS_PROXY')) {
+      expect(aliases.some((alias) => JSON.stringify(Uri).includes(ref(alias)))).toBe(true);
+    }
+    const permitted = cell
+      .resources('AWS::Lambda::Permission')
+      .filter(([, { Properties }]) => Properties.Principal === 'apigateway.amazonaws.com')
+      .map(([, { Properties }]) => JSON.stringify(Properties.FunctionName));
+    expect(permitted).toHaveLength(3);
+    for (const text of permitted) expect(aliases.some((alias) => text.includes(ref(alias)))).toBe(true);
+  });
+
+  test('without the setting there is neither alias nor version', () => {
+    expect(plain.resources('AWS::Lambda::Alias')).toEqual([]);
+    expect(plain.resources('AWS::Lambda::Version')).toEqual([]);
+    expect(plain.resources('AWS::CodeDeploy::Application')).toEqual([]);
+  });
+
+  test('violates no rule', () => {
+    expect(new AwsSolutionsChecks().validateScope(cell.app).violations).toEqual([]);
+  });
+});
+
 describe('a cell with queues', () => {
   const OWN = 'arn:aws:sqs:us-east-1:000000000000:jobs';
   const OTHER = 'arn:aws:sqs:eu-west-2:111122223333:jobs.fifo';

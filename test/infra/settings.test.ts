@@ -231,6 +231,7 @@ test.each([
     ['https://tools.example.com/'],
     'api.corsOrigins[0] must be an origin such as https://tools.example.com, without a path or a final slash (stage dev).',
   ],
+  ['canary', { minutes: 7 }, 'canary.minutes must be 5, 10, 15 or 30 (stage dev).'],
   ['tracing', { samplePercent: 0 }, 'tracing.samplePercent must be a number from 0.01 to 100 (stage dev).'],
   ['api.corsOrigins', '*', 'api.corsOrigins must be a list of origins (stage dev).'],
   [

@@ -73,11 +73,14 @@ const ACKNOWLEDGED: readonly (readonly [rule: string, resources: RegExp, reason:
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-templates-'));
 try {
-  const files = [synthesize('prod'), synthesize('prod', { cell: EVERY_OPTION })].map(({ template }, at) => {
-    const file = join(folder, `${at}.template.json`);
-    writeFileSync(file, JSON.stringify(template.toJSON()));
-    return file;
-  });
+  const stage = { tracing: { samplePercent: 5 }, canary: { minutes: 10 } } as const;
+  const files = [synthesize('prod'), synthesize('prod', { stage, cell: EVERY_OPTION })].map(
+    ({ template }, at) => {
+      const file = join(folder, `${at}.template.json`);
+      writeFileSync(file, JSON.stringify(template.toJSON()));
+      return file;
+    },
+  );
   const bin = install();
   const findings = (await Promise.all([lint(bin, files), check(bin, files)])).flat();
   const isFor = ({ rule, resource }: Finding, [acknowledged, resources]: (typeof ACKNOWLEDGED)[number]) =>
