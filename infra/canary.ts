@@ -1,8 +1,17 @@
 import { Stack, Validations } from 'aws-cdk-lib';
-import { Alarm, ComparisonOperator, type IAlarm, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import {
+  Alarm,
+  ComparisonOperator,
+  type IAlarm,
+  Metric,
+  Stats,
+  TreatMissingData,
+} from 'aws-cdk-lib/aws-cloudwatch';
 import { LambdaApplication, LambdaDeploymentConfig, LambdaDeploymentGroup } from 'aws-cdk-lib/aws-codedeploy';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
+import { cellName, type MetricName, NAMESPACE } from '../shared/metrics.ts';
+import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 import { MINUTE } from './cell-metrics.ts';
 import type { StageSettings } from './settings.ts';
@@ -16,20 +25,26 @@ const CONFIGS = {
   30: LambdaDeploymentConfig.CANARY_10PERCENT_30MINUTES,
 } as const;
 
-interface Props {
+interface Props extends Pick<Cell, 'stage' | 'region'> {
   readonly canary: NonNullable<StageSettings['canary']>;
-  /** Functions with an alias, by name, each with the alarms of the cell that also roll its deployment back. */
+  /** Functions with an alias, by name, each with the alarms that also roll its deployment back. Default: failed requests. */
   readonly functions: Readonly<
-    Record<string, { readonly fn: CellFunction; readonly alarms: readonly IAlarm[] }>
+    Record<string, { readonly fn: CellFunction; readonly alarms?: readonly IAlarm[] }>
   >;
 }
+
+const FAILURES = {
+  evaluationPeriods: 1,
+  comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+  treatMissingData: TreatMissingData.NOT_BREACHING,
+} as const;
 
 /**
  * Gradual deployments of functions by CodeDeploy: a new version gets a tenth of the invocations first. An alarm in this time restores
  * the former version, and CloudFormation rolls the stack back.
  */
 export class Canary extends Construct {
-  constructor(scope: Construct, id: string, { canary, functions }: Props) {
+  constructor(scope: Construct, id: string, { stage, region, canary, functions }: Props) {
     super(scope, id);
     const { stackName } = Stack.of(this);
     const application = new LambdaApplication(this, 'Application', { applicationName: stackName });
@@ -38,22 +53,33 @@ export class Canary extends Construct {
       id: `AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/${POLICY}]`,
       reason: 'The managed policy that CodeDeploy requires to shift the traffic of aliases.',
     });
+    // Not the alarm api-errors: it depends on the API, and the API on the aliases.
+    const requests = new Alarm(this, 'Requests', {
+      ...FAILURES,
+      alarmName: `${stackName}-canary-requests`,
+      alarmDescription:
+        'The API failed to handle requests. A deployment in progress is rolled back. See api-errors in docs/runbook.md.',
+      metric: new Metric({
+        ...{ namespace: NAMESPACE, metricName: 'RequestsFailed' satisfies MetricName },
+        dimensionsMap: { cell: cellName({ stage: stage.stage, region }) },
+        ...{ statistic: Stats.SUM, period: MINUTE },
+      }),
+      threshold: 5,
+    });
     for (const [name, { fn, alarms }] of Object.entries(functions)) {
       const { alias } = fn;
       if (!alias) continue;
       const errors = new Alarm(this, `${name}Errors`, {
+        ...FAILURES,
         alarmName: `${stackName}-canary-${name}`,
         alarmDescription: `Invocations of ${name} failed. A deployment in progress is rolled back. See function-errors in docs/runbook.md.`,
         metric: alias.metricErrors({ statistic: Stats.SUM, period: MINUTE }),
         threshold: 1,
-        evaluationPeriods: 1,
-        comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-        treatMissingData: TreatMissingData.NOT_BREACHING,
       });
       new LambdaDeploymentGroup(this, name, {
         ...{ application, role, alias },
         deploymentConfig: CONFIGS[canary.minutes],
-        alarms: [errors, ...alarms],
+        alarms: [errors, ...(alarms ?? [requests])],
         autoRollback: { failedDeployment: true, stoppedDeployment: true, deploymentInAlarm: true },
       });
     }

@@ -110,11 +110,12 @@ export class CellStack extends Stack {
         alarms: titles.flatMap((title) => operations.alarms.get(title) ?? []),
       });
       new Canary(this, 'Canary', {
+        ...{ stage, region },
         canary: stage.canary,
         functions: {
-          api: withAlarms(api.functions.api, 'api-errors'),
-          manage: withAlarms(api.functions.manage, 'api-errors'),
-          live: withAlarms(api.functions.live, 'api-errors'),
+          api: { fn: api.functions.api },
+          manage: { fn: api.functions.manage },
+          live: { fn: api.functions.live },
           pollAccount: withAlarms(pollAccount, 'dead-polls'),
           drainSink: withAlarms(drainSink, 'dead-drains'),
         },
