@@ -10,7 +10,7 @@ import {
 import { LambdaApplication, LambdaDeploymentConfig, LambdaDeploymentGroup } from 'aws-cdk-lib/aws-codedeploy';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
-import { cellName, type MetricName, NAMESPACE } from '../shared/metrics.ts';
+import { type MetricName, NAMESPACE } from '../shared/metrics.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 import { MINUTE } from './cell-metrics.ts';
@@ -44,7 +44,7 @@ const FAILURES = {
  * the former version, and CloudFormation rolls the stack back.
  */
 export class Canary extends Construct {
-  constructor(scope: Construct, id: string, { stage, region, canary, functions }: Props) {
+  constructor(scope: Construct, id: string, { name, canary, functions }: Props) {
     super(scope, id);
     const { stackName } = Stack.of(this);
     const application = new LambdaApplication(this, 'Application', { applicationName: stackName });
@@ -61,22 +61,22 @@ export class Canary extends Construct {
         'The API failed to handle requests. A deployment in progress is rolled back. See api-errors in docs/runbook.md.',
       metric: new Metric({
         ...{ namespace: NAMESPACE, metricName: 'RequestsFailed' satisfies MetricName },
-        dimensionsMap: { cell: cellName({ stage: stage.stage, region }) },
+        dimensionsMap: { cell: name },
         ...{ statistic: Stats.SUM, period: MINUTE },
       }),
       threshold: 5,
     });
-    for (const [name, { fn, alarms }] of Object.entries(functions)) {
+    for (const [entry, { fn, alarms }] of Object.entries(functions)) {
       const { alias } = fn;
       if (!alias) continue;
-      const errors = new Alarm(this, `${name}Errors`, {
+      const errors = new Alarm(this, `${entry}Errors`, {
         ...FAILURES,
-        alarmName: `${stackName}-canary-${name}`,
-        alarmDescription: `Invocations of ${name} failed. A deployment in progress is rolled back. See function-errors in docs/runbook.md.`,
+        alarmName: `${stackName}-canary-${entry}`,
+        alarmDescription: `Invocations of ${entry} failed. A deployment in progress is rolled back. See function-errors in docs/runbook.md.`,
         metric: alias.metricErrors({ statistic: Stats.SUM, period: MINUTE }),
         threshold: 1,
       });
-      new LambdaDeploymentGroup(this, name, {
+      new LambdaDeploymentGroup(this, entry, {
         ...{ application, role, alias },
         deploymentConfig: CONFIGS[canary.minutes],
         alarms: [errors, ...(alarms ?? [requests])],

@@ -229,20 +229,26 @@ export interface JobMarks {
   readonly needsAttention: boolean;
   /** job.due_soon was emitted, or would have been, for its due date. */
   readonly dueSoon: boolean;
+  /** A poll found it at risk of being late (rule 22), at this time (epoch ms). `null`: not for its due date. */
+  readonly atRiskSince: number | null;
 }
 
 /** Returns why a listed, undispatched job needs attention. `undefined`: no mark applies. */
 export function findMarks(snapshot: Snapshot | undefined): JobMarks | undefined {
   if (!snapshot?.list || snapshot.ended !== null || snapshot.settling !== null) return undefined;
-  const { list, announced, stay } = snapshot;
+  const { list, announced, stay, forecast } = snapshot;
   if (list.dateOut !== null || announced.dateOut !== null) return undefined;
   const { dueSoonFor = null } = announced;
+  const isCurrent = forecast !== undefined && sameTime(forecast.dateDue, list.dateDue);
   const marks = {
     stalled: stay?.stalled === true,
     needsAttention: stay?.attention === true,
     dueSoon: dueSoonFor !== null && sameTime(dueSoonFor, list.dateDue),
+    atRiskSince: (isCurrent && forecast.flaggedAt) || null,
   };
-  return marks.stalled || marks.needsAttention || marks.dueSoon ? marks : undefined;
+  return marks.stalled || marks.needsAttention || marks.dueSoon || marks.atRiskSince !== null
+    ? marks
+    : undefined;
 }
 
 /** Returns the writes that keep the pointer to a job that needs attention: none, or one. */

@@ -122,8 +122,8 @@ test('each subject of the queue links to its page', () => {
   ].map(getSubjectHref);
   expect(pages).toEqual([
     '/jobs/acme/7',
-    '/health/endpoints/us/erp',
-    '/health/accounts/acme',
+    '/endpoints/us/erp',
+    '/accounts/acme',
     '/setup/customers/acme/messages/m1',
     '/health?region=us',
   ]);

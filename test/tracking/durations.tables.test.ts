@@ -1,7 +1,9 @@
 /** Usual durations, risk flags and their results, over a simulated history (rule 22). */
 import { describe, expect, test } from 'vitest';
+import { findCandidates } from '../../shared/api/attention/sources.ts';
 import { readStatusDurations } from '../../shared/api/job-timing.ts';
 import { listJobs, readJob } from '../../shared/api/jobs.ts';
+import { OPERATOR } from '../../shared/api/keys.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { sized } from '../support/runs.ts';
@@ -77,6 +79,13 @@ describe('the history of an account', () => {
   });
 });
 
+/** Returns the kinds and jobs of the attention queue. */
+async function readQueue(rig: Rig) {
+  const deps = { table: rig.table, history: undefined, now: rig.now };
+  const { candidates } = await findCandidates(deps, rig.ref.region, OPERATOR);
+  return candidates.map(({ kind, subject }) => [kind, Number(subject.id)]);
+}
+
 describe('a job', () => {
   test('that takes long in a status is flagged a day before it is late, without any read of the API', async () => {
     const rig = await withHistory();
@@ -102,8 +111,10 @@ describe('a job', () => {
     expect(await read(rig, normal)).toMatchObject({ risk: null, forecast: null, inStatus: null });
     const atRisk = await listJobs(rig, rig.ref, { filter: { risk: 'at-risk' }, limit: 10 });
     expect(atRisk?.kind === 'jobs' && atRisk.jobs.map(({ jobNumber }) => jobNumber)).toEqual([slow]);
+    expect(await readQueue(rig)).toEqual([['job_at_risk', slow]]);
 
     await pass(rig, 26);
+    expect(await readQueue(rig)).toEqual([['job_late', slow]]);
     const late = await read(rig, slow);
     expect(late).toMatchObject({ risk: 'late', late: true });
     expect(late.hoursLate).toBeGreaterThan(0);
@@ -112,6 +123,7 @@ describe('a job', () => {
     expect(lateJobs?.kind === 'jobs' && lateJobs.jobs.map(({ jobNumber }) => jobNumber)).toEqual([slow]);
     rig.upstream.dispatch(slow);
     await pass(rig, 1);
+    expect(await readQueue(rig)).toEqual([]);
     expect(await read(rig, slow)).toMatchObject({ late: false, risk: null });
     expect((await read(rig, slow)).hoursLate).toBeGreaterThan(0);
     expect((await readStatusDurations(rig, rig.ref)).flags).toMatchObject({

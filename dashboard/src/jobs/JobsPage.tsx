@@ -19,6 +19,7 @@ import { exportJobs } from './export.ts';
 import css from './Jobs.module.css';
 import { JobTable } from './JobTable.tsx';
 import { formatEmptyResult, formatFailures, formatResultCount } from './labels.ts';
+import { FlagResults } from './RiskBadge.tsx';
 import { RISKS } from './risk.ts';
 import { type JobQuery, parseJobQuery } from './search.ts';
 import { type ActiveSearch, useJobs } from './useJobs.ts';
@@ -302,6 +303,11 @@ function Summary(props: {
       ) : null}
       {result.rows.length > 0 ? (
         <ExportButton name="jobs" source={(options) => exportJobs(api, query, accounts, options)} />
+      ) : null}
+      {read('risk') === 'at-risk' ? (
+        <FlagResults
+          accounts={query.account === undefined ? accounts.map(({ id }) => id) : [query.account]}
+        />
       ) : null}
       {result.failures.length > 0 ? (
         <div className={css.wide}>

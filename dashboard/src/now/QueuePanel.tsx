@@ -46,6 +46,7 @@ const BUTTONS = 2;
 
 const ICONS: Readonly<Record<AttentionKind, typeof ClockIcon>> = {
   job_late: ClockIcon,
+  job_at_risk: ClockIcon,
   job_due_soon: ClockIcon,
   job_needs_attention: FlagIcon,
   job_stalled: FlagIcon,

@@ -114,6 +114,7 @@ const JOB_KINDS = {
   late: 'job_late',
   needs_attention: 'job_needs_attention',
   stalled: 'job_stalled',
+  at_risk: 'job_at_risk',
   due_soon: 'job_due_soon',
 } as const satisfies Readonly<Record<string, AttentionKind>>;
 
@@ -132,7 +133,9 @@ export function toJobItem(
   const isLate = due !== undefined && sinceListed(snapshot, { lastGoodCrawlStartedAt: lastGood }) > due.at;
   const codes = (Object.keys(JOB_KINDS) as (keyof typeof JOB_KINDS)[]).filter((code) => {
     if (code === 'late') return isLate;
-    if (code === 'due_soon') return !isLate && marks?.dueSoon && due !== undefined && due.at > now;
+    const isDue = !isLate && due !== undefined && due.at > now;
+    if (code === 'due_soon') return isDue && marks?.dueSoon;
+    if (code === 'at_risk') return isDue && marks != null && marks.atRiskSince !== null;
     return code === 'stalled' ? marks?.stalled : marks?.needsAttention;
   });
   const [code, ...also] = codes;
@@ -140,7 +143,13 @@ export function toJobItem(
   const job = summarize(snapshot);
   const lateHours = isLate ? round((now - due.at) / HOUR_MS) : null;
   const statusSince = stay?.since ?? null;
-  const since = code === 'late' ? (due?.at ?? now) : code === 'due_soon' ? now : (statusSince ?? now);
+  const since = {
+    late: due?.at,
+    needs_attention: statusSince,
+    stalled: statusSince,
+    at_risk: marks?.atRiskSince,
+    due_soon: now,
+  }[code];
   const status = job.status ?? 'no status';
   const inStatus =
     statusSince === null
@@ -150,6 +159,7 @@ export function toJobItem(
     late: `${formatHours(lateHours ?? 0)} past its due time${job.mustDate ? ', which must be met' : ''}; it ${inStatus}.`,
     needs_attention: `The job ${inStatus}, a status that the account has marked.`,
     stalled: `The job ${inStatus}, longer than the account allows.`,
+    at_risk: `At risk: due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${job.mustDate ? ', which must be met' : ''}, and more than a quarter of such jobs needed longer; it ${inStatus}.`,
     due_soon: `Due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${job.mustDate ? ', which must be met' : ''}; it ${inStatus}.`,
   }[code];
   const id: ItemId = { ...ref, type: 'job', subject: String(jobNumber) };
@@ -160,7 +170,7 @@ export function toJobItem(
       id,
       name: `Job ${jobNumber}`,
       orderNumber: job.orderNumber,
-      since,
+      since: since ?? now,
       cause: {
         ...{
           code,

@@ -25,6 +25,7 @@ const KIND_POINTS: Readonly<Record<AttentionKind, number>> = {
   events_parked: 25,
   message_undelivered: 22,
   job_stalled: 20,
+  job_at_risk: 28,
   job_due_soon: 15,
 };
 const MAX_LATENESS = 40;
@@ -37,12 +38,12 @@ export const RANK_RULE = `The score is the sum of: points for the kind (${Object
   .map(([kind, points]) => `${kind} ${points}`)
   .join(
     ', ',
-  )}); lateness of a job, 12 for each doubling of the days late, at most ${MAX_LATENESS}; ${MANDATORY} if its due date must be met and the job is late or due soon; 6 for each tenfold number of affected jobs or events, at most ${MAX_IMPACT}; and 2 for each doubling of the days since the start, at most ${MAX_AGE}. Equal scores: oldest first.`;
+  )}); lateness of a job, 12 for each doubling of the days late, at most ${MAX_LATENESS}; ${MANDATORY} if its due date must be met and the job is late, at risk or due soon; 6 for each tenfold number of affected jobs or events, at most ${MAX_IMPACT}; and 2 for each doubling of the days since the start, at most ${MAX_AGE}. Equal scores: oldest first.`;
 
 /** Returns the score with its parts. */
 export function rankItem({ kind, ageHours, lateHours, mustDate, affected }: RankInput): Rank {
   const late = lateHours ?? 0;
-  const isDue = lateHours !== null || kind === 'job_due_soon';
+  const isDue = lateHours !== null || kind === 'job_due_soon' || kind === 'job_at_risk';
   const components = [
     { name: 'kind', points: KIND_POINTS[kind], explanation: `Kind ${kind.replaceAll('_', ' ')}` },
     { name: 'lateness', points: grow(12, late / 24, MAX_LATENESS), explanation: `${formatHours(late)} late` },

@@ -8,6 +8,8 @@ export const attentionKinds = {
   job_late: 'The job is past its due time and not dispatched.',
   job_needs_attention: 'The job is in a status that the account has marked (`attentionStatuses`).',
   job_stalled: 'The job has been in its status for longer than the account allows.',
+  job_at_risk:
+    'The job will probably be late: more than a quarter of the comparable jobs needed longer than the time left.',
   job_due_soon: 'The job is due soon and not dispatched.',
   endpoint_disabled: 'The endpoint is disabled: nothing is sent until it is enabled.',
   endpoint_failing: 'The last delivery failed, and events wait.',
@@ -40,7 +42,7 @@ const Cause = z
     code: z
       .string()
       .describe(
-        'Machine-readable cause. For jobs: `late`, `needs_attention`, `stalled` or `due_soon`; for endpoints: `disabled`, `failing`, `dead` or `parked`; for accounts: their state, or `stale`; for regions: `outage`; for messages: their state.',
+        'Machine-readable cause. For jobs: `late`, `needs_attention`, `stalled`, `at_risk` or `due_soon`; for endpoints: `disabled`, `failing`, `dead` or `parked`; for accounts: their state, or `stale`; for regions: `outage`; for messages: their state.',
       ),
     also: z.array(z.string()).describe('Further causes that apply to the same subject.'),
     summary: z.string().describe('The cause in one sentence, in English.'),
