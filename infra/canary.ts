@@ -25,7 +25,7 @@ const CONFIGS = {
   30: LambdaDeploymentConfig.CANARY_10PERCENT_30MINUTES,
 } as const;
 
-interface Props extends Pick<Cell, 'stage' | 'region'> {
+interface Props extends Pick<Cell, 'name'> {
   readonly canary: NonNullable<StageSettings['canary']>;
   /** Functions with an alias, by name, each with the alarms that also roll its deployment back. Default: failed requests. */
   readonly functions: Readonly<

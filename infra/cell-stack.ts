@@ -110,7 +110,7 @@ export class CellStack extends Stack {
         alarms: titles.flatMap((title) => operations.alarms.get(title) ?? []),
       });
       new Canary(this, 'Canary', {
-        ...{ stage, region },
+        name,
         canary: stage.canary,
         functions: {
           api: { fn: api.functions.api },
