@@ -25,6 +25,7 @@ const day = new Intl.DateTimeFormat(undefined, {
   timeZone: 'UTC',
 });
 const plainDay = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
+const minutes = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const wall = new Intl.DateTimeFormat(undefined, {
   weekday: 'short',
   month: 'short',
@@ -44,6 +45,11 @@ export function formatExactTime(at: string): string {
 /** Formats the current time (epoch ms) for a wall display: weekday, day, hours and minutes. */
 export function formatWallClock(atMs: number): string {
   return wall.format(atMs);
+}
+
+/** Formats the time of a point in a chart: hours and minutes, `withDay` also the day. */
+export function formatChartTime(at: string, { withDay }: { readonly withDay: boolean }): string {
+  return (withDay ? short : minutes).format(Date.parse(at));
 }
 
 /** Formats a calendar day (YYYY-MM-DD) without its year; not converted. */

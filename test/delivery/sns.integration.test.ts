@@ -532,7 +532,7 @@ describe('answers', () => {
       'Jobwire has no permission to publish to the topic (InvalidClientTokenId).',
     ],
     [400, 'KMSAccessDenied', 'SNS cannot use the encryption key of the topic (KMSAccessDenied).'],
-    [400, 'KMSThrottling', 'SNS cannot use the encryption key of the topic (KMSThrottling).'],
+    [400, 'KMSThrottling', 'SNS throttles requests (KMSThrottling).'],
     [500, 'InternalError', 'SNS failed (InternalError).'],
     [418, 'NeverHeardOf', 'SNS responded with status 418 (NeverHeardOf).'],
   ])('an answer %i %s makes the sink wait, with a reason', async (status, code, reason) => {

@@ -4,7 +4,7 @@ import '@mantine/charts/styles.layer.css';
 import { memo } from 'react';
 import type { DeliveryStatistics } from '../../../client/index.ts';
 import { formatCount, formatPercent } from '../texts.ts';
-import { formatDuration } from '../times.tsx';
+import { formatChartTime, formatDuration } from '../times.tsx';
 import ui from '../ui.module.css';
 
 /** Properties that both charts share. */
@@ -23,12 +23,8 @@ const CHART = {
 
 export default memo(function StatisticsChart({ statistics }: { readonly statistics: DeliveryStatistics }) {
   const { points, window } = statistics;
-  const format = new Intl.DateTimeFormat(undefined, {
-    ...(window === '7d' ? { month: 'short', day: 'numeric' } : {}),
-    ...{ hour: '2-digit', minute: '2-digit' },
-  });
   const data = points.map(({ at, successRate, p50Ms, p95Ms }) => ({
-    time: format.format(new Date(at)),
+    time: formatChartTime(at, { withDay: window === '7d' }),
     Success: successRate,
     Median: p50Ms,
     '95th percentile': p95Ms,
