@@ -184,6 +184,11 @@ export async function listAttentionHistory(
   };
 }
 
+/** Parses a cursor of a history: the number of an entry. Returns `undefined` if it is invalid. */
+export function decodeEntryPlace(text: string): string | undefined {
+  return /^\d{8}$/.exec(decodePlace(text) ?? '')?.[0];
+}
+
 /** Parses a cursor of the queue. Returns `undefined` if it is invalid. */
 export function decodeQueuePlace(text: string): QueuePlace | undefined {
   const [, score, since, id] = /^(\d{1,6})\/(\d{1,15})\/(.+)$/.exec(decodePlace(text) ?? '') ?? [];

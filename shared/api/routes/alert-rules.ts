@@ -84,6 +84,16 @@ function checkScope(caller: Caller, accounts: readonly string[] | null | undefin
 const toResult = <T extends { readonly rule: AlertRule }>(outcome: T | Rejection) =>
   'rule' in outcome ? { alertRule: outcome.rule } : outcome;
 
+/** Returns the position of a rule in the list. */
+const toPlace = ({ id, region }: StoredRule): string => `${id}/${region}`;
+
+/** Parses a cursor of the list. Returns `undefined` if it is invalid. */
+function decodeRulePlace(text: string): string | undefined {
+  const place = decodePlace(text);
+  const [id = '', region = '', ...more] = place?.split('/') ?? [];
+  return isId(id) && region !== '' && more.length === 0 ? place : undefined;
+}
+
 const regionRule = (regions: readonly string[]): string => `must be one of ${regions.join(', ')}`;
 
 /** All alert rule routes. */
@@ -96,7 +106,7 @@ export const alertRuleRoutes: readonly Route[] = [
       page: 'A page of alert rules, ordered by id.',
       query: z.strictObject({
         limit,
-        after: afterBy('alert rules', decodePlace),
+        after: afterBy('alert rules', decodeRulePlace),
         region: one.optional().describe('Only rules of this region.'),
       }),
     },
@@ -109,7 +119,7 @@ export const alertRuleRoutes: readonly Route[] = [
       const visible = all
         .flat()
         .filter(({ rule }) => isForRule(caller, rule.accounts))
-        .map((stored) => ({ place: `${stored.id}/${stored.region}`, stored }))
+        .map((stored) => ({ place: toPlace(stored), stored }))
         .sort((a, b) => (a.place < b.place ? -1 : 1))
         .filter(({ place }) => after === undefined || place > after);
       const page = visible.slice(0, most);

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { type ItemId, parseItemId } from '../attention/items.ts';
 import {
   actOnAttention,
+  decodeEntryPlace,
   decodeQueuePlace,
   listAttention,
   listAttentionHistory,
@@ -21,7 +22,7 @@ import {
   AttentionPage,
 } from '../attention/views.ts';
 import { Figures, readFigures } from '../figures.ts';
-import { afterBy, day, decodePlace, encodePlace, limit, one, textUpTo } from '../parameters.ts';
+import { afterBy, day, encodePlace, limit, one, textUpTo } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
 import { type Route, type RouteParts, route, type Subject } from '../route.ts';
@@ -121,7 +122,7 @@ export const attentionRoutes: readonly Route[] = [
       description: `Newest first. Kept for ${STATE_DAYS} days.`,
       role: 'read',
       of: ofItem,
-      query: z.strictObject({ limit, after: afterBy('entries', decodePlace) }),
+      query: z.strictObject({ limit, after: afterBy('entries', decodeEntryPlace) }),
       answer: pageAnswer('entries', AttentionEntry, 'A page of the history.'),
     },
     async ({ c, caller, subject, query }, parts) => {
