@@ -215,7 +215,8 @@ eachTable('accounts', (makeTable, kind) => {
         kind: 'created',
         account: {
           ...{ id: 'acme', region: 'us', managed: true, secretRef: null },
-          ...{ pollIntervalSeconds: 120, paused: false, revision: 1, events: withEventDefaults({}) },
+          ...{ pollIntervalSeconds: 120, paused: false, move: null, revision: 1 },
+          ...{ events: withEventDefaults({}) },
           ...{ createdAt: '2026-03-02T08:00:00.000Z', changedAt: '2026-03-02T08:00:00.000Z' },
         },
         warnings: [],

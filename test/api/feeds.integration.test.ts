@@ -1539,7 +1539,7 @@ eachTable('jobs', (makeTable) => {
   });
 
   test('read one by one have the fields of their detail, once it was fetched', async () => {
-    const api = await start({ inner: await makeTable() });
+    const api = await start({ inner: await makeTable(), now: () => NOW });
     await api.append(ACME, jobEvents(2));
     await store(
       api,
@@ -1557,6 +1557,9 @@ eachTable('jobs', (makeTable) => {
         lines: null,
         invoiceNumber: null,
         timezone: null,
+        ...{ dueAt: '2026-11-26T12:00:00.000Z', hoursLate: null, inStatus: null, blockingLine: null },
+        risk: 'unknown',
+        forecast: { hoursLeft: 120, remaining: null, unknown: 'entry-not-observed', flaggedAt: null },
       },
       asOf: 'e1.2',
     });
