@@ -15,6 +15,7 @@ import {
   createApiWorld,
   FAR,
   FOREIGN,
+  MOVING,
   OWN,
   REGIONS,
   SCOPES,
@@ -309,7 +310,7 @@ describe('a list', () => {
         ),
       );
     expect(await by('/v1/accounts', 'accounts', ({ id }) => id)).toEqual({
-      all: [OWN, FAR, FOREIGN],
+      all: [OWN, FAR, MOVING, FOREIGN],
       own: [OWN],
       foreign: [FOREIGN],
     });

@@ -5,7 +5,7 @@ import { createClient } from '../../client/index.ts';
 import { getCsvPage } from '../../shared/api/route.ts';
 import { routes } from '../../shared/api/routes/all.ts';
 import { getField } from '../../shared/csv.ts';
-import { OWN, sharedWorld } from '../support/api-world.ts';
+import { getListId, OWN, sharedWorld } from '../support/api-world.ts';
 
 const shared = sharedWorld();
 
@@ -19,7 +19,7 @@ function toAddress(path: string): string {
   const { ids } = shared.world;
   const told = ids.notifying[OWN];
   const values: Record<string, string> = {
-    id: path.startsWith('/v1/regions') ? 'us' : path.startsWith('/v1/endpoints') ? 'own' : OWN,
+    id: getListId(path),
     jobNumber: String(ids.jobs[0]),
     event: ids.events[0] ?? '',
     recipient: told?.recipients[0] ?? '',

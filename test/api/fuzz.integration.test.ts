@@ -15,7 +15,14 @@ import {
   operations,
   type Schema,
 } from '../support/api-requests.ts';
-import { type ApiWorld, CANARY, createApiWorld, OWN, SIGNING_SECRET } from '../support/api-world.ts';
+import {
+  type ApiWorld,
+  CANARY,
+  createApiWorld,
+  getListId,
+  OWN,
+  SIGNING_SECRET,
+} from '../support/api-world.ts';
 import { runs, samples, sized } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';
 
@@ -97,10 +104,9 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
         break;
       }
     }
-    // A renewal needs a cookie, which the document does not describe; a pairing needs the code of a screen.
-    const needSecrets = ['renewSession', 'claimWallKey', 'approveWallPairing'];
+    // A renewal needs a cookie, which the document does not describe.
     const never = operations
-      .filter(({ operationId }) => !succeeded.has(operationId) && !needSecrets.includes(operationId))
+      .filter(({ operationId }) => !succeeded.has(operationId) && operationId !== 'renewSession')
       .map(({ operationId }) => operationId);
     console.log(
       JSON.stringify({
@@ -252,10 +258,9 @@ function getSecrets(world: ApiWorld): string[] {
 /** The cursors in the pages of a list. */
 async function listNextCursors(world: ApiWorld, { method, path, parameters }: Operation): Promise<string[]> {
   if (method !== 'GET' || !parameters.some(({ name }) => name === 'after')) return [];
-  const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : 'acme';
   const list = path
     .replace('/stream', '')
-    .replace('{id}', id)
+    .replace('{id}', getListId(path))
     .replace('{recipient}', 'ann')
     .replace('{jobNumber}', String(world.ids.jobs[0]));
   const response = await world.app.request(`${list}?limit=1`, {

@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import { openApiDocument } from '../../shared/api/openapi.ts';
 import { createReference } from '../../shared/api/reference-page.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
-import { type ApiWorld, BOOTSTRAP, CANARY, FAR, FOREIGN, OWN, REGIONS } from './api-world.ts';
+import { type ApiWorld, BOOTSTRAP, CANARY, FAR, FOREIGN, MOVING, NOTED, OWN, REGIONS } from './api-world.ts';
 import { ADDRESSES } from './notification-samples.ts';
 import {
   type Asked,
@@ -67,6 +67,7 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     orderGroup: texts('G0', 'G1'),
     url: texts(world.receiverUrl, world.receiverUrl, 'https://erp.example.com/hook', 'http://10.0.0.1/x'),
     clientId: texts(world.credentials.clientId, `${CANARY}-id`),
+    data: texts(world.exported),
     // Some of them are refused, and are no more quoted than those that are taken.
     clientSecret: texts(world.credentials.clientSecret, `${CANARY}-client-secret`, ` ${CANARY}`),
     secret: texts(`whsec_${Buffer.alloc(32, 3).toString('base64')}`, `whsec_${CANARY}!`),
@@ -86,6 +87,8 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     message: texts(...(told?.messages ?? [])),
     suppression: texts(...(told?.suppressions ?? [])),
     token: texts(told?.token ?? ''),
+    code: texts(ids.pairing.code),
+    deviceToken: texts(ids.pairing.deviceToken),
     email: texts('new@example.com', 'no address'),
     mobile: texts('+64 21 123 4568', '12'),
     replyTo: texts('orders@example.com'),
@@ -125,10 +128,11 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     if (path.startsWith('/docs')) return { name: texts(...assets.map(({ name }) => name)) };
     if (path.startsWith('/v1/attention')) {
       return {
-        id: texts(`us~${OWN}~endpoint~own`, 'us~~endpoint~everything', `us~${OWN}~account~${OWN}`),
+        id: texts(`us~${OWN}~endpoint~own`, 'us~~endpoint~everything', NOTED),
         until: fc.constant(new Date(world.now() + 86_400_000).toISOString()),
       };
     }
+    if (/\/(move|export)$/.test(path)) return { id: texts(MOVING, OWN) };
     if (path.startsWith('/v1/regions')) return { id: texts(...REGIONS) };
     if (path.startsWith('/v1/keys')) {
       return { id: fc.constantFrom(...Object.values(world.keys).map(({ id }) => id)) };

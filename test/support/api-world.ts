@@ -1,7 +1,7 @@
 /**
  * An API over a table that holds something of everything, for tests that go by the routes rather than by what one route does:
  * accounts of two regions with jobs that were really polled, endpoints with deliveries, parked and dead events and replays,
- * keys of every role. What a request has changed can be undone, so that the next one finds the same world.
+ * an account that is moved to another cell and one that comes from there, keys of every role, a screen that waits for its key. What a request has changed can be undone, so that the next one finds the same world.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -9,9 +9,11 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { RegionCode } from '../../sandbox/world/regions.ts';
 import { createAccount } from '../../shared/accounts/managed-accounts.ts';
 import { createAlertRule } from '../../shared/alerts/rules.ts';
+import { beginMove, exportAccount } from '../../shared/api/account-move.ts';
 import { type AnsweredRequest, type ApiDeps, createApi } from '../../shared/api/app.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 import { createKey, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
+import { startPairing } from '../../shared/api/pairing.ts';
 import type { SignIn } from '../../shared/api/sign-in.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
@@ -44,6 +46,18 @@ export const BOOTSTRAP = `${CANARY}-bootstrap-key`;
 export const REGIONS = ['us', 'nz'] as const;
 /** The account that most keys are for; another one of the same region; one of the other region. */
 export const [OWN, FOREIGN, FAR] = ['acme', 'other', 'kiwi'] as const;
+/** An account that is being moved to another cell. Only keys for all accounts see it. */
+export const MOVING = 'moving';
+/** An item of the attention queue that users have noted something on. */
+export const NOTED = `us~${OWN}~account~${OWN}`;
+const OTHER_CELL = 'https://large.jobwire.example';
+
+/** The `{id}` in the path of a list that is not empty. */
+export function getListId(path: string): string {
+  if (path.startsWith('/v1/attention')) return NOTED;
+  if (path.startsWith('/v1/regions')) return 'us';
+  return path.startsWith('/v1/endpoints') ? 'own' : OWN;
+}
 
 /** The keys of the world: of each role for all accounts, for `OWN`, and for `FOREIGN`; and those that are not good. */
 export const SCOPES = { all: null, own: [OWN], foreign: [FOREIGN] } as const;
@@ -68,7 +82,11 @@ export interface ApiWorld {
     readonly replays: Readonly<Record<string, readonly string[]>>;
     /** What customers are told, by account. */
     readonly notifying: Readonly<Record<string, Notifying>>;
+    /** Of a screen whose code nobody has confirmed. */
+    readonly pairing: { readonly code: string; readonly deviceToken: string };
   };
+  /** The data of an account of another cell, in one page. */
+  readonly exported: string;
   /** Where webhooks are taken. */
   readonly receiverUrl: string;
   /** The credentials of an account of the ordering service. */
@@ -330,6 +348,11 @@ export async function createApiWorld({
     const deps = { table, history, log, now, newId: randomUUID };
     told[ref.account] = await notifying(deps, ref, 1);
   }
+  const leaving = await createAccount(manage.accounts, { region: 'us', id: MOVING, credentials });
+  if (leaving.kind !== 'created') throw new Error(leaving.reason);
+  const begun = await beginMove(manage.accounts, { region: 'us', account: MOVING }, OTHER_CELL);
+  if (begun.kind !== 'begun' || begun.waitingFor !== null) throw new Error('The move did not begin.');
+  const exported = await exportFromOtherCell(now, credentials);
   const faults: unknown[] = [];
   const logged: unknown[] = [];
   const app = createApi({
@@ -345,6 +368,17 @@ export async function createApiWorld({
   await undoable.settle();
   // So that there is something to confirm.
   await table.write({ update: keys.status(own), set: { quarantinedAt: now() } });
+  for (const note of ['The first note.', 'The second note.']) {
+    const { status } = await app.request(`/v1/attention/${NOTED}/note`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${BOOTSTRAP}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ note }),
+    });
+    if (status !== 200) throw new Error(`A note is answered with ${status}.`);
+  }
+  logged.splice(0);
+  const pairing = await startPairing({ table, now });
+  if (pairing.kind !== 'started') throw new Error(pairing.kind);
   begunAt = Date.now();
   undoable.begin();
   return {
@@ -357,9 +391,23 @@ export async function createApiWorld({
       cellEvent: await readFirst(cellLog('us')),
       replays,
       notifying: told,
+      pairing: { code: pairing.code, deviceToken: pairing.deviceToken },
     },
+    exported,
     undo: () => undoable.undo(),
   };
+}
+
+/** Returns the data of an account that another cell of the region moves to this one. */
+async function exportFromOtherCell(now: () => number, credentials: ApiWorld['credentials']): Promise<string> {
+  const { accounts } = apiParts(createMemoryTable(), BOOTSTRAP, now, REGIONS).manage;
+  const made = await createAccount(accounts, { region: 'us', id: 'arriving', credentials });
+  if (made.kind !== 'created') throw new Error(made.reason);
+  const ref = { region: 'us', account: 'arriving' };
+  await beginMove(accounts, ref, 'http://jobwire.test');
+  const page = await exportAccount(accounts, ref);
+  if (page.kind !== 'page' || page.next !== null) throw new Error('The data is not one page.');
+  return page.data;
 }
 
 /** A table that remembers how items were before they were written to. */
