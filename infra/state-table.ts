@@ -376,6 +376,7 @@ export class StateTable extends Construct {
   /** Grants moving accounts: hold notices and messages here, and write all data of accounts that come from other cells. */
   grantMovingAccounts(fn: CellFunction): void {
     const { index, status, snapshots, groups, rollups, openJobs, cursors, linkKey } = this.#partitions();
+    const { durations, markedJobs, search } = this.#partitions();
     const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
     const { suppressions, threads, messages, smsUse } = this.#partitions();
     // A write whose condition does not hold is followed by a read.
@@ -383,9 +384,10 @@ export class StateTable extends Construct {
     this.#allow(fn, ['PutItem'], [linkKey, cursors]);
     this.#allow(fn, ['UpdateItem'], [index, status, threads, messages, suppressions]);
     const customerData = [recipients, recipientPlaces, templates, suppressions, threads, messages];
-    const tracking = [index, snapshots, groups, rollups, openJobs];
+    const tracking = [index, snapshots, groups, rollups, openJobs, durations, markedJobs];
     // One statement for all partitions that one call writes.
     this.#allow(fn, ['BatchWriteItem'], [...tracking, notifySettings, smsUse, ...customerData]);
+    this.#allow(fn, ['BatchWriteItem'], [search]);
     this.#passName(fn);
   }
 
@@ -446,9 +448,10 @@ export class StateTable extends Construct {
    */
   grantManagingNotifications(fn: CellFunction): void {
     const { notifySettings, recipients, recipientPlaces, templates, suppressions } = this.#partitions();
-    const { accounts, linkKey, snapshots, search, testEmails } = this.#partitions();
+    const { accounts, linkKey, snapshots, durations, search, testEmails } = this.#partitions();
     this.#allow(fn, ['PutItem', 'DeleteItem'], [search]);
-    this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey, snapshots]);
+    this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey]);
+    this.#allow(fn, ['GetItem'], [snapshots, durations]);
     this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
     this.#allow(fn, ['Query'], [recipients, recipientPlaces, templates, suppressions]);
     this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates, linkKey]);

@@ -2,7 +2,8 @@
  * The data of an account that moves to another cell, as pages. A page is compressed JSON that only Jobwire reads: items of the table with
  * their keys, which are the same in all cells of a region.
  *
- * Not in it: credentials, tokens, the log, positions of sinks, deliveries, and the history of messages.
+ * Not in it: credentials, tokens, the log, positions of sinks, deliveries, the history of messages, and what users have done with
+ * items of the attention queue. Entries of the search index and pointers to jobs that need attention are derived in the new cell.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import * as z from 'zod';
@@ -161,6 +162,7 @@ function isOfAccount(ref: AccountRef, { pk, sk }: Key): boolean {
   const month = /^\d{4}-\d\d(?=#)/.exec(sk)?.[0];
   const single = [
     keys.openJobs(ref),
+    keys.durations(ref),
     keys.notificationSettings(ref),
     ...(day === undefined ? [] : [keys.rollup(ref, day)]),
     ...(month === undefined ? [] : [keys.smsUse(ref, month)]),

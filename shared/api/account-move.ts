@@ -29,8 +29,10 @@ import { followAccount } from '../notifications/settings.ts';
 import { toStored } from '../notifications/thread-items.ts';
 import { NOTIFICATIONS_SINK } from '../notifications/types.ts';
 import { type Rejection, rejected } from '../resources.ts';
-import { type AccountRef, keys, messagePk, threadPk } from '../storage/schema.ts';
+import { putEntriesOf } from '../search/indexing.ts';
+import { type AccountRef, keys, messagePk, snapshotPk, threadPk } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
+import { findMarks, toSnapshot } from '../tracking/snapshot.ts';
 import {
   type AccountPage,
   isSuppression,
@@ -216,7 +218,9 @@ export async function importAccount(
       const rejection = isNew ? await createImported(deps, page, input, owner) : undefined;
       if (rejection) return rejection;
       if (page.begin) await writeState(deps, ref, page.begin);
-      await table.putMany(page.items.map(toImported));
+      const items = page.items.map(toImported);
+      await table.putMany([...items, ...items.flatMap((item) => toMark(ref, item))]);
+      await putEntriesOf(table, ref, items);
       if (page.last) await startImported(deps, ref);
     } else {
       // It is complete. Suppressions that were added in the former cell since are still taken over.
@@ -291,6 +295,13 @@ async function writeState(
 /** Returns an item with its place in the index. */
 function toImported({ heldPk, heldSk, ...item }: Item): Item {
   return heldPk === undefined ? (item as Item) : ({ ...item, duePk: heldPk, dueSk: heldSk } as Item);
+}
+
+/** Returns the pointer to a job that needs attention: none, or one. Polls write it only when this changes. */
+function toMark(ref: AccountRef, item: Item): Item[] {
+  if (item.pk !== snapshotPk(ref)) return [];
+  const snapshot = toSnapshot(item);
+  return findMarks(snapshot) ? [{ ...keys.markedJob(ref, snapshot.jobNumber) }] : [];
 }
 
 /** Ends the import: notifications follow the new log, and polls start unless the account was paused before. */

@@ -1,4 +1,4 @@
-/** Maintains the search index where no other code does: for data of an earlier version, and for deleted accounts. */
+/** Maintains the search index where no other code does: for data of an earlier version, and for moved and deleted accounts. */
 import { toRecipientSearchItems } from '../notifications/recipient-search.ts';
 import { findAddressSealer } from '../notifications/unsubscribe.ts';
 import { type AccountRef, accountPk, keys, recipientPk, snapshotPk } from '../storage/schema.ts';
@@ -11,6 +11,11 @@ import { toSnapshot } from '../tracking/snapshot.ts';
 const REINDEX_MS = 20 * 60_000;
 /** Number of jobs or recipients read at once. */
 const PAGE_ITEMS = 100;
+
+/** Stores the entries of some jobs or recipients of an account. Other items have none. */
+export async function putEntriesOf(table: Table, ref: AccountRef, items: readonly Item[]): Promise<void> {
+  await putSearchItems(table, await toEntries(table, ref, items));
+}
 
 /** Removes the entries of some jobs or recipients of an account. Other items have none. */
 export async function removeEntriesOf(table: Table, ref: AccountRef, items: readonly Item[]): Promise<void> {
@@ -79,7 +84,7 @@ async function indexPage(table: Table, region: string, progress: Progress): Prom
   const { part, after } = isSame ? progress : ({ part: 'jobs', after: '' } as const);
   const pk = part === 'jobs' ? snapshotPk(ref) : recipientPk(ref);
   const items = await table.query({ pk, ...(after === '' ? {} : { after }), limit: PAGE_ITEMS });
-  await putSearchItems(table, await toEntries(table, ref, items));
+  await putEntriesOf(table, ref, items);
   // A deletion that ran meanwhile has removed the items, and perhaps not their entries.
   if (!(await table.get(keys.account(ref)))) await removeEntriesOf(table, ref, items);
   if (items.length === PAGE_ITEMS) return { account, part, after: items.at(-1)?.sk ?? '' };

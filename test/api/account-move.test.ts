@@ -5,12 +5,16 @@ import { describe, expect, it } from 'vitest';
 import { deleteAccount, pauseAccount, resumeAccount } from '../../shared/accounts/managed-accounts.ts';
 import { beginMove, cancelMove, exportAccount, importAccount } from '../../shared/api/account-move.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { createSuppression } from '../../shared/notifications/suppressions.ts';
 import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts';
-import { historySchema, keys } from '../../shared/storage/schema.ts';
+import { historySchema, keys, markedJobPk } from '../../shared/storage/schema.ts';
+import { toSearchRange } from '../../shared/storage/search-index.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Table } from '../../shared/storage/table.ts';
 import { ACME, CLOSED_AFTER, createNotifyingWorld, MINUTE, said } from '../support/notification-world.ts';
 import { createOperator } from '../support/operator.ts';
+import { createRig } from '../support/tracker.ts';
 
 const GIVEN = { clientId: 'acme-api', clientSecret: 'given-again' };
 const CELL = 'https://large.jobwire.example';
@@ -165,6 +169,52 @@ describe('notifications of a moved account', () => {
   });
 });
 
+describe('jobs of a moved account', () => {
+  it('their usual durations, search entries and pointers to those that need attention are in the new cell', async () => {
+    const rig = await createRig({ events: { attentionStatuses: ['On hold'] } });
+    const { now, ref, table: formerTable } = rig;
+    const dateDue = now() + 30 * 24 * 60 * MINUTE;
+    const [held = 0, sent = 0] = [1, 2].map((n) =>
+      rig.upstream.createJob({ status: 'Scheduled', dateDue, orderNumber: `PO-${n}`, orderGroup: 'Spring' }),
+    );
+    await rig.poll();
+    rig.upstream.setStatus(held, 'On hold');
+    rig.upstream.dispatch(sent);
+    await rig.pollTypes(2);
+    const people = { table: formerTable, log: rig.log, now, newId: randomUUID };
+    await createRecipient(people, ref, { name: 'Ann Lee', email: 'ann@customer.example' });
+    const table = createMemoryTable();
+    const { accounts: from } = await createOperator({ table: formerTable, now });
+    const { accounts: to } = await createOperator({ table, now });
+
+    const inCell = async (cell: Table) => ({
+      marks: await cell.query({ pk: markedJobPk('us') }),
+      durations: await cell.get(keys.durations(ref)),
+      entries: await Promise.all(
+        (
+          [
+            ['job', String(held)],
+            ['orderNumber', 'po-'],
+            ['orderGroup', 'spring'],
+            ['recipient', 'lee'],
+          ] as const
+        ).map(([kind, text]) => cell.query(toSearchRange('us', kind, text))),
+      ),
+    });
+    const before = await inCell(formerTable);
+    expect(before.marks).toEqual([keys.markedJob(ref, held)]);
+    expect(before.durations).toBeDefined();
+    expect(before.entries.map(({ length }) => length)).toEqual([1, 2, 1, 1]);
+    await beginMove(from, ref, CELL);
+    const page = await exportAccount(from, ref);
+    if (page.kind !== 'page') throw new Error(page.reason);
+    expect(await importAccount(to, { data: page.data, credentials: GIVEN })).toMatchObject({
+      kind: 'imported',
+    });
+    expect(await inCell(table)).toEqual(before);
+  });
+});
+
 describe('only one cell is active', () => {
   it('the former cell accepts no event and no resumption, from the first step on', async () => {
     const cells = await createCells();
@@ -243,6 +293,8 @@ describe('a page', () => {
     ['an API key', { pk: 'APIKEYS', sk: 'abc' }],
     ['credentials', { pk: 'CREDENTIALS#us', sk: 'acme' }],
     ['settings of another account', { pk: 'NOTIFY#us', sk: 'other' }],
+    ['durations of another account', { pk: 'DURATIONS#us#other', sk: 'DURATIONS' }],
+    ['a pointer to a job', { pk: 'MARKEDJOBS#us', sk: 'acme#000000000001' }],
   ])('with %s is rejected', async (_, item) => {
     const { to } = await createCells();
     const page = { format: 1, region: 'us', account: 'acme', end: 'a1.4', items: [item], last: true };
