@@ -67,7 +67,8 @@ export async function readAccountPage(
   let bytes = 0;
   while (place && bytes < PAGE_BYTES) {
     const { part, after: last }: { part: number; after: string } = place;
-    const pk = pks[part] ?? '';
+    const pk = pks[part];
+    if (pk === undefined) break;
     const found: Item[] = await table.query({
       pk,
       limit: ITEMS_AT_ONCE,

@@ -160,6 +160,7 @@ const moveRoutes: readonly Route[] = [
           after: z
             .string('must be text')
             .max(2000, 'must be at most 2000 characters')
+            .regex(/^\d{1,2}:/, 'must be the `next` of a previous page')
             .optional()
             .describe('`next` of the previous page.'),
         })
