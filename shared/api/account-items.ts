@@ -68,7 +68,10 @@ export async function readAccountPage(
   while (place && bytes < PAGE_BYTES) {
     const { part, after: last }: { part: number; after: string } = place;
     const pk = pks[part];
-    if (pk === undefined) break;
+    if (pk === undefined) {
+      place = undefined;
+      break;
+    }
     const found: Item[] = await table.query({
       pk,
       limit: ITEMS_AT_ONCE,
