@@ -141,8 +141,9 @@ test('moves an account between two cells while jobs change: no change is missed 
       await interrupted.ended;
     }
   };
-  expect((await interrupted.ended).code).not.toBe(0);
-  expect(proxy.imports).toBe(2);
+  const stopped = await interrupted.ended;
+  expect(stopped.code).not.toBe(0);
+  expect(proxy.imports, stopped.err).toBe(2);
   proxy.onImport = async () => {};
   expect(await former.get('/v1/accounts/{id}', at)).toMatchObject({ paused: true, move: { complete: true } });
   const before = await readLog(former);
