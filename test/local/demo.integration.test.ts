@@ -28,7 +28,8 @@ describe('the demo', () => {
   const stops: (() => unknown)[] = [];
   let demo: Running;
   let url: string;
-  let panel: string;
+  /** The address of the sandbox's operations. */
+  let admin: string;
   let key: string;
   let inbox: Awaited<ReturnType<typeof follow>>;
 
@@ -36,7 +37,7 @@ describe('the demo', () => {
     demo = launchJobwire(['--port', '0'], { end: (stop) => stops.push(stop) });
     url = (await demo.printed(/Mailbox +(http\S+)\/mailbox /)).trim();
     key = await generatedKey(demo);
-    panel = await demo.printed(/Control panel +(http\S+)/);
+    admin = await demo.printed(/Control panel +(http\S+)\/panel /);
     inbox = await follow(url);
     await Promise.all(
       ['us/bluebird-apparel', 'eu/atelier-nordlys', 'au/wattle-lane'].map((account) =>
@@ -63,7 +64,7 @@ describe('the demo', () => {
   /** Lets a customer order something that is dispatched at once. */
   const dispatch = async (region: string, account: string, orderNumber: string): Promise<void> => {
     const post = async (path: string, body: object) => {
-      const answer = await fetch(`${panel}/jobs${path}`, {
+      const answer = await fetch(`${admin}/jobs${path}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(body),
