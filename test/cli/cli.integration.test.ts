@@ -511,6 +511,12 @@ describe('endpoints', () => {
     expect(await site.run('endpoints', 'deliveries', 'erp', '--failed', '--outcome', 'retry')).toMatchObject({
       code: 2,
     });
+    const window = await site.run('endpoints', 'statistics', 'erp', '--window', '7d');
+    expect([window.code, window.err]).toEqual([0, '']);
+    expect(window.out).toMatch(/^Attempts +\d+$/m);
+    const matching = await site.run('endpoints', 'redeliver', 'erp', '--statuses', '422', '--dry-run');
+    expect([matching.code, matching.err]).toEqual([0, '']);
+    expect(matching.out).toMatch(/\S/);
     expect((await site.run('endpoints', 'health', 'erp')).out).toMatch(/^State +active$/m);
     expect((await site.run('endpoints', 'parked', 'erp')).err).toBe('No events are parked.\n');
   });
@@ -735,6 +741,11 @@ test('jobs: each filter selects jobs; one job has its events', async () => {
   expect(shown.out).toMatch(/job\.status_changed +Scheduled → In production/);
   const [document] = await site.json('jobs', 'show', 'acme', String(site.job), '--limit', '1');
   expect(document).toMatchObject({ job: { jobNumber: site.job }, events: [{ type: 'job.status_changed' }] });
+  const durations = await site.run('jobs', 'durations', 'acme');
+  expect([durations.code, durations.out]).toEqual([
+    0,
+    expect.stringMatching(/^Since +\d{4}-\d\d; unknown /m),
+  ]);
 });
 
 test('alerts: added, listed, changed, tested and removed; the URL is never printed', async () => {
@@ -788,6 +799,27 @@ test('keys: created with role, accounts and expiry, printed once; listed without
     code: 0,
     out: `Key ${key.id} is revoked. The API rejects it within 30 seconds.\n`,
   });
+});
+
+test('keys pair: a wall display gets a key of the given accounts after its code is confirmed', async () => {
+  const started = await fetch(`${site.url}/v1/wall-pairings`, { method: 'POST' });
+  expect(started.status).toBe(201);
+  const { code, deviceToken } = (await started.json()) as { code: string; deviceToken: string };
+  const pair = (digits: string) => site.run('keys', 'pair', digits, '--name', 'desk', '--accounts', 'acme');
+  expect(await pair(code)).toMatchObject({
+    ...{ code: 0, err: '' },
+    out: expect.stringMatching(/^The screen gets the key .*desk.* within a few seconds\.\n$/),
+  });
+  const claimed = await fetch(`${site.url}/v1/wall-pairings/key`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ code, deviceToken }),
+  });
+  const { key } = (await claimed.json()) as { key: string };
+  const shown = await site.runHere(['keys', 'show', '--json'], { env: { JOBWIRE_API_KEY: key } });
+  expect(toDocuments(shown.out)).toMatchObject([{ role: 'read', accounts: ['acme'] }]);
+  // A code is confirmed once.
+  expect(await pair(code)).toMatchObject({ code: 3, out: '' });
 });
 
 // Runs last.
