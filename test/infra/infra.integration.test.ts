@@ -52,6 +52,8 @@ import { createDeliveryLog, readDeliveryHealth } from '../../shared/delivery/del
 import type { DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { createEndpoint } from '../../shared/delivery/endpoints.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
+import { listDeadPage } from '../../shared/delivery/parked-events.ts';
+import { redeliver } from '../../shared/delivery/redelivery.ts';
 import { createSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import { type DeliveryOutcome, registerSink } from '../../shared/delivery/sink.ts';
 import { wakeSinks as wakeSinksOf } from '../../shared/delivery/wakes.ts';
@@ -1130,6 +1132,20 @@ describe('permissions', () => {
     await wakeSinksOf(memory, cellLog('us'), 1, now());
     expect(await drain(), 'what was said of it').toMatchObject({ delivered: 1 });
 
+    // The dead event is sent again by filter.
+    const erpSink = { region: 'us', id: 'erp' };
+    const again = await redeliver(
+      { ...rig.deps, deliveries },
+      erpSink,
+      { states: ['dead'], filter: { jobNumbers: [1] } },
+      () => true,
+      { newId: randomUUID },
+    );
+    expect(again).toMatchObject({ kind: 'redelivered', dead: 1 });
+    expect(await drain()).toMatchObject({ delivered: 1 });
+    expect(rig.replays.splice(0)).toEqual(['acme.e1.1']);
+    expect(await listDeadPage(memory, 'us', 'erp', { limit: 10 })).toMatchObject({ dead: [] });
+
     answer = () => ({ kind: 'retry', reason: 'It is gone.', disable: 'It wants no more.' });
     await rig.say([moved(1, 'd')]);
     expect(await drain()).toMatchObject({ outcome: 'disabled' });
@@ -1309,6 +1325,13 @@ describe('permissions', () => {
     for (const path of ['key', 'keys', `keys/${key.key.id}`]) await ask('get', `/v1/${path}`);
     await ask('delete', `/v1/keys/${key.key.id}`);
 
+    const pairing = await ask('post', '/v1/wall-pairings');
+    await ask('post', '/v1/wall-pairings/approval', { code: pairing.code, name: 'Desk', accounts: ['acme'] });
+    await ask('post', '/v1/wall-pairings/key', {
+      code: pairing.code,
+      deviceToken: pairing.deviceToken,
+    });
+
     const credentials = { clientId: 'id', clientSecret: 'secret' };
     // Enough for every shard of wake marks.
     const ids = Array.from({ length: 16 }, (_, n) => `acme-${n}`);
@@ -1348,6 +1371,9 @@ describe('permissions', () => {
     ]) {
       await ask('get', `${tracked}/jobs?${query}`);
     }
+    await ask('get', `${tracked}/status-durations`);
+    await ask('get', `/v1/search?q=${job}`);
+    await ask('get', '/v1/figures');
     for (const what of ['rollups', 'open-jobs']) {
       await ask('get', `${tracked}/${what}`);
       await ask('get', `/v1/regions/us/${what}`);
@@ -1369,6 +1395,7 @@ describe('permissions', () => {
     for (const path of [
       '',
       '/health',
+      ...['1h', '24h', '7d'].map((window) => `/statistics?window=${window}`),
       '/deliveries',
       '/deliveries?outcome=failed',
       '/deliveries?types=job.created&from=2026-01-01T00:00:00Z',
@@ -1398,6 +1425,25 @@ describe('permissions', () => {
       eventId: event,
       parkedAt: 0,
     };
+    await memory.write({ put: { ...keys.parked('us', 'erp', 'acme', '1', 1), ...aside } });
+    await ask('post', `${endpoint}/redeliver`, { states: ['parked'] });
+    // Items of the attention queue: the parked events of an endpoint, and accounts without credentials that are accepted.
+    const { items } = await ask('get', '/v1/attention');
+    const attended = items.map(({ id }: { id: string }) => id);
+    expect(attended.length).toBeGreaterThan(0);
+    for (const id of attended) {
+      const item = `/v1/attention/${encodeURIComponent(id)}`;
+      await ask('get', item);
+      for (const [verb, body] of Object.entries({
+        snooze: { until: new Date(now() + DAY_MS).toISOString() },
+        acknowledge: {},
+        reopen: {},
+        assign: { assignee: 'Ann' },
+        note: { note: 'Called.' },
+      }))
+        await ask('post', `${item}/${verb}`, body);
+      await ask('get', `${item}/history`);
+    }
     for (const verb of ['retry', 'discard']) {
       await memory.write({
         put: { ...keys.parked('us', 'erp', 'acme', '1', 1), ...aside },
@@ -1446,7 +1492,11 @@ describe('permissions', () => {
     for (const table of [...Object.values(tables), ...Object.values(histories)]) {
       const unused = table.unused().filter(isOwn);
       // Recipients need existing accounts, and previews their jobs.
-      const ofNotifications = ['ConditionCheckItem ACCOUNTS#us', 'GetItem JOBS#us#*'];
+      const ofNotifications = [
+        'ConditionCheckItem ACCOUNTS#us',
+        'GetItem JOBS#us#*',
+        'GetItem DURATIONS#us#*',
+      ];
       // Test e-mails need a mail server.
       ofNotifications.push('GetItem TESTEMAILS#us', 'UpdateItem TESTEMAILS#us');
       const left = unused.map(({ action, pattern, index }) => `${action} ${pattern ?? index}`);
@@ -1462,11 +1512,13 @@ describe('permissions', () => {
       tick: [],
       pollAccount: [],
       wakeSinks: [],
-      drainSink: ['dynamodb:BatchWriteItem', 'dynamodb:PutItem'],
+      // Drains read and write the statistics of their sink.
+      drainSink: ['dynamodb:BatchWriteItem', 'dynamodb:GetItem', 'dynamodb:PutItem'],
       notify: expect.any(Array),
       mailFeedback: expect.any(Array),
       api: expect.arrayContaining(['dynamodb:BatchGetItem', 'dynamodb:Query']),
-      manage: ['dynamodb:BatchWriteItem'],
+      // Actions in the attention queue read the messages to customers again.
+      manage: ['dynamodb:BatchWriteItem', 'dynamodb:BatchGetItem', 'dynamodb:GetItem', 'dynamodb:Query'],
       live: [],
       operate: [],
       publishDashboard: [],

@@ -113,6 +113,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
     telemetry: { ...told, drain() {}, attempt() {} },
   });
   const mails: OutgoingEmail[] = [];
+  const testMails: OutgoingEmail[] = [];
   const texts: OutgoingSms[] = [];
   let answer: () => SendOutcome = () => ({ kind: 'accepted', providerId: 'id' });
   let lastReport: SendReport | undefined;
@@ -188,6 +189,13 @@ test("notifications from settings to a bounce and the account's deletion need ex
       manage: {
         idempotency: createIdempotency({ table: tables.manage, now }),
         accounts: operator.accounts,
+        mailer: {
+          domain: 'print.example',
+          async send(mail) {
+            testMails.push(mail);
+            return { kind: 'accepted', providerId: 'id' };
+          },
+        },
         endpoints: {
           ...{ table: tables.manage, log: createLog(tables.manage), secrets: operator.secrets, now },
           ...{ newId: randomUUID, schemaBaseUrl: 'https://us.example', allowPrivateNetworks: false },
@@ -274,6 +282,10 @@ test("notifications from settings to a bounce and the account's deletion need ex
     jobNumber: one,
     recipient: 'ann',
   });
+  expect(
+    await ask('post', `${account}/notifications/test`, { to: 'eve@example.org', kind: 'dispatched' }),
+  ).toMatchObject({ sent: true });
+  expect(testMails.map(({ to }) => to.address)).toEqual(['eve@example.org']);
   await tell();
 
   rig.upstream.dispatch(one);
