@@ -125,7 +125,7 @@ export class Api extends Construct {
     secrets.grantManageAccounts(managing);
     table.grantManagingNotifications(managing);
     table.grantAttending(managing);
-    history.grantReadingMessages(managing);
+    history.grantReadingMessagesOfJobs(managing);
     setChannels(managing, props.cell);
     // Test e-mails.
     props.notifications?.grantMail(managing);

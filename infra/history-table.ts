@@ -91,6 +91,14 @@ export class HistoryTable extends Construct {
     this.#name(fn);
   }
 
+  /** Grants the HTTP API to read single messages, and those of a job. */
+  grantReadingMessagesOfJobs(fn: CellFunction): void {
+    const { messages, byJob } = this.#notifications;
+    allow(fn, this.table, ['GetItem', 'BatchGetItem'], [messages]);
+    allow(fn, this.table, ['Query'], [byJob]);
+    this.#name(fn);
+  }
+
   #name(fn: CellFunction): void {
     fn.set('JOBWIRE_HISTORY_TABLE', this.table.tableName);
   }

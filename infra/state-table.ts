@@ -230,7 +230,6 @@ export class StateTable extends Construct {
     const { snapshots, sinkParts, attention, attentionHistory } = this.#partitions();
     this.#allow(fn, ['GetItem'], [snapshots, attention]);
     this.#allow(fn, ['BatchGetItem'], [sinkParts]);
-    this.#allow(fn, ['UpdateItem'], [attention]);
     this.#allow(fn, ['PutItem'], [attention, attentionHistory]);
     this.#passName(fn);
   }

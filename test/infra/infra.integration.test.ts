@@ -1325,6 +1325,7 @@ describe('permissions', () => {
     for (const path of ['key', 'keys', `keys/${key.key.id}`]) await ask('get', `/v1/${path}`);
     await ask('delete', `/v1/keys/${key.key.id}`);
 
+    await memory.write({ put: { ...keys.pairing('000000'), expiresAt: 0 } });
     const pairing = await ask('post', '/v1/wall-pairings');
     await ask('post', '/v1/wall-pairings/approval', { code: pairing.code, name: 'Desk', accounts: ['acme'] });
     await ask('post', '/v1/wall-pairings/key', {
@@ -1374,6 +1375,12 @@ describe('permissions', () => {
     await ask('get', `${tracked}/status-durations`);
     await ask('get', `/v1/search?q=${job}`);
     await ask('get', '/v1/figures');
+    // A key for some accounts reads only their counts.
+    const some = await ask('post', '/v1/keys', { role: 'read', accounts: ['acme'] });
+    const figures = await apps.read.request('/v1/figures', {
+      headers: { authorization: `Bearer ${some.secret}` },
+    });
+    expect(figures.status).toBe(200);
     for (const what of ['rollups', 'open-jobs']) {
       await ask('get', `${tracked}/${what}`);
       await ask('get', `/v1/regions/us/${what}`);
@@ -1464,6 +1471,13 @@ describe('permissions', () => {
         );
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme-0', 1), at: 0 } });
     await ask('delete', endpoint);
+    // A marked job, whose pointer is deleted with the account and written again by the import.
+    const known = await memory.get(keys.snapshot(ref, job));
+    const { list, announced, ...rest } = JSON.parse(String(known?.snapshot));
+    const undispatched = { list: { ...list, dateOut: null }, announced: { ...announced, dateOut: null } };
+    const marked = { ...rest, ...undispatched, stay: { since: 0, attention: true } };
+    await memory.write({ put: { ...keys.snapshot(ref, job), ...known, snapshot: JSON.stringify(marked) } });
+    await memory.write({ put: { ...keys.markedJob(ref, job) } });
     // A move to another cell.
     for (const method of ['put', 'delete', 'put'])
       await ask(method, `${tracked}/move`, ...(method === 'put' ? [{ to: 'other' }] : []));
@@ -1496,10 +1510,15 @@ describe('permissions', () => {
         'ConditionCheckItem ACCOUNTS#us',
         'GetItem JOBS#us#*',
         'GetItem DURATIONS#us#*',
+        'PutItem SEARCH#us#*#*',
       ];
       // Test e-mails need a mail server.
       ofNotifications.push('GetItem TESTEMAILS#us', 'UpdateItem TESTEMAILS#us');
-      const left = unused.map(({ action, pattern, index }) => `${action} ${pattern ?? index}`);
+      // The attention queue of a region with more than 300 accounts.
+      const ofLargeRegions = table === tables.api ? ['Query due'] : [];
+      const left = unused
+        .map(({ action, pattern, index }) => `${action} ${pattern ?? index}`)
+        .filter((one) => !ofLargeRegions.includes(one));
       expect(left.filter((one) => table !== tables.manage || !ofNotifications.includes(one))).toEqual([]);
     }
   });

@@ -23,7 +23,15 @@ import {
   type SendOutcome,
 } from '../../shared/notifications/types.ts';
 import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts';
-import { cellLog, historySchema, keys, messagePk, notifyDue, sentPk } from '../../shared/storage/schema.ts';
+import {
+  cellLog,
+  historySchema,
+  keys,
+  messagePk,
+  notifyDue,
+  sentOfJobPk,
+  sentPk,
+} from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
@@ -269,6 +277,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
   // Without an id the address identifies it, encrypted with a key.
   await ask('post', `${account}/recipients/import`, { csv: 'email,orderNumber\nzoe@example.org,PO-404' });
   for (const path of ['', '/ann', '/ann/messages']) await ask('get', `${account}/recipients${path}`);
+  expect((await ask('get', '/v1/search?q=ann@example.org')).results).toHaveLength(1);
   const template = `${account}/templates/dispatched/email/en-US`;
   await ask('put', template, { subject: 'Gone', intro: 'It has left us.' });
   await ask('get', `${account}/templates`);
@@ -316,6 +325,14 @@ test("notifications from settings to a bounce and the account's deletion need ex
   expect(new Set((await messages()).map(({ state }) => state))).toEqual(
     new Set(['sent', 'bounced', 'complained']),
   );
+
+  // Items of the attention queue: a message, and a late job, whose messages are read. The pointer to them is that of another job.
+  await ask('post', `/v1/attention/us~acme~message~${getId('bob@example.org')}/acknowledge`, {});
+  const late = rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
+  await poll();
+  const [pointer] = await historyMemory.query({ pk: sentOfJobPk(ref, one), limit: 1 });
+  await historyMemory.write({ put: { ...pointer, pk: sentOfJobPk(ref, late), sk: String(pointer?.sk) } });
+  await ask('post', `/v1/attention/us~acme~job~${late}/note`, { note: 'Called.' });
 
   // SMS only; the first attempt fails, and the next one has an unknown outcome.
   rig.upstream.dispatch(two);
