@@ -14,6 +14,9 @@ import { toNotificationStatus } from './settings.ts';
 const ImportPage = loadLater(() => import('./ImportPage.tsx'));
 const MessagePage = loadLater(() => import('./MessagePage.tsx'));
 const MessagesPage = loadLater(() => import('./MessagesPage.tsx'));
+const recipient = () => import('./RecipientPage.tsx');
+const NewRecipientPage = loadLater(async () => ({ default: (await recipient()).NewRecipientPage }));
+const RecipientPage = loadLater(async () => ({ default: (await recipient()).RecipientPage }));
 const RecipientsPage = loadLater(() => import('./RecipientsPage.tsx'));
 const SettingsPage = loadLater(() => import('./SettingsPage.tsx'));
 const SuppressionsPage = loadLater(() => import('./SuppressionsPage.tsx'));
@@ -67,12 +70,16 @@ export default function CustomersPages() {
   );
 }
 
-/** The recipients of an account, or their import. */
+/** The recipients of an account, one of them, a new one, or their import. */
 function Recipients({ account }: { readonly account: string }) {
   const [read] = useParams();
   const { may } = useSession();
-  const isImport = may('admin') && read('form') === 'import';
-  return isImport ? <ImportPage account={account} /> : <RecipientsPage account={account} />;
+  const form = may('admin') ? read('form') : undefined;
+  if (form === 'import') return <ImportPage account={account} />;
+  const recipient = read('recipient');
+  if (recipient !== undefined) return <RecipientPage key={recipient} account={account} id={recipient} />;
+  if (form === 'new') return <NewRecipientPage account={account} />;
+  return <RecipientsPage account={account} />;
 }
 
 /** The list of accounts with their notification status. */

@@ -1,4 +1,4 @@
-/** Recipients of an account: the list, one recipient, a new one, and the import. */
+/** The list of recipients of an account. */
 
 import { ArrowDownTrayIcon, ArrowUpTrayIcon, MagnifyingGlassIcon, PlusIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
@@ -20,19 +20,9 @@ import { useParams } from '../urls.ts';
 import css from './customers.module.css';
 import { formatScope } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
-import { NewRecipientPage, RecipientPage } from './RecipientPage.tsx';
 import { filterRecipients, type Recipient, toCsv } from './recipients.ts';
 
 export default function RecipientsPage({ account }: { readonly account: string }) {
-  const [read] = useParams();
-  const may = useSession().may('admin');
-  const recipient = read('recipient');
-  if (recipient !== undefined) return <RecipientPage key={recipient} account={account} id={recipient} />;
-  if (may && read('form') === 'new') return <NewRecipientPage account={account} />;
-  return <Recipients account={account} />;
-}
-
-function Recipients({ account }: { readonly account: string }) {
   const api = useApi();
   const { may } = useSession();
   const href = useCustomersHref(account);
