@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { buildDashboard } from '../../dashboard/build.ts';
 
 /** Maximum for everything except the charts, which are loaded last. */
-const MAX_BYTES = 255_000;
+const MAX_BYTES = 250_000;
 
 interface Chunk {
   readonly file: string;
@@ -14,7 +14,7 @@ interface Chunk {
   readonly dynamicImports?: readonly string[];
 }
 
-test('no page loads more than 255 kB of compressed script before its charts', async () => {
+test('no page loads more than 250 kB of compressed script before its charts', async () => {
   const folder = await buildDashboard();
   const chunks = JSON.parse(readFileSync(join(folder, '.vite/manifest.json'), 'utf8')) as Record<
     string,
@@ -33,14 +33,14 @@ test('no page loads more than 255 kB of compressed script before its charts', as
 
   const pages: { name: string; bytes: number; files: Set<string> }[] = [];
   /** Adds up the scripts along each path of dynamic imports. */
-  const follow = (name: string, before: ReadonlySet<string>): void => {
+  const follow = (name: string, before: ReadonlySet<string>, from = ''): void => {
     if (/charts?\.tsx$/i.test(name)) return;
     const files = new Set([...before, ...withImports(name)]);
     if (files.size === before.size) return;
     pages.push({ name, files, bytes: [...files].reduce((sum, file) => sum + getBytes(file), 0) });
-    // The forms of the checklist are loaded when their dialogs are opened.
-    if (name.endsWith('/ChecklistPage.tsx')) return;
-    for (const next of chunks[name]?.dynamicImports ?? []) follow(next, files);
+    // The Now page shows the checklist too. Its forms are loaded when a dialog is opened, and count as part of its own page, `/start`.
+    if (name.endsWith('/ChecklistPage.tsx') && from.endsWith('/Home.tsx')) return;
+    for (const next of chunks[name]?.dynamicImports ?? []) follow(next, files, name);
   };
   for (const name of Object.keys(chunks)) if (name.endsWith('.html')) follow(name, new Set());
 

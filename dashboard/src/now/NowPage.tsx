@@ -5,6 +5,7 @@ import { Button } from '@mantine/core';
 import { type ReactNode, useCallback, useEffect } from 'react';
 import { Link } from 'wouter';
 import { Empty, Note, Page, Tabs } from '../components.tsx';
+import { loadLater } from '../load-later.tsx';
 import { useFigures } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
@@ -14,7 +15,8 @@ import { Days } from './Days.tsx';
 import css from './NowPage.module.css';
 import { QueuePanel } from './QueuePanel.tsx';
 import { QueryError, Statuses, Tiles } from './Statistics.tsx';
-import { StreamPanel } from './StreamPanel.tsx';
+
+const StreamPanel = loadLater(() => import('./StreamPanel.tsx'));
 
 /**
  * Minimum interval of refetches while events arrive. With those of the queue, the figures and the shell, the page sends at most 40

@@ -32,7 +32,7 @@ const HOVER_MS = 10_000;
 /** Interval of the announcements of waiting events to screen readers. */
 const SUMMARY_MS = 30_000;
 
-export function StreamPanel({ className }: { readonly className?: string | undefined }) {
+export default function StreamPanel({ className }: { readonly className?: string | undefined }) {
   const id = useId();
   const api = useApi();
   const live = useStreamState();

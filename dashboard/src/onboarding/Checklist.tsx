@@ -21,10 +21,10 @@ import type { Deployment } from './deployment.ts';
 import type { Step, StepId, StepState } from './steps.ts';
 
 const NewAccountForm = lazy(async () => ({
-  default: (await import('../setup/AccountPages.tsx')).NewAccountForm,
+  default: (await import('../setup/NewAccountForm.tsx')).NewAccountForm,
 }));
 const NewEndpointForm = lazy(async () => ({
-  default: (await import('../setup/EndpointPages.tsx')).NewEndpointForm,
+  default: (await import('../setup/NewEndpointForm.tsx')).NewEndpointForm,
 }));
 const NotificationSettings = lazy(async () => ({
   default: (await import('../customers/SettingsPage.tsx')).NotificationSettings,

@@ -1,18 +1,17 @@
 /** Endpoint pages: the list, a new endpoint, and one endpoint. */
 import { Button, Modal } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import * as z from 'zod';
 import type { SecretRotation } from '../../../client/index.ts';
-import { EndpointUpdate, NewEndpoint, Rotation } from '../../../shared/delivery/endpoint-input.ts';
+import { EndpointUpdate, Rotation } from '../../../shared/delivery/endpoint-input.ts';
 import { withEndpoint, withRevision } from '../api.ts';
 import { Facts, Loaded, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions, SelectField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
 import { StateBadge } from '../health/components.tsx';
 import { toEndpointState } from '../health/status.ts';
-import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
+import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
 import { type Resource, useInRegion, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
@@ -20,29 +19,19 @@ import { formatNames } from '../texts.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { endpointHref, useHref, useRegion } from '../urls.ts';
-import { checkRegion, DeclaredNote, DeletePanel, ListPage } from './components.tsx';
+import { DeclaredNote, DeletePanel, ListPage } from './components.tsx';
 import { EndpointFields } from './EndpointForm.tsx';
 import {
   checkEndpoint,
   type Endpoint,
   type EndpointValues,
-  NEW_ENDPOINT,
   toEndpointChange,
   toEndpointFormField,
   toEndpointValues,
-  toNewEndpoint,
 } from './endpoint-values.ts';
+import { NewEndpointForm } from './NewEndpointForm.tsx';
+import { useEndpoints } from './queries.ts';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
-
-/** Fetches all endpoints that the key can read, except built-in ones. */
-export function useEndpoints() {
-  const api = useApi();
-  return useQuery({
-    queryKey: ['endpoints', 'setup'],
-    queryFn: ({ signal }) => collect(api.list('/v1/endpoints', 'endpoints', { signal })),
-    refetchInterval: 15_000,
-  });
-}
 
 /** The list of endpoints. */
 export function EndpointsPage() {
@@ -91,65 +80,6 @@ export function NewEndpointPage() {
         onCreated={({ region, id }) => navigate(link(endpointHref(region, id, 'settings')))}
       />
     </Page>
-  );
-}
-
-/**
- * The form of a new endpoint. Shows its secret once after creation. `cancel`: target of the link that leaves it. `start`: initial
- * start position; default: now. `onCreated`: called after the secret is stored.
- */
-export function NewEndpointForm(props: {
-  readonly cancel?: string;
-  readonly start?: EndpointValues['start'];
-  readonly onCreated: (endpoint: Endpoint) => void;
-}) {
-  const { cancel, start = 'now', onCreated } = props;
-  const api = useApi();
-  const queries = useQueryClient();
-  const { forAll } = useSession();
-  const region = useRegion() ?? '';
-  const regions = useServedRegions();
-  const [created, setCreated] = useState<(NewSecret & { readonly endpoint: Endpoint }) | null>(null);
-  const form = useApiForm<EndpointValues>({
-    schema: NewEndpoint.extend({ region: z.string().optional() }),
-    initial: { ...NEW_ENDPOINT, region, start, accountScope: forAll ? 'all' : 'some' },
-    toBody: toNewEndpoint,
-    check: (values) => ({ ...checkEndpoint(values), ...checkRegion(values.region, regions) }),
-    toField: toEndpointFormField,
-    send: async (body) => {
-      const { endpoint, secret, truncatedAccounts } = await api.post('/v1/endpoints', { body });
-      void queries.invalidateQueries({ queryKey: ['endpoints'] });
-      if (secret === null) {
-        onCreated(endpoint);
-        const late = truncatedAccounts.join(', ');
-        showToast(
-          `Endpoint ${endpoint.id} created.${late && ` Some requested events of ${late} have expired.`}`,
-        );
-        return;
-      }
-      setCreated({
-        endpoint,
-        secret,
-        title: `Endpoint ${endpoint.id} created`,
-        name: 'Signing secret',
-        note: <SecretHelp truncatedAccounts={truncatedAccounts} />,
-      });
-    },
-  });
-  return (
-    <>
-      <Form of={form}>
-        <EndpointFields regions={regions} />
-        <FormActions verb="Create endpoint" {...(cancel === undefined ? {} : { cancel })} />
-      </Form>
-      <SecretDialog
-        secret={created}
-        onClose={() => {
-          setCreated(null);
-          if (created) onCreated(created.endpoint);
-        }}
-      />
-    </>
   );
 }
 
@@ -362,34 +292,4 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
       }}
     />
   );
-}
-
-function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonly string[] }) {
-  return (
-    <>
-      <p className={ui.hint}>
-        The receiver uses it to verify the signature of each request. See the{' '}
-        <a href="/docs" target="_blank" rel="noreferrer">
-          API documentation
-        </a>
-        .
-      </p>
-      {truncatedAccounts.length > 0 ? (
-        <p className={ui.hint}>
-          Some requested events of {truncatedAccounts.join(', ')} are no longer retained. The endpoint starts
-          at the oldest retained event there.
-        </p>
-      ) : null}
-    </>
-  );
-}
-
-/** Returns the regions in which the key can create an endpoint. */
-function useServedRegions(): readonly string[] {
-  const { forAll } = useSession();
-  const { data: regions } = useRegions();
-  const { data: accounts } = useAccounts();
-  return forAll
-    ? (regions ?? []).map(({ id }) => id)
-    : [...new Set((accounts ?? []).map(({ region }) => region))].sort();
 }

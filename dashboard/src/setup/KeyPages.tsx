@@ -1,6 +1,6 @@
 /** API key pages: the list and a new key. */
 import { Button } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import type { ApiKey } from '../../../client/index.ts';
@@ -11,12 +11,13 @@ import { parseLocalTime } from '../dates.ts';
 import { Form, FormActions, Group, RadioFields, SelectField, TextField } from '../form.tsx';
 import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
-import { collect, useAccounts, useApi } from '../queries.ts';
+import { useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
 import { AccountScope, ListPage } from './components.tsx';
+import { useKeys } from './queries.ts';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 
 const ROLE_LABELS: Readonly<Record<Role, { readonly name: string; readonly permissions: string }>> = {
@@ -33,18 +34,6 @@ const ROLE_LABELS: Readonly<Record<Role, { readonly name: string; readonly permi
     permissions: 'Operate, and creates, changes and deletes accounts, endpoints, recipients and keys.',
   },
 };
-
-/** Fetches the keys. Disabled without the role admin. */
-export function useKeys() {
-  const api = useApi();
-  const { may } = useSession();
-  return useQuery({
-    queryKey: ['keys'],
-    queryFn: ({ signal }) => collect(api.list('/v1/keys', 'keys', { signal })),
-    refetchInterval: 30_000,
-    enabled: may('admin'),
-  });
-}
 
 /** The list of keys, newest first. */
 export function KeysPage() {

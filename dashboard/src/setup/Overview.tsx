@@ -9,8 +9,7 @@ import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
-import { useEndpoints } from './EndpointPages.tsx';
-import { useKeys } from './KeyPages.tsx';
+import { useEndpoints, useKeys } from './queries.ts';
 import css from './setup.module.css';
 
 export default function Overview() {

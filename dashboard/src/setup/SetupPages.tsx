@@ -1,11 +1,11 @@
 /** The pages below `/setup`. */
 import { lazy, Suspense } from 'react';
-import { Route, Switch } from 'wouter';
-import { Empty, Loading, NotFound, Page } from '../components.tsx';
+import { Route, Switch, useLocation } from 'wouter';
+import { Empty, Loading, NotFound, Page, Tabs } from '../components.tsx';
 import { Moved } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
-import { accountHref, decodeSegment, endpointHref } from '../urls.ts';
-import { SetupNavigation } from './components.tsx';
+import { accountHref, decodeSegment, endpointHref, useHref } from '../urls.ts';
+import css from './setup.module.css';
 
 const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
 const Overview = lazy(() => import('./Overview.tsx'));
@@ -25,6 +25,16 @@ const WallDisplaysPage = lazy(async () => ({
   default: (await import('./WallDisplaysPage.tsx')).WallDisplaysPage,
 }));
 const NewKeyPage = lazy(async () => ({ default: (await keys()).NewKeyPage }));
+
+const SECTIONS = [
+  { path: '/setup', name: 'Overview' },
+  { path: '/setup/accounts', name: 'Accounts', form: '/setup/new-account' },
+  { path: '/setup/endpoints', name: 'Endpoints', form: '/setup/new-endpoint' },
+  { path: '/setup/customers', name: 'Notifications' },
+  { path: '/setup/alert-rules', name: 'Alert rules', form: '/setup/new-alert-rule' },
+  { path: '/setup/keys', name: 'Keys', form: '/setup/new-key' },
+  { path: '/setup/wall-displays', name: 'Wall displays' },
+];
 
 export default function SetupPages() {
   const { may, forAll } = useSession();
@@ -77,5 +87,20 @@ function NotAllowed() {
         {forAll ? '' : '. To create accounts, it must have access to all accounts'}.
       </Empty>
     </Page>
+  );
+}
+
+/** Navigation within the setup. */
+function SetupNavigation() {
+  const [location] = useLocation();
+  const link = useHref();
+  const tabs = SECTIONS.map(({ path, name, form }) => ({
+    ...{ name, href: link(path) },
+    isCurrent: [path, form].includes(location) || (path !== '/setup' && location.startsWith(`${path}/`)),
+  }));
+  return (
+    <div className={css.places}>
+      <Tabs label="Setup" tabs={tabs} />
+    </div>
   );
 }

@@ -13,7 +13,8 @@ import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
 import { AccountScope } from './components.tsx';
-import { Revoke, useKeys } from './KeyPages.tsx';
+import { Revoke } from './KeyPages.tsx';
+import { useKeys } from './queries.ts';
 
 export function WallDisplaysPage() {
   const { may } = useSession();

@@ -1,8 +1,8 @@
 /** Components that the setup pages share. */
 import { Button, Checkbox, TextInput } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
-import { Link, useLocation } from 'wouter';
-import { Empty, Loaded, Note, Page, Panel, Tabs, useConfirm } from '../components.tsx';
+import { Link } from 'wouter';
+import { Empty, Loaded, Note, Page, Panel, useConfirm } from '../components.tsx';
 import { type Columns, DataTable } from '../DataTable.tsx';
 import { type CsvSource, ExportButton } from '../export.tsx';
 import { toOptions } from '../filters.tsx';
@@ -13,31 +13,6 @@ import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
 import css from './setup.module.css';
-
-const SECTIONS = [
-  { path: '/setup', name: 'Overview' },
-  { path: '/setup/accounts', name: 'Accounts', form: '/setup/new-account' },
-  { path: '/setup/endpoints', name: 'Endpoints', form: '/setup/new-endpoint' },
-  { path: '/setup/customers', name: 'Notifications' },
-  { path: '/setup/alert-rules', name: 'Alert rules', form: '/setup/new-alert-rule' },
-  { path: '/setup/keys', name: 'Keys', form: '/setup/new-key' },
-  { path: '/setup/wall-displays', name: 'Wall displays' },
-];
-
-/** Navigation within the setup. */
-export function SetupNavigation() {
-  const [location] = useLocation();
-  const link = useHref();
-  const tabs = SECTIONS.map(({ path, name, form }) => ({
-    ...{ name, href: link(path) },
-    isCurrent: [path, form].includes(location) || (path !== '/setup' && location.startsWith(`${path}/`)),
-  }));
-  return (
-    <div className={css.places}>
-      <Tabs label="Setup" tabs={tabs} />
-    </div>
-  );
-}
 
 /** A link in the form of a button. */
 export function ButtonLink(props: { readonly href: string; readonly children: ReactNode }) {

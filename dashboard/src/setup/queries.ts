@@ -1,0 +1,26 @@
+/** Queries of several setup pages. */
+import { useQuery } from '@tanstack/react-query';
+import { collect, useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
+
+/** Fetches all endpoints that the key can read, except built-in ones. */
+export function useEndpoints() {
+  const api = useApi();
+  return useQuery({
+    queryKey: ['endpoints', 'setup'],
+    queryFn: ({ signal }) => collect(api.list('/v1/endpoints', 'endpoints', { signal })),
+    refetchInterval: 15_000,
+  });
+}
+
+/** Fetches the keys. Disabled without the role admin. */
+export function useKeys() {
+  const api = useApi();
+  const { may } = useSession();
+  return useQuery({
+    queryKey: ['keys'],
+    queryFn: ({ signal }) => collect(api.list('/v1/keys', 'keys', { signal })),
+    refetchInterval: 30_000,
+    enabled: may('admin'),
+  });
+}
