@@ -414,7 +414,7 @@ test('an address is suppressed until the suppression is lifted, after a warning'
   await page.getByRole('heading', { name: 'Messages of acme' }).waitFor();
 });
 
-test('a key with the role read is offered no actions and sees masked addresses', async () => {
+test('a key with the role read is offered no actions except the export of messages and sees masked addresses', async () => {
   await site.api('/accounts/acme/recipients', {
     body: { id: 'cy', name: 'Cy', email: 'cyril@customer.example' },
   });
@@ -432,7 +432,9 @@ test('a key with the role read is offered no actions and sees masked addresses',
     await page.goto(new URL(`${AT}${path}`, site.url).href);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await loaded(page);
-    expect(await page.getByRole('main').getByRole('button').allTextContents(), path).toEqual([]);
+    // The file has masked addresses too.
+    const buttons = path === '/messages' ? ['Export CSV'] : [];
+    expect(await page.getByRole('main').getByRole('button').allTextContents(), path).toEqual(buttons);
     expect(await page.getByRole('link', { name: /New recipient|Import/ }).count(), path).toBe(0);
     expect(await page.getByRole('main').textContent(), path).not.toContain('cyril@');
     await axe(page);

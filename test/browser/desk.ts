@@ -41,6 +41,7 @@ export interface Place {
 /** All pages. */
 export const places: readonly Place[] = [
   { name: 'Now', path: () => '/', heading: 'Now' },
+  { name: 'live events', path: () => '/?view=feed', heading: 'Now' },
   { name: 'Now on a wall', path: () => '/?wall=1', heading: 'Now' },
   { name: 'Jobs', path: () => '/jobs', heading: 'Jobs' },
   { name: 'a job', path: ({ jobs }) => `/jobs/acme/${jobs.plain}`, heading: /Job/ },
@@ -63,6 +64,8 @@ export const places: readonly Place[] = [
   { name: 'endpoints', path: () => '/setup/endpoints', heading: /./ },
   { name: 'an endpoint', path: () => '/endpoints/us/erp/settings', heading: /./ },
   { name: 'a new endpoint', path: () => '/setup/new-endpoint', heading: /./ },
+  { name: 'alert rules', path: () => '/setup/alert-rules', heading: 'Alert rules' },
+  { name: 'a new alert rule', path: () => '/setup/new-alert-rule', heading: /./ },
   { name: 'keys', path: () => '/setup/keys', heading: /./ },
   { name: 'wall displays', path: () => '/setup/wall-displays', heading: 'Wall displays' },
   { name: 'a new key', path: () => '/setup/new-key', heading: /./ },

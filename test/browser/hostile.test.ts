@@ -32,7 +32,7 @@ test('a tracking link that is no web address is shown as text, and leads nowhere
 });
 
 test('events that arrive later are rendered as text too', async () => {
-  const page = await signedIn(desk, '/');
+  const page = await signedIn(desk, '/?view=feed');
   await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
   const description = '<img src=x onerror="window.hurt=6"> just now';
   desk.account.createJob({ description });

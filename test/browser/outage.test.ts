@@ -76,9 +76,9 @@ test.each([
   ['an unknown job', '/jobs/acme/999999999', true],
   ['a job of an unknown account', '/jobs/unknown/410001', true],
   ['an invalid job number', '/jobs/acme/%3Cb%3E', false],
-  ['an unknown account', '/health/accounts/unknown', true],
-  ['an unknown endpoint', '/health/endpoints/us/unknown', true],
-  ['an endpoint of an unknown region', '/health/endpoints/moon/unknown', true],
+  ['an unknown account', '/accounts/unknown', true],
+  ['an unknown endpoint', '/endpoints/us/unknown', true],
+  ['an endpoint of an unknown region', '/endpoints/moon/unknown', true],
   ['an unknown page', '/setup/nowhere', false],
   ['a malformed address', '/jobs/%E0%A4%A/1', true],
 ])('%s: the page explains that it does not exist', async (_, path, asks) => {
