@@ -51,10 +51,13 @@ export function EndpointActivity({ region, id }: { readonly region: string; read
   return (
     <EndpointTab region={region} id={id} tab="activity">
       {endpoint.data && !isGone(endpoint) ? (
-        <>
-          {endpoint.data.kind === 'webhook' ? <Statistics endpoint={endpoint.data} /> : null}
+        endpoint.data.kind === 'webhook' ? (
+          <Statistics endpoint={endpoint.data}>
+            <Deliveries endpoint={endpoint.data} />
+          </Statistics>
+        ) : (
           <Deliveries endpoint={endpoint.data} />
-        </>
+        )
       ) : endpoint.error ? (
         <Failure error={endpoint.error} again={endpoint.refetch} />
       ) : (

@@ -1,5 +1,6 @@
 /** Delivery statistics of an endpoint for a window: totals, failures by cause, and charts over time. */
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
 import type { DeliveryStatistics } from '../../../client/index.ts';
 import { Loaded, Panel, Statistic } from '../components.tsx';
 import { FilterSelect, toOptions } from '../filters.tsx';
@@ -35,18 +36,24 @@ function useStatistics(endpoint: Endpoint, window: Window): UseQueryResult<Deliv
   });
 }
 
-export function Statistics({ endpoint }: { readonly endpoint: Endpoint }) {
+/** The panel of statistics. `children`: shown below it, after the first response, so that they do not move. */
+export function Statistics(props: { readonly endpoint: Endpoint; readonly children: ReactNode }) {
+  const { endpoint, children } = props;
   const [read] = useParams();
   const selected = read('window');
   const window: Window = selected === '1h' || selected === '7d' ? selected : '24h';
   const query = useStatistics(endpoint, window);
+  const isFirst = query.isPending && query.failureCount === 0;
   return (
-    <Panel
-      title="Statistics"
-      aside={<FilterSelect param="window" size="xs" aria-label="Window" data={toOptions(WINDOWS)} />}
-    >
-      <Loaded query={query}>{(statistics) => <Figures statistics={statistics} />}</Loaded>
-    </Panel>
+    <>
+      <Panel
+        title="Statistics"
+        aside={<FilterSelect param="window" size="xs" aria-label="Window" data={toOptions(WINDOWS)} />}
+      >
+        <Loaded query={query}>{(statistics) => <Figures statistics={statistics} />}</Loaded>
+      </Panel>
+      {isFirst ? null : children}
+    </>
   );
 }
 
@@ -80,7 +87,11 @@ function Figures({ statistics }: { readonly statistics: DeliveryStatistics }) {
         />
       </div>
       <ErrorBoundary instead={<p className={ui.quiet}>The charts could not be loaded.</p>}>
-        <StatisticsChart statistics={statistics} />
+        <div className={css.charts}>
+          <div className={css.room}>
+            <StatisticsChart statistics={statistics} />
+          </div>
+        </div>
       </ErrorBoundary>
     </>
   );
