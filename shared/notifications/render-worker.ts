@@ -6,6 +6,7 @@ import type { RenderTask } from './rendering.ts';
 const port = parentPort;
 if (!port) throw new Error('This file must run in a worker thread.');
 
+port.postMessage('ready');
 port.on('message', (task: RenderTask) => port.postMessage(runTask(task)));
 
 function runTask(task: RenderTask) {

@@ -58,7 +58,8 @@ export function createRenderer({
       execArgv: [],
     });
     worker.unref();
-    const ready = new Promise((done) => worker.once('online', done));
+    // Its first message: its modules are loaded.
+    const ready = new Promise((done) => worker.once('message', done));
     const started = { worker, ready };
     worker.once('exit', () => {
       if (running === started) running = undefined;
@@ -75,12 +76,12 @@ export function createRenderer({
     const ended = () => reject(new KilledError('it takes too long'));
     const kill = () => void worker.terminate();
     let timer = setTimeout(kill, START_MS);
-    worker.once('message', resolve).once('error', failed).once('exit', ended).ref();
+    worker.once('error', failed).once('exit', ended).ref();
     try {
-      worker.postMessage(task);
       await Promise.race([ready, promise]);
       clearTimeout(timer);
       timer = setTimeout(kill, killAfterMs);
+      worker.once('message', resolve).postMessage(task);
       return await promise;
     } finally {
       clearTimeout(timer);

@@ -17,7 +17,7 @@ const LINK = '{{ unsubscribe_url }}';
 /** Runs until it is stopped: after two seconds by itself, if it is not killed before. */
 const BUSY = '{% assign a = (1..20000) %}{% for i in a %}{% if a contains "x" %}{% endif %}{% endfor %}x';
 const SOON = { killAfterMs: 1_000 };
-/** Too short for any template, because it includes that the worker loads its modules. */
+/** Too short for `BUSY`. */
 const AT_ONCE = { killAfterMs: 100 };
 
 function input(template: Template): RenderInput {
