@@ -16,8 +16,17 @@ const MAX_ROWS = 10_000;
 /** Yields the texts of a list as CSV, at most `max` rows. Calls `onMore` if there are more. */
 export type CsvSource = (options: Required<Pick<ListOptions, 'max' | 'onMore'>>) => AsyncIterable<string>;
 
-/** Button that saves a list as a file. `name`: name of the list in the file name. */
-export function ExportButton({ name, source }: { readonly name: string; readonly source: CsvSource }) {
+/**
+ * Button that saves a list as a file. `name`: name of the list in the file name. `iconOnly`: without a visible label, for narrow
+ * screens; default is false.
+ */
+export function ExportButton(props: {
+  readonly name: string;
+  readonly source: CsvSource;
+  readonly size?: 'compact-sm' | 'xs';
+  readonly iconOnly?: boolean;
+}) {
+  const { name, source, size = 'compact-sm', iconOnly = false } = props;
   const [busy, setBusy] = useState(false);
   const [cut, setCut] = useState(false);
   const save = async (): Promise<void> => {
@@ -37,20 +46,21 @@ export function ExportButton({ name, source }: { readonly name: string; readonly
       setBusy(false);
     }
   };
+  const icon = <ArrowDownTrayIcon width={14} aria-hidden />;
   return (
     <>
       <span role="status" className={ui.hint}>
         {cut ? `The file has the first ${MAX_ROWS.toLocaleString()} rows only.` : ''}
       </span>
       <Button
-        size="compact-sm"
+        size={size}
         variant="default"
-        leftSection={<ArrowDownTrayIcon width={14} aria-hidden />}
+        leftSection={iconOnly ? null : icon}
         loading={busy}
         aria-label={`Export CSV: ${name}`}
         onClick={() => void save()}
       >
-        Export CSV
+        {iconOnly ? icon : 'Export CSV'}
       </Button>
     </>
   );

@@ -170,6 +170,7 @@ function ExportEvents(props: { readonly endpoint: Endpoint; readonly what: 'park
   const api = useApi();
   return (
     <ExportButton
+      size="xs"
       name={`${what}-${endpoint.id}`}
       source={(options) => api.csv(`/v1/endpoints/{id}/${what}`, { ...withEndpoint(endpoint), ...options })}
     />

@@ -36,6 +36,7 @@ export default function StreamPanel({ className }: { readonly className?: string
   const id = useId();
   const api = useApi();
   const live = useStreamState();
+  const narrow = useNarrow();
   const filter = useFilter();
   const scroller = useRef<HTMLElement>(null);
   const { held, reasons, hold, catchUp, release } = useHold(live);
@@ -78,7 +79,14 @@ export default function StreamPanel({ className }: { readonly className?: string
             <Hidden> {waiting === 1 ? 'event' : 'events'}: show</Hidden>
           </Button>
         ) : null}
-        <ExportButton name="events" source={(options) => exportEvents(api, filter, options)} />
+        <div className={css.export}>
+          <ExportButton
+            name="events"
+            size="xs"
+            iconOnly={narrow}
+            source={(options) => exportEvents(api, filter, options)}
+          />
+        </div>
         <PauseButton paused={paused} toggle={toggle} />
       </div>
       <Filters />
