@@ -233,7 +233,7 @@ function EmptyQueue({
     <Empty>
       {counts.open === 0 ? 'Nothing needs attention. ' : ''}Watched: {formatCount(accounts, 'account')} and{' '}
       {formatCount(endpoints, 'endpoint')} in {regions.map((region) => region.toUpperCase()).join(', ')}, for
-      late, stalled and marked jobs, failing deliveries, parked and dead events
+      late, stalled and marked jobs and jobs at risk, failing deliveries, parked and dead events
       {messages ? ', polling, and messages to customers' : ' and polling'}.
     </Empty>
   );
