@@ -110,7 +110,7 @@ test('an account that is no longer polled is marked stale in the list and on its
   const fault = site.sandbox.faults.add({ match: { account: 'acme' }, fault: { kind: 'hang' } });
   try {
     await page.clock.install({ time: Date.now() + 180_000 });
-    await page.goto(new URL('/health/accounts/acme', site.url).href);
+    await page.goto(new URL('/accounts/acme', site.url).href);
     await page.getByText('Stale.').waitFor();
     await page.getByText(/^3 min ago, stale$/).waitFor();
     await page.getByRole('navigation').getByRole('link', { name: 'Health' }).click();
@@ -126,7 +126,7 @@ test('an account that is no longer polled is marked stale in the list and on its
 
 test('pausing and resuming an account updates its page', async () => {
   await createAccount('initech');
-  const page = await signedIn(site, '/health/accounts/initech');
+  const page = await signedIn(site, '/accounts/initech');
   await confirmed(page, 'Pause', 'Pause', /No events are emitted for its jobs/);
   await page.getByText('Paused.', { exact: true }).first().waitFor();
   expect(await readState('initech')).toBe('paused');
@@ -137,7 +137,7 @@ test('pausing and resuming an account updates its page', async () => {
 
 test('an endpoint that was deleted elsewhere is replaced by an error', async () => {
   await createEndpoint('short-lived');
-  const page = await signedIn(site, '/health/endpoints/us/short-lived');
+  const page = await signedIn(site, '/endpoints/us/short-lived');
   await page.getByRole('button', { name: 'Ping' }).waitFor();
   await site.api('/endpoints/short-lived?region=us', { method: 'DELETE' });
   await page.getByRole('alert').waitFor();
@@ -148,7 +148,7 @@ test('an endpoint that was deleted elsewhere is replaced by an error', async () 
 test('a quarantine displays its reason and ends after a confirmation that explains its effect', async () => {
   const account = await createAccount('hooli', 30);
   for (const job of account.activeJobNumbers().slice(0, 15)) account.cancel(job);
-  const page = await signedIn(site, '/health/accounts/hooli');
+  const page = await signedIn(site, '/accounts/hooli');
   await page.getByText('Quarantined.').waitFor(LONG);
   await page.getByText(/15 (to be confirmed|with contradictory)/).waitFor(LONG);
   await axe(page);
@@ -168,7 +168,7 @@ test('a quarantine displays its reason and ends after a confirmation that explai
 test('credentials of another account stop polling until an operator confirms the identity', async () => {
   await createAccount('umbrella');
   const other = site.world.addAccount({ region: 'us', name: 'other' });
-  const page = await signedIn(site, '/health/accounts/umbrella');
+  const page = await signedIn(site, '/accounts/umbrella');
   await page.getByText('Polling.').waitFor();
   await site.api('/accounts/umbrella/credentials', { method: 'PUT', body: toCredentials(other) });
   await page.getByText('Identity mismatch.').waitFor(LONG);
@@ -222,7 +222,7 @@ test('an endpoint that responds with 410 stays disabled until it is enabled, and
   const [job = 0] = site.account.activeJobNumbers();
   site.receiver.answer = () => ({ status: 410 });
   site.account.setStatus(job, 'Packing');
-  const page = await signedIn(site, '/health/endpoints/us/crm');
+  const page = await signedIn(site, '/endpoints/us/crm');
   await page.getByText('Disabled.').waitFor(LONG);
   await button(page, 'Ping').click();
   await page.getByText('Ping: failed').waitFor();
@@ -245,7 +245,7 @@ test('rejected events are parked, and an operator can retry or discard them', as
   site.receiver.answer = (body) =>
     body.includes('job.locked') ? { status: 422, body: 'No such order' } : { status: 204 };
   for (const job of [first, second, third]) site.account.lock(job);
-  const page = await signedIn(site, '/health/endpoints/us/picky');
+  const page = await signedIn(site, '/endpoints/us/picky');
   const parked = page.getByRole('table', { name: 'Parked events' });
   await panel(page, /^Parked: 3 events/).waitFor(LONG);
   const of = (job: number) => parked.getByRole('row').filter({ hasText: String(job) });
@@ -315,7 +315,7 @@ test('a replay is started in a form, displays its progress, and completes or is 
     Number(/\d+$/.exec((await site.api<{ head: string }>('/accounts/acme/status')).head)?.[0]);
   await expect.poll(sequence, LONG).toBeGreaterThan(220);
   await createEndpoint('mirror', { ratePerSecond: 40 });
-  const page = await signedIn(site, '/health/endpoints/us/mirror');
+  const page = await signedIn(site, '/endpoints/us/mirror');
   const replays = panel(page, 'Replays');
   await button(page, 'Start replay').click();
   const dialog = page.getByRole('dialog');
@@ -362,13 +362,13 @@ test('a read-only key displays all Health pages without any action', async () =>
   const { key } = await site.makeKey('read');
   const page = await signedIn(site, '/health', { key });
   await row(page, 'Endpoints', 'seen').getByText('Active').waitFor();
-  await page.goto(new URL('/health/accounts/acme', site.url).href);
+  await page.goto(new URL('/accounts/acme', site.url).href);
   await panel(page, 'Polls')
     .getByText(/^Last \d+ polls/)
     .waitFor(LONG);
   const offered = () => page.getByRole('main').getByRole('button').allTextContents();
   expect(await offered()).toEqual([]);
-  await page.goto(new URL('/health/endpoints/us/seen', site.url).href);
+  await page.goto(new URL('/endpoints/us/seen', site.url).href);
   await panel(page, 'Replays')
     .getByText(/No recent replays/)
     .waitFor();

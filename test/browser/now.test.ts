@@ -295,27 +295,33 @@ describe('statistics', () => {
     await expect.poll(readDispatches, { timeout: 20_000 }).toBe(10);
     // The shortest duration that is distinguished is five minutes.
     const job = account.createJob({ status: 'Cutting', dateDue: Date.now() + 4 * 60_000, mustDate: true });
-    const page = await open();
-    const row = page
-      .getByRole('region', { name: 'At risk' })
-      .getByRole('link', { name: new RegExp(`^${job}`) });
-    await row.waitFor();
-    expect(await row.textContent()).toMatch(
-      /At risk.*due date must be met.*min left.*10 of 10 jobs needed longer/,
+    const page = await open('/');
+    const item = page
+      .getByRole('list', { name: 'Items' })
+      .getByRole('listitem')
+      .filter({ hasText: `Job ${job}` });
+    await item.waitFor();
+    expect(await item.textContent()).toMatch(
+      /^Jobs at risk.*At risk: due in less than an hour, which must be met, and more than a quarter of such jobs needed longer/,
     );
-    await page.getByRole('region', { name: 'At risk' }).getByText('No results of the last 8 weeks').waitFor();
-    await row.click();
-    await page.getByText(/At risk: \d min left/).waitFor();
+    await item.getByRole('link', { name: `Job ${job}` }).click();
+    await page.getByText(/At risk: \d min left.*10 of 10 jobs needed longer/).waitFor();
     await page.goto(`${site.url}/jobs?risk=at-risk`);
-    await page
+    const row = page
       .getByRole('grid', { name: 'Jobs' })
-      .getByRole('link', { name: String(job) })
+      .getByRole('row')
+      .filter({ hasText: String(job) });
+    await row.getByText('At risk', { exact: true }).waitFor();
+    await row
+      .getByTitle(/due date must be met.*min left.*10 of 10 jobs needed longer/)
+      .first()
       .waitFor();
+    await page.getByText('No results of the last 8 weeks').waitFor();
     await page.goto(site.url);
-    await row.waitFor();
+    await item.waitFor();
     account.dispatch(job);
-    await row.waitFor({ state: 'detached' });
-    await page.reload();
+    await item.waitFor({ state: 'detached' });
+    await page.goto(`${site.url}/jobs?risk=at-risk`);
     await page.getByText('Last 8 weeks: 0 of 1 job at risk became late').waitFor();
   }, 90_000);
 

@@ -183,7 +183,7 @@ describe('accounts', () => {
     const { name, clientId, clientSecret } = stranger();
     const credentials = { clientId, clientSecret };
     await site.api('/accounts', { body: { id: name, region: 'us', credentials, paused: true } });
-    const page = await signedIn(site, `/setup/accounts/${name}`);
+    const page = await signedIn(site, `/accounts/${name}/settings`);
     const answers = [202, 202];
     const pending: Promise<void>[] = [];
     await page.route(`**/v1/accounts/${name}`, async (route) => {
@@ -261,7 +261,7 @@ describe('accounts', () => {
     const { name, clientId, clientSecret } = stranger();
     const credentials = { clientId, clientSecret };
     await site.api('/accounts', { body: { id: name, region: 'us', credentials, paused: true } });
-    const page = await signedIn(site, `/setup/accounts/${name}`);
+    const page = await signedIn(site, `/accounts/${name}/settings`);
     await field(page, 'Poll interval (seconds)').fill('77');
     await site.api(`/accounts/${name}`, { method: 'PATCH', body: { pollIntervalSeconds: 300 } });
     expectFault(page, /answered 412: PATCH/);
@@ -387,7 +387,7 @@ describe('endpoints', () => {
     await axe(page);
     await field(page, 'Queue').fill('https://sqs.us-east-1.amazonaws.com/111122223333/jobs.fifo');
     await button(page, 'Create endpoint').click();
-    await heading(page, id).waitFor();
+    await heading(page, `Endpoint ${id}`).waitFor();
     await loaded(page);
     expect(await endpointNow(id)).toMatchObject({
       ...{ kind: 'sqs', url: 'arn:aws:sqs:us-east-1:111122223333:jobs.fifo' },
@@ -402,7 +402,7 @@ describe('endpoints', () => {
 
   test('a save sends only edited fields and does not overwrite changes made meanwhile', async () => {
     const { id } = await newEndpoint({ description: 'Initial', headers: { 'x-a': 'b' } });
-    const page = await signedIn(site, `/setup/endpoints/us/${id}`);
+    const page = await signedIn(site, `/endpoints/us/${id}/settings`);
     const patches = getRequests(page, 'PATCH');
     await field(page, 'Description').fill('Mine');
     await button(page, 'Save changes').click();
@@ -433,7 +433,7 @@ describe('endpoints', () => {
 
   test('an endpoint gets a new secret, shown once, and is deleted', async () => {
     const { id } = await newEndpoint();
-    const page = await signedIn(site, `/setup/endpoints/us/${id}`);
+    const page = await signedIn(site, `/endpoints/us/${id}/settings`);
     await button(page, 'Rotate secret').click();
     const rotation = page.getByRole('dialog', { name: `Rotate the secret of ${id}` });
     await rotation.getByLabel('Previous secrets stay valid for').selectOption({ label: '1 hour' });
@@ -560,8 +560,8 @@ test('a declared resource shows a note with its section of the configuration, an
     'In the configuration file',
   );
   for (const [path, part] of [
-    ['/setup/accounts/acme', 'accounts'],
-    ['/setup/endpoints/us/warehouse', 'endpoints'],
+    ['/accounts/acme/settings', 'accounts'],
+    ['/endpoints/us/warehouse/settings', 'endpoints'],
   ] as const) {
     await page.goto(`${site.url}${path}`);
     const note = page.getByText('is declared in the configuration file');
@@ -574,16 +574,23 @@ test('a declared resource shows a note with its section of the configuration, an
   }
 });
 
-test('a key with the role read sees resources without actions', async () => {
+test('a key with the role read sees resources with no action but the export of lists', async () => {
   const { id } = await newEndpoint({ accounts: ['acme'] });
   const { key } = await site.makeKey('read', ['acme']);
   const page = await signedIn(site, '/setup', { key });
-  for (const path of ['', '/accounts', '/accounts/acme', '/endpoints', `/endpoints/us/${id}`, '/keys']) {
-    await page.goto(`${site.url}/setup${path}`);
+  for (const [path, buttons] of [
+    ['/setup', []],
+    ['/setup/accounts', ['Export CSV']],
+    ['/accounts/acme/settings', []],
+    ['/setup/endpoints', ['Export CSV']],
+    [`/endpoints/us/${id}/settings`, []],
+    ['/setup/keys', []],
+  ] as const) {
+    await page.goto(`${site.url}${path}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await loaded(page);
     const main = page.getByRole('main');
-    expect(await main.getByRole('button').allTextContents(), path).toEqual([]);
+    expect(await main.getByRole('button').allTextContents(), path).toEqual(buttons);
     expect(await main.getByRole('link', { name: /^New/ }).count(), path).toBe(0);
     expect(await main.textContent(), path).not.toContain('kiwi');
   }
