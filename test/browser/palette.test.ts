@@ -40,6 +40,8 @@ test('Ctrl+K finds a job by its number with one request, and Enter opens it', as
   await page.keyboard.press('Enter');
   await page.waitForURL(`**/jobs/acme/${desk.jobs.plain}`);
   await dialog.waitFor({ state: 'detached' });
+  // A loaded page moves the focus to its heading.
+  await loaded(page);
 
   // It is now the first recent entry.
   const again = await open(page);
