@@ -23,9 +23,9 @@ const UNKNOWN = {
   'too-few-jobs': 'too few jobs with this status so far',
 } as const;
 
-/** Formats hours: below two days as hours, otherwise as days. */
+/** Formats hours: below one hour as minutes, at least one; below two days as hours, otherwise as days. */
 export function formatHours(hours: number): string {
-  if (hours < 1) return `${Math.round(hours * 60)} min`;
+  if (hours < 1) return `${Math.max(1, Math.round(hours * 60))} min`;
   if (hours < 10) return `${hours} h`;
   return hours < 48 ? `${Math.round(hours)} h` : `${Math.round(hours / 2.4) / 10} days`;
 }

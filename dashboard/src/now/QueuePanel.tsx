@@ -324,7 +324,7 @@ function Row(props: {
         {item.returned === 'changed' ? <span className={ui.hint}>Changed since it was hidden.</span> : null}
       </span>
       <span className={css.age} title={explainRank(item)}>
-        {formatDuration(Math.max(0, now - Date.parse(since)))}
+        {formatDuration(Math.max(1_000, now - Date.parse(since)))}
       </span>
       <span className={`${ui.hint} ${css.impact}`}>{impact}</span>
       <span className={`${ui.hint} ${css.customer}`} title={customer?.title}>
