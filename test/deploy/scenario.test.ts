@@ -28,6 +28,27 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
     /^Operate\/Function: dynamodb:(?!(Query|PutItem) on APIKEYS)/,
     'Logs are renewed after a restore only; an id of a key that is in use is read. See test/infra/infra.integration.test.ts.',
   ],
+  // These are made use of in test/infra/infra.integration.test.ts.
+  [
+    /^Polling\/(PollAccount|Tick): dynamodb:DeleteItem on SEARCH#/,
+    'Entries of former values, and of data of an earlier version.',
+  ],
+  [
+    /^Api\/Function: dynamodb:(Query|GetItem|BatchGetItem) on (SEARCH|OPEN|MARKEDJOBS|ATTENTION|DELIVERYSTATISTICS|RECIPIENTS)#/,
+    'Search, the attention queue, figures for keys for some accounts, and statistics of endpoints.',
+  ],
+  [
+    /^Api\/Manage: dynamodb:(BatchWriteItem on SEARCH|BatchWriteItem on INDEX)#/,
+    'Imports of accounts and of recipients.',
+  ],
+  [
+    /^Api\/Manage: dynamodb:(PutItem on ATTENTION|BatchGetItem on SINKPARTS|(GetItem|BatchGetItem) on SENT|Query on SENTJOB)#/,
+    'Actions of users on items of the attention queue.',
+  ],
+  [
+    /^Api\/Manage: (dynamodb:(GetItem|UpdateItem) on TESTEMAILS#|ses:Send(Raw)?Email on )/,
+    'Test e-mails of templates; test/notifications/cell.integration.test.ts sends one.',
+  ],
   // These are made use of in test/notifications/cell.integration.test.ts.
   [
     /^Delivery\/DrainSink: dynamodb:(PutItem|BatchWriteItem) on SENT/,
