@@ -109,7 +109,7 @@ const moveRoutes: readonly Route[] = [
         .strictObject({
           to: z.string(TO_RULE).trim().min(1, TO_RULE).max(300, TO_RULE).describe('Name of the other cell.'),
         })
-        .meta({ id: 'AccountMove' }),
+        .meta({ id: 'NewMove' }),
       example: { to: 'https://large.jobwire.example.com' },
       answer: {
         status: 200,
