@@ -72,7 +72,7 @@ export const attentionCommands = {
           { name: 'NOTE', value: ({ note }) => note, long: true },
           { name: 'CAUSE', value: ({ cause }) => cause, long: true },
         ],
-        'Nobody has changed this item.',
+        'This item was not changed.',
       );
     },
   }),
@@ -118,13 +118,13 @@ export const attentionCommands = {
   }),
 
   'attention assign': command({
-    about: 'Assigns an item to a person by name, or to nobody.',
+    about: 'Assigns an item to a person by name, or removes the assignee.',
     args: ['ITEM', 'NAME?'],
-    flags: { nobody: { about: 'Remove the assignee' }, note: NOTE },
+    flags: { unassign: { about: 'Remove the assignee' }, note: NOTE },
     example: 'attention assign us~acme~job~100042 ann',
-    async run(context, [item, name], { nobody, note }) {
-      if (nobody === (name !== undefined)) {
-        throw new UsageError('Either NAME or --nobody is required, and they can’t be combined.');
+    async run(context, [item, name], { unassign, note }) {
+      if (unassign === (name !== undefined)) {
+        throw new UsageError('Either NAME or --unassign is required, and they can’t be combined.');
       }
       const call = { ...withId(item), body: { assignee: name ?? null, note } };
       printItem(context, await context.api().post('/v1/attention/{id}/assign', call));

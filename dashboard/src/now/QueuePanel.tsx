@@ -178,7 +178,7 @@ function Filters({ items }: { readonly items: readonly AttentionItem[] }) {
         size="xs"
         data={[
           { value: '', label: 'Anyone' },
-          { value: 'none', label: 'Nobody' },
+          { value: 'none', label: 'Unassigned' },
           ...includeSelected(selected === 'none' ? undefined : selected, assignees),
         ]}
       />

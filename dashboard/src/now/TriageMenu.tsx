@@ -115,7 +115,7 @@ export function TriageMenu(props: {
           const body = { assignee: text === '' ? null : text };
           run(
             () => api.post('/v1/attention/{id}/assign', { ...at, body }),
-            text === '' ? 'Assigned to nobody.' : `Assigned to ${text}.`,
+            text === '' ? 'Assignee removed.' : `Assigned to ${text}.`,
           );
         }}
       />
@@ -197,7 +197,7 @@ function History({ id }: { readonly id: string }) {
     <Loaded query={query}>
       {({ entries }) =>
         entries.length === 0 ? (
-          <p className={ui.hint}>Nobody has changed this item.</p>
+          <p className={ui.hint}>This item was not changed.</p>
         ) : (
           <ul className={ui.list}>
             {entries.map(({ at, by, action, until, assignee, note, cause }) => (
@@ -205,7 +205,7 @@ function History({ id }: { readonly id: string }) {
                 <Timestamp at={at} /> {by.name ?? by.id}: {action}
                 {until === null ? '' : ' until '}
                 {until === null ? null : <Timestamp at={until} />}
-                {action === 'assign' ? ` to ${assignee ?? 'nobody'}` : ''}
+                {action === 'assign' ? ` to ${assignee ?? 'no one'}` : ''}
                 {note === null ? '' : `: ${note}`}
               </li>
             ))}

@@ -176,7 +176,7 @@ export const attentionRoutes: readonly Route[] = [
         .min(1, NAME_RULE)
         .max(100, NAME_RULE)
         .nullable()
-        .describe('Name of a person. `null`: nobody.'),
+        .describe('Name of a person. `null`: removes the assignee.'),
       note,
     }),
     { assignee: 'ann' },
