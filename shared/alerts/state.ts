@@ -16,7 +16,7 @@ export interface AlertState {
   readonly since: number | null;
   /** Last value. `null`: not known. */
   readonly value: number | null;
-  /** Whether the last message said that the rule fires. */
+  /** Whether the last message reported the rule as firing. */
   readonly announced: boolean;
   readonly sentAt: number | null;
   /** Number of failed attempts to send the message that is due. */

@@ -1,5 +1,5 @@
 /**
- * Forecast of a job: when it is flagged as at risk, and what became of it (rule 22). Pure.
+ * Forecast of a job: when it is flagged as at risk, and its result (rule 22). Pure.
  *
  * A poll assesses a job when its status or its due date changes, and at the time at which it is at risk if nothing
  * changes: the job index wakes the poll then, as for the other timers. So flags do not depend on reads of the API.
