@@ -249,7 +249,7 @@ export function createAdminApp(
   const time = () => ({
     now: new Date(world.now()).toISOString(),
     canBeSetForward: clock !== undefined,
-    ...(clock && { standing: clock.standing }),
+    ...(clock && { stopped: clock.stopped }),
   });
 
   /** Advances the clock in slices, so that the process stays responsive, until its request is closed. */

@@ -181,7 +181,7 @@ function clockSection(state: PanelState): Html {
   return html`
     <section class="bar" aria-label="Clock">
       <div data-live="clock">
-        <span class="quiet">Clock${clock?.standing ? ', stands' : ''}</span>
+        <span class="quiet">Clock${clock?.stopped ? ', stopped' : ''}</span>
         <strong>${now.replace('T', ' ')} UTC</strong>
       </div>
       ${

@@ -3,7 +3,7 @@
  *
  * - seed 1, speed 120, one account per region with the sandbox's demo credentials, 40 open jobs each, and the opening.
  * - Happenings are timed in seconds of the sandbox clock from the start; each runs with the first request after its time.
- * - The clock is real time, which the control panel may advance; `standing` stops it, so that only the panel advances it. It
+ * - The clock is real time, which the control panel may advance; `stopped` stops it, so that only the panel advances it. It
  *   starts now, or at `startAt`: a stopped clock with the same start time gives the same answers in every run.
  */
 
@@ -34,7 +34,7 @@ const fileSchema = strictObject({
   description: z.string().optional(),
   seed: z.int().min(0).max(1e9).default(1),
   speed: z.number().positive().max(1e6).default(120),
-  clock: z.enum(['real', 'standing']).default('real'),
+  clock: z.enum(['real', 'stopped']).default('real'),
   startAt: z.iso
     .datetime({ offset: true, error: 'must be a timestamp, such as 2026-11-20T16:14:00Z' })
     .optional(),
@@ -136,7 +136,7 @@ export async function startScenario(
   const clock =
     givenClock ??
     new SandboxClock({
-      standing: file.clock === 'standing',
+      stopped: file.clock === 'stopped',
       ...(file.startAt !== undefined && { startAt: Date.parse(file.startAt) }),
     });
   const world = createWorld({

@@ -183,7 +183,7 @@ describe('lagSeconds', () => {
 
   it('shows the moves of a scenario by the time at which they were due, however far the clock is advanced at once', async () => {
     const lists = async (freedom: FreedomSettings, secondsAtOnce: number[]) => {
-      const clock = new SandboxClock({ startAt: START, standing: true });
+      const clock = new SandboxClock({ startAt: START, stopped: true });
       const scenario = { accounts: [{ region: 'us' as const, jobs: 60 }], speed: 600, freedom };
       const sandbox = await startScenario(scenario, { port: 0, clock });
       onTestFinished(() => sandbox.stop());

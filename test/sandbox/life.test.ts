@@ -763,7 +763,7 @@ describe('over HTTP', () => {
 describe('scenarios as files', () => {
   /** A scenario on a stopped clock, and a client of it. */
   async function play(which: Parameters<typeof startScenario>[0], options: StartScenarioOptions = {}) {
-    const clock = new SandboxClock({ startAt: START, standing: true });
+    const clock = new SandboxClock({ startAt: START, stopped: true });
     const sandbox = await startScenario(which, { clock, port: 0, ...options });
     onTestFinished(() => sandbox.stop());
     const token = async (region: RegionCode, clientId: string, clientSecret = `${clientId}-secret`) => {
@@ -1030,7 +1030,7 @@ describe('scenarios as files', () => {
 
   test('startAt: a stopped clock starts there', async () => {
     const startAt = '2026-11-20T16:14:00Z';
-    const sandbox = await startScenario({ jobs: 1, opening: false, clock: 'standing', startAt }, { port: 0 });
+    const sandbox = await startScenario({ jobs: 1, opening: false, clock: 'stopped', startAt }, { port: 0 });
     onTestFinished(() => sandbox.stop());
     expect(sandbox.clock.now()).toBe(START);
   });
@@ -1187,13 +1187,13 @@ describe('the control panel', () => {
   });
 
   test("advances the clock if it is the sandbox's own, and jobs live on meanwhile", async () => {
-    const own = new SandboxClock({ startAt: START, standing: true });
+    const own = new SandboxClock({ startAt: START, stopped: true });
     const sandbox = await startScenario({ jobs: 20, happenings: [] }, { clock: own, port: 0 });
     onTestFinished(() => sandbox.stop());
     expect((await ask(`${sandbox.adminUrl}/clock`)).json).toEqual({
       now: '2026-11-20T16:14:00.000Z',
       canBeSetForward: true,
-      standing: true,
+      stopped: true,
     });
     expect(sandbox.scenario.history).toEqual([]);
     const { json } = await ask(`${sandbox.adminUrl}/clock/advance`, { seconds: 600 });
@@ -1207,7 +1207,7 @@ describe('the control panel', () => {
   });
 
   test('answers other requests while it advances the clock, and stops when the client disconnects', async () => {
-    const own = new SandboxClock({ startAt: START, standing: true });
+    const own = new SandboxClock({ startAt: START, stopped: true });
     const sandbox = await startScenario({ jobs: 20 }, { clock: own, port: 0 });
     onTestFinished(() => sandbox.stop());
     const [{ json: panel }, { json: before }] = [
@@ -1338,7 +1338,7 @@ describe('the control panel', () => {
 
   test('a job lists by line the number of artwork attempts and the last error, without secrets of the URL', async () => {
     const artwork = await artworkServer(lost);
-    const own = new SandboxClock({ startAt: START, standing: true });
+    const own = new SandboxClock({ startAt: START, stopped: true });
     const sandbox = await startScenario({ jobs: 0, opening: false }, { clock: own, port: 0, speed: 1 });
     onTestFinished(() => sandbox.stop());
     const account = sandbox.world.account('us', 'us-demo-1') as SandboxAccount;
@@ -1391,7 +1391,7 @@ describe('the control panel', () => {
 
   test('supplies artwork, and starts the life of a manually created job', async () => {
     const artwork = await artworkServer();
-    const own = new SandboxClock({ startAt: START, standing: true });
+    const own = new SandboxClock({ startAt: START, stopped: true });
     const sandbox = await startScenario({ jobs: 0, opening: false }, { clock: own, port: 0, speed: 1000 });
     onTestFinished(() => sandbox.stop());
     const act = (jobNumber: number, action: string, body: object) =>

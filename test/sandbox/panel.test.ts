@@ -5,7 +5,7 @@ import { SandboxClock } from '../../sandbox/simulation/clock.ts';
 import { createWorld } from '../../sandbox/world/world.ts';
 
 async function start() {
-  const clock = new SandboxClock({ startAt: Date.parse('2026-11-20T16:14:00Z'), standing: true });
+  const clock = new SandboxClock({ startAt: Date.parse('2026-11-20T16:14:00Z'), stopped: true });
   const world = createWorld({ now: () => clock.now() });
   const account = world.addAccount({ region: 'us', name: 'acme' });
   const sandbox = await startSandbox({ world, clock });
