@@ -12,7 +12,13 @@ import { historySchema, keys, markedJobPk } from '../../shared/storage/schema.ts
 import { toSearchRange } from '../../shared/storage/search-index.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
-import { ACME, CLOSED_AFTER, createNotifyingWorld, MINUTE, said } from '../support/notification-world.ts';
+import {
+  ACME,
+  CLOSED_AFTER,
+  createNotifyingWorld,
+  draftEvent,
+  MINUTE,
+} from '../support/notification-world.ts';
 import { createOperator } from '../support/operator.ts';
 import { createRig } from '../support/tracker.ts';
 
@@ -64,7 +70,7 @@ describe('notifications of a moved account', () => {
   it('an open notice is sent by the new cell only, and only once', async () => {
     const cells = await createCells();
     await cells.former.recipient(ANN);
-    await cells.former.fold(said('job.dispatched', 1, cells.former.clock.now));
+    await cells.former.fold(draftEvent('job.dispatched', 1, cells.former.clock.now));
     await cells.move();
     expect(await cells.sendHere(CLOSED_AFTER)).toBe(0);
     expect(await cells.sendThere(0)).toBe(1);
@@ -77,7 +83,7 @@ describe('notifications of a moved account', () => {
     const { former } = cells;
     await former.recipient(ANN);
     former.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
-    await former.fold(said('job.dispatched', 1, former.clock.now));
+    await former.fold(draftEvent('job.dispatched', 1, former.clock.now));
     expect(await cells.sendHere(CLOSED_AFTER)).toBe(1);
     former.answers.email = async () => ({ kind: 'accepted', providerId: 'p-1' });
     await cells.move();
@@ -89,7 +95,7 @@ describe('notifications of a moved account', () => {
   it('what was sent before is not sent again for the same dispatch', async () => {
     const cells = await createCells();
     await cells.former.recipient(ANN);
-    await cells.former.fold(said('job.dispatched', 1, cells.former.clock.now));
+    await cells.former.fold(draftEvent('job.dispatched', 1, cells.former.clock.now));
     expect(await cells.sendHere(CLOSED_AFTER)).toBe(1);
     await cells.move();
     expect(await cells.sendThere(120 * MINUTE)).toBe(1);
@@ -100,7 +106,7 @@ describe('notifications of a moved account', () => {
     const cells = await createCells();
     const { former } = cells;
     await former.recipient(ANN);
-    await former.log.append(ACME, [said('job.dispatched', 1, former.clock.now)]);
+    await former.log.append(ACME, [draftEvent('job.dispatched', 1, former.clock.now)]);
     await former.table.write({
       put: { ...keys.cursor('us', 'notifications', 'acme'), sink: 'notifications', position: 0 },
     });
@@ -109,7 +115,7 @@ describe('notifications of a moved account', () => {
     });
     expect(await exportAccount(cells.from, ACME)).toMatchObject({ kind: 'conflict' });
     await cancelMove(cells.from, ACME);
-    await former.fold(said('job.dispatched', 2, former.clock.now));
+    await former.fold(draftEvent('job.dispatched', 2, former.clock.now));
     let isBegun: unknown;
     former.answers.email = async () => {
       isBegun = await cells.begin();
@@ -131,7 +137,7 @@ describe('notifications of a moved account', () => {
       createSuppression(former.people, ACME, { channel: 'email', address });
     await former.recipient({ ...ANN, name: 'Carl', email: 'carl@customer.example' });
     await suppress('ann@customer.example');
-    await former.fold(said('job.dispatched', 1, former.clock.now));
+    await former.fold(draftEvent('job.dispatched', 1, former.clock.now));
     await cells.move();
     await suppress('bob@customer.example');
     await cells.move();
@@ -157,13 +163,13 @@ describe('notifications of a moved account', () => {
   it('a cancelled move leaves everything to the former cell', async () => {
     const cells = await createCells();
     await cells.former.recipient(ANN);
-    await cells.former.fold(said('job.dispatched', 1, cells.former.clock.now));
+    await cells.former.fold(draftEvent('job.dispatched', 1, cells.former.clock.now));
     await cells.begin();
     expect(await cells.sendHere(CLOSED_AFTER)).toBe(0);
     expect(await cancelMove(cells.from, ACME)).toMatchObject({ account: { move: null, paused: true } });
     expect(await cells.sendHere(0)).toBe(1);
     expect(await resumeAccount(cells.from, ACME)).toMatchObject({ account: { paused: false } });
-    expect(await cells.former.log.append(ACME, [said('job.dispatched', 2, 0)])).toMatchObject({
+    expect(await cells.former.log.append(ACME, [draftEvent('job.dispatched', 2, 0)])).toMatchObject({
       kind: 'appended',
     });
   });
@@ -220,13 +226,15 @@ describe('only one cell is active', () => {
     const cells = await createCells();
     const head = await cells.former.log.head(ACME);
     await cells.begin();
-    expect(await cells.former.log.append(ACME, [said('job.dispatched', 1, 0)])).toEqual({ kind: 'rejected' });
+    expect(await cells.former.log.append(ACME, [draftEvent('job.dispatched', 1, 0)])).toEqual({
+      kind: 'rejected',
+    });
     const status = await cells.former.table.get(keys.status(ACME));
     expect(status?.duePk).toBeUndefined();
     // Also for a poll that has read the head before.
     const request = {
       revision: Number(status?.revision),
-      events: [said('job.dispatched', 1, 0)],
+      events: [draftEvent('job.dispatched', 1, 0)],
       writes: [],
     };
     if (head) expect(await cells.former.log.commit(ACME, { ...request, head })).toEqual({ kind: 'fenced' });

@@ -2,9 +2,9 @@
 export interface AwsCall {
   readonly service: string;
   readonly operation: string;
-  /** The body of the request. */
+  /** Body of the request. */
   readonly text: string;
 }
 
-/** What becomes of a call. `fail`: AWS answers with its own fault. The kills end the function's process. */
+/** Fate of a call. `fail`: AWS responds with an error of its own. `kill …`: the process of the function is killed. */
 export type CallFate = 'pass' | 'fail' | 'kill before' | 'kill after';

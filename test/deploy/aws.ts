@@ -1,7 +1,7 @@
 /**
- * AWS as functions reach it: every call is checked against the caller's role, handed to the embedded server that plays
- * the service, and, where it changed the state table, told to whoever follows the table's stream.
- * One file: its services share the check against the caller's role.
+ * AWS as functions reach it: every call is checked against the permissions of the caller's role and passed to the embedded
+ * server of the service. Changes of the state table are passed to the readers of its stream. One file: its services share the
+ * check of permissions.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -12,30 +12,30 @@ import type { Access, Role } from './iam.ts';
 import type { Outbox } from './outbox.ts';
 import { ACCOUNT, queueName, secretArn } from './template.ts';
 
-/** Who calls. Without a role: the test, who may do everything. */
+/** Caller of a request. Without a role: the test, with all permissions. */
 export interface Caller {
   readonly role: Role | undefined;
-  /** Asked about each call that its process makes. */
+  /** Called for each call of the process. */
   readonly fate: (call: AwsCall) => CallFate;
   /** Ends the caller's process. */
   readonly kill: () => void;
 }
 
-/** A table as calls about it have to be understood. */
+/** Key schema of a table, needed to interpret calls. */
 export interface TableKeys {
   readonly arn: string;
   readonly partitionKey: string;
   readonly sortKey: string;
   /** Partition keys of its indexes. */
   readonly indexes: ReadonlyMap<string, string>;
-  /** Whether its stream is followed. */
+  /** Whether its stream has a reader. */
   readonly streamed: boolean;
 }
 
-/** A key or an item, in DynamoDB's own notation. */
+/** A key or an item, in DynamoDB's notation. */
 export type Image = { readonly [attribute: string]: unknown };
 
-/** A change of a streamed table, in the order in which they were acknowledged. No image: it was deleted. */
+/** A change of a table with a stream, in the order of acknowledgement. No image: the item was deleted. */
 export interface Change {
   readonly table: string;
   readonly keys: Image;
@@ -47,16 +47,16 @@ interface Options {
   readonly dynamoEndpoint: string;
   readonly fauxqsEndpoint: string;
   readonly tables: ReadonlyMap<string, TableKeys>;
-  /** Whether the image of a change is wanted, by the keys alone: to read it again costs a call. */
+  /** Returns whether the image of a change is needed, by its keys: reading it costs a call. */
   readonly wants: (table: string, keys: Image) => boolean;
   readonly onChange: (change: Change) => void;
-  /** A queue may have got a message. */
+  /** Called when a queue may have a new message. */
   readonly onQueue: () => void;
-  /** What goes to customers ends here. */
+  /** Receives the messages to customers. */
   readonly outbox: Outbox;
-  /** What a function answers CloudFormation. */
+  /** Called with the response of a function to CloudFormation. */
   readonly onCustomResource: (answer: string) => void;
-  /** Domains and addresses that SES sends for. */
+  /** Domains and addresses of SES identities. */
   readonly identities: readonly string[];
 }
 
@@ -68,7 +68,7 @@ interface Answer {
 
 type Body = Record<string, unknown>;
 
-/** Of the host at which CloudFormation takes answers. */
+/** Host that accepts the responses to CloudFormation. */
 export const CUSTOM_RESOURCES = 'cloudformation-custom-resource-response-';
 
 /** The part of AWS that functions use. */
@@ -83,7 +83,7 @@ export class Aws {
     this.secrets = new SecretsManager(options.region);
   }
 
-  /** Serves one request of the HTTP server that stands for AWS to this caller. */
+  /** Serves a request of this caller to the HTTP server that emulates AWS. */
   async serve(caller: Caller, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readBody(request);
     if (String(request.headers.host).startsWith(CUSTOM_RESOURCES)) {
@@ -122,7 +122,7 @@ export class Aws {
     response.end(answer.body);
   }
 
-  /** A call that AWS makes itself in the name of a role: event sources do. Throws when it is not answered well. */
+  /** Sends a call of AWS itself with a role, as event sources do. Throws if the call fails. */
   async call(caller: Caller, service: 'sqs', operation: string, body: Body): Promise<Body> {
     const text = JSON.stringify(body);
     const answer = await this.#answer(caller, { service, operation, body, text });
@@ -187,7 +187,7 @@ export class Aws {
     return { status: 200, contentType: 'application/json', body: JSON.stringify({ MessageId }) };
   }
 
-  /** The identity that an address is sent for by: its own, or that of its domain. */
+  /** Returns the SES identity of an address: the address itself, or its domain. */
   #identityOf(address: string): string | undefined {
     const domain = address.split('@')[1] ?? '';
     const { identities } = this.#options;
@@ -197,7 +197,7 @@ export class Aws {
     );
   }
 
-  /** What SNS answers about a phone number; the embedded server has only topics. */
+  /** The responses of SNS to calls about a telephone number. The embedded server has only topics. */
   #toNumber(call: Call): Answer | undefined {
     if (call.service !== 'sns') return undefined;
     const answer = (result: string): Answer => ({
@@ -209,7 +209,7 @@ export class Aws {
     return id === undefined ? undefined : answer(`<MessageId>${id}</MessageId>`);
   }
 
-  /** What the role has to allow for a call. */
+  /** Returns the required permissions of a call. */
   #accesses({ service, operation, body }: Call): Access[] {
     const { region, tables } = this.#options;
     switch (service) {
@@ -225,7 +225,7 @@ export class Aws {
         ];
       }
       case 'sns': {
-        // Of a phone number there is no ARN: it stands for itself.
+        // A telephone number has no ARN, so the resource is the number.
         const resource = String(body.TopicArn ?? body.PhoneNumber ?? '*');
         return [{ action: `sns:${operation.replace(/Batch$/, '')}`, resource }];
       }
@@ -235,7 +235,7 @@ export class Aws {
         const resources = [arn(`identity/${this.#identityOf(from) ?? from}`)];
         if (body.ConfigurationSetName) resources.push(arn(`configuration-set/${body.ConfigurationSetName}`));
         const context = { 'ses:FromAddress': [from] };
-        // By the documentation the first, by what it answers the second, when a mail comes whole.
+        // The first by the documentation, the second by the observed responses to a raw message.
         return ['ses:SendEmail', 'ses:SendRawEmail'].flatMap((action) =>
           resources.map((resource) => ({ action, resource, context })),
         );
@@ -257,7 +257,7 @@ export class Aws {
     }
   }
 
-  /** Tells the changes that a call has made to streamed tables. */
+  /** Passes the changes of a call to the readers of streams. */
   async #follow({ operation, body }: Call): Promise<void> {
     for (const { table, item, key } of getWrites(operation, body)) {
       const known = this.#options.tables.get(table);
@@ -322,7 +322,7 @@ interface Part {
   readonly Key?: Image;
 }
 
-/** Transactions and batches are allowed part by part. */
+/** The parts of transactions and batches are authorized separately. */
 function dynamoAccesses(operation: string, body: Body, tables: ReadonlyMap<string, TableKeys>): Access[] {
   const known = (name: unknown): TableKeys => {
     const table = tables.get(String(name));
@@ -386,7 +386,7 @@ function transactParts(body: Body): [string, Part][] {
   return (body.TransactItems as Record<string, Part>[]).flatMap((item) => Object.entries(item));
 }
 
-/** What a call writes; `item` where all of it is in the call. */
+/** Writes of a call. `item`: if the call contains the complete item. */
 function getWrites(operation: string, body: Body): { table: string; item?: Image; key?: Image }[] {
   const one = (part: Part) => ({
     table: part.TableName,
@@ -458,7 +458,7 @@ interface Secret {
   deletedAt: number | undefined;
 }
 
-/** As much of Secrets Manager as functions and operators use, in memory. */
+/** The part of Secrets Manager that functions and operators use, in memory. */
 class SecretsManager {
   readonly #region: string;
   readonly #secrets = new Map<string, Secret>();
@@ -467,7 +467,7 @@ class SecretsManager {
     this.#region = region;
   }
 
-  /** Every secret text there is: none of it belongs into a log. */
+  /** Returns every secret text: no log may contain any of them. */
   texts(): string[] {
     return [...this.#secrets.values()].map(({ text }) => text);
   }

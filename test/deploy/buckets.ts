@@ -1,14 +1,14 @@
-/** As much of S3 as a cell uses, in memory: objects with what is said of them. */
+/** The part of S3 that a cell uses, in memory: objects and their headers. */
 import type { IncomingMessage } from 'node:http';
 import type { Access } from './iam.ts';
 
-/** A request to S3, understood. */
+/** A parsed request to S3. */
 export interface BucketCall {
   readonly operation: 'PutObject' | 'GetObject' | 'ListObjectsV2' | 'DeleteObjects';
   readonly bucket: string;
-  /** Of one object; of those to be deleted. */
+  /** Keys: of one object, or of the objects to be deleted. */
   readonly keys: readonly string[];
-  /** What the role has to allow. */
+  /** The required permissions. */
   readonly accesses: readonly Access[];
 }
 
@@ -18,14 +18,14 @@ interface Kept {
   readonly modifiedAt: number;
 }
 
-/** An answer of S3. */
+/** A response of S3. */
 export interface BucketAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | string;
 }
 
-/** What a request asks of S3; `undefined`: it is for another service. Throws for what is not known here. */
+/** Parses a request to S3. `undefined`: it is for another service. Throws for unsupported requests. */
 export function parseBucketCall(request: IncomingMessage, body: Buffer): BucketCall | undefined {
   const ofHost = /^(.+)\.s3\.[a-z0-9-]+\.amazonaws\.com$/.exec(String(request.headers.host))?.[1];
   const isSigned = String(request.headers.authorization).includes('/s3/aws4_request');

@@ -1,6 +1,6 @@
 /**
- * A clock that can be moved on, in place of the process's own: `Date` shows it from the moment this module is loaded.
- * Timers go on by the real one.
+ * Replaces the clock of the process by one that can be advanced: `Date` has the advanced time from the import of this module
+ * on. Timers use the real clock.
  */
 const RealDate = globalThis.Date;
 const realNow = RealDate.now.bind(RealDate);
@@ -16,12 +16,12 @@ globalThis.Date = new Proxy(RealDate, {
       : Reflect.get(target, name, self === globalThis.Date ? target : self),
 });
 
-/** How far the clock is ahead of the real one, in milliseconds. */
+/** Lead of the clock over the real one, in milliseconds. */
 export function clockAhead(): number {
   return ahead;
 }
 
-/** Puts it so far ahead. */
+/** Sets the lead of the clock. */
 export function setClockAhead(ms: number): void {
   ahead = ms;
 }

@@ -1,7 +1,7 @@
 /**
- * The CloudFront distribution of the template on a loopback server. No emulator serves one whose origins are a bucket and an
- * API of its own, so this does, by what the template says: behaviours in their order, the text of functions at the edge,
- * which headers go on and which are added, what is kept and for how long. It takes every request as one that came by TLS.
+ * The CloudFront distribution of the template on a loopback server, because no emulator supports a bucket and an API as
+ * origins. It follows the template: order of behaviours, code of functions at the edge, forwarded and added headers, caching.
+ * It treats every request as one over TLS.
  */
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { GetObjectCommand, NoSuchKey, S3Client } from '@aws-sdk/client-s3';
@@ -9,15 +9,15 @@ import { type Behaviour, type DistributionConfig, getBehaviour, runAtEdge } from
 import type { Deployment } from './deployment.ts';
 import type { StackTemplate, Value } from './template.ts';
 
-/** Policies of CloudFront's own. */
+/** Managed policies of CloudFront. */
 const CACHING_DISABLED = '4135ea2d-6df8-44a3-9df3-4b5a84be39ad';
 const CACHING_OPTIMIZED = '658327ea-f89d-4fab-a63d-7e88639e58f6';
-/** So long the latter keeps what says that it is not to be kept. */
+/** Time for which the latter caches responses that forbid caching. */
 const LEAST_MS = 1_000;
-/** So long errors are kept of which the distribution says nothing, and which those are. */
+/** Default caching time of error responses, and their statuses. */
 const ERROR_MS = 10_000;
 const KEPT_ERRORS = [400, 403, 404, 405, 414, 500, 501, 502, 503, 504];
-/** Where CloudFront's requests come from, as the origin sees them. */
+/** Source addresses of CloudFront's requests to the origin. */
 const EDGE = '130.176.0.1';
 
 interface Answer {
@@ -27,11 +27,11 @@ interface Answer {
 }
 
 interface Properties {
-  // biome-ignore lint/suspicious/noExplicitAny: a template is looked into
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any part of a template
   readonly [name: string]: any;
 }
 
-/** Makes the server. `idOf` gives what `Ref` gives in this deployment, by a logical id. */
+/** Creates the server. `idOf`: returns the result of `Ref` in this deployment for a logical id. */
 export function createDistribution(
   template: StackTemplate,
   cell: Pick<Deployment, 'apiUrl' | 'aws'>,
@@ -62,7 +62,7 @@ export function createDistribution(
     if (!behaviour.AllowedMethods.includes(asked.method)) {
       return send(response, { status: 403, headers: {}, body: Buffer.from('') });
     }
-    // Neither policy looks at the query, nor at headers.
+    // Neither policy depends on the query or on headers.
     const key = `${asked.method} ${asked.uri}`;
     const before = kept.get(key);
     if (before && before.until > Date.now()) return send(response, before.answer);
@@ -86,7 +86,7 @@ export function createDistribution(
     return runAtEdge(FunctionCode, { request: asked, ip: incoming.socket.remoteAddress ?? '' });
   }
 
-  /** How long an answer is kept. What is not whole is not kept at all here. */
+  /** Returns the caching time of a response. Partial responses are not cached here. */
   function keptMs({ CachePolicyId }: Behaviour, { status, headers }: Answer): number {
     const ofError = config.CustomErrorResponses?.find(({ ErrorCode }) => ErrorCode === status);
     if (KEPT_ERRORS.includes(status)) return ofError ? ofError.ErrorCachingMinTTL * 1000 : ERROR_MS;
@@ -110,7 +110,7 @@ export function createDistribution(
     }
   }
 
-  /** Asks the API, and answers as it does: streams as they come. */
+  /** Forwards a request to the API, and its response. Streams are forwarded piece by piece. */
   async function ask(
     incoming: IncomingMessage,
     behaviour: Behaviour,

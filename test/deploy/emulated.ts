@@ -1,7 +1,7 @@
 /**
- * A cell deployed without AWS: the synthesized stack on the embedded servers. Tables, queues, topics and secrets are made
- * as the template has them, the bundles run in processes of their own (lambda.ts), with what the template grants and no
- * more (iam.ts, aws.ts), and are invoked as it says (event-sources.ts, rest-api.ts). Nothing leaves loopback.
+ * A cell deployed without AWS: the synthesized stack on the embedded servers. Tables, queues, topics and secrets are created
+ * from the template. The bundles run in their own processes (lambda.ts), with exactly the permissions of the template (iam.ts,
+ * aws.ts), and are invoked by its event sources and API (event-sources.ts, rest-api.ts). Nothing leaves loopback.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -37,15 +37,15 @@ import { Outbox } from './outbox.ts';
 import { createRestApi } from './rest-api.ts';
 import { ACCOUNT, queueName, type Resource, StackTemplate, type Value } from './template.ts';
 
-/** Processes of one function, at most, whatever the template allows: the machine has few cores. */
+/** Maximum number of processes per function, whatever the template allows: the machine has few cores. */
 const MOST_ENVIRONMENTS = 3;
 const SETTLED_WITHIN_MS = 60_000;
 const PROBE_EVERY_MS = 10;
-/** So long nothing has to be under way: what one function has done wakes the next. */
+/** Time without work after which the cell counts as settled, because the result of one function starts the next. */
 const QUIET_PROBES = 3;
 const KEPT_LINES = 2_000;
 
-/** Where the functions are in the tree of constructs. */
+/** Construct paths of the functions. */
 export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
   tick: 'Polling/Tick',
   pollAccount: 'Polling/PollAccount',
@@ -59,13 +59,13 @@ export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
   operate: 'Operate/Function',
 };
 
-/** What else the emulation can tell of its cell. */
+/** Further information of the emulation about its cell. */
 export interface Emulated extends Deployment {
-  /** What roles allow and no request needed: `tick: dynamodb:Query on …`. */
+  /** Permissions of roles that no request needed: `tick: dynamodb:Query on …`. */
   unused(): string[];
-  /** What functions have written, by their construct paths. */
+  /** Output of the functions, by their construct paths. */
   lines(): readonly string[];
-  /** Lines that hold any part of a secret. */
+  /** Lines that contain any part of a secret. */
   leaks(): string[];
 }
 
@@ -147,7 +147,7 @@ export async function deployEmulated(
       }
     }
 
-    // The world outside, and AWS for each function by itself: so it is known who calls.
+    // The servers outside AWS, and one AWS endpoint for each function, which identifies the caller.
     const outside = await listen(createSecureServer(certificates(authority), forwardTo(surroundings.hosts)));
     closing.push(outside.close);
     const lines: string[] = [];
@@ -181,7 +181,7 @@ export async function deployEmulated(
         lines.push(`${path}: ${line}`);
         if (lines.length > KEPT_LINES) lines.shift();
       };
-      // The runtime itself writes a line when an invocation begins, and one when it ends.
+      // The runtime writes one line when an invocation begins, and one when it ends.
       const logStream = `arn:aws:logs:${template.region}:${ACCOUNT}:log-group:${logs}:log-stream:0`;
       const onBegin = () => {
         for (const action of ['logs:CreateLogStream', 'logs:PutLogEvents']) {
@@ -241,7 +241,7 @@ export async function deployEmulated(
     );
     closing.push(open.close);
 
-    // What CloudFormation has functions do, as the last of a deployment.
+    // The custom resources, at the end of a deployment.
     for (const { id, type, path, properties } of template.resources) {
       if (!type.startsWith('Custom::')) continue;
       const answered = new Promise<string>((done) => {
@@ -324,13 +324,13 @@ export async function deployEmulated(
   }
 }
 
-// Resources as the embedded servers make them
+// Resources as created on the embedded servers
 
 function getTables(template: StackTemplate): readonly Resource[] {
   return [...template.ofType('AWS::DynamoDB::GlobalTable'), ...template.ofType('AWS::DynamoDB::Table')];
 }
 
-/** Without its stream, for with one the embedded server slows to a crawl. */
+/** Without its stream, which makes the embedded server very slow. */
 function toTable(template: StackTemplate, { id, properties }: Resource): CreateTableCommandInput {
   const { AttributeDefinitions, KeySchema, GlobalSecondaryIndexes, BillingMode } = template.resolve(
     properties,
@@ -361,7 +361,7 @@ function getKeys(template: StackTemplate, { id, properties }: Resource): TableKe
   };
 }
 
-/** Queues of dead letters before those that point to them. */
+/** Dead-letter queues before the queues that refer to them. */
 function inOrderOfNeed(queues: readonly Resource[]): readonly Resource[] {
   return [...queues].sort(
     (a, b) =>
@@ -392,7 +392,7 @@ function toQueue(template: StackTemplate, { id, properties }: Resource) {
   return { QueueName: queueName(template.ref(id)), Attributes };
 }
 
-/** Every text in secrets that is long enough to be one. */
+/** Returns every text in secrets that is long enough to be a secret. */
 function getSecrets(aws: Aws): string[] {
   return aws.secrets.texts().flatMap((text) => text.match(/[A-Za-z0-9+/=_-]{20,}/g) ?? []);
 }
@@ -416,7 +416,7 @@ export async function listen(server: Server): Promise<Listening> {
   };
 }
 
-/** A certificate for whatever name is asked for. */
+/** Returns a certificate for any requested name. */
 export function certificates(issuer: Certificate) {
   const contexts = new Map<string, SecureContext>();
   const getContext = (name: string) => {
@@ -433,7 +433,7 @@ export function certificates(issuer: Certificate) {
   };
 }
 
-/** Hands requests on to the plain servers behind the names. */
+/** Forwards requests to the plain servers of the host names. */
 export function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
   return (request, response) => {
     const { host = '' } = request.headers;

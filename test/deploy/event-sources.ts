@@ -1,4 +1,4 @@
-/** What invokes functions when there is something to work off: queues and the table's stream, as their mappings say. */
+/** Invokes functions for their event sources: queues and the stream of the table, according to their mappings. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Aws, Caller, Change, Image } from './aws.ts';
@@ -7,31 +7,31 @@ import { queueName, type Resource, type StackTemplate, type Value } from './temp
 
 /** A running mapping. */
 export interface EventSource {
-  /** Whether it has anything at work, or anything waiting that it could take up now. */
+  /** Returns whether it runs an invocation, or has an event that it could process now. */
   busy(): Promise<boolean>;
-  /** There may be something: a message came, or time went by. */
+  /** Called when there may be an event: a message arrived, or time passed. */
   nudge(): void;
-  /** Begins nothing more. */
+  /** Starts no further invocations. */
   stop(): void;
 }
 
-/** What a mapping is made of. */
+/** Configuration of a mapping. */
 export interface Mapping {
   readonly template: StackTemplate;
   readonly resource: Resource;
   readonly fn: Lambda;
   readonly aws: Aws;
-  /** In whose name the mapping works: its function's. */
+  /** The role of the mapping: that of its function. */
   readonly caller: Caller;
 }
 
 type BatchAnswer = { readonly batchItemFailures?: readonly { readonly itemIdentifier?: unknown }[] } | null;
 
-/** How often a queue is looked at by itself: what was put off comes without a message that announces it. */
+/** Interval at which a queue is read without a notification: delayed messages become visible without one. */
 const RECHECK_MS = 200;
 const RETRY_AFTER_MS = 50;
 
-/** What did not get done of a batch, by the function's answer; `undefined` when the answer names something else. */
+/** Returns the failed items of a batch from the response of the function. `undefined`: the response contains unknown items. */
 function getFailed(
   mapping: Mapping,
   answer: unknown,
@@ -60,8 +60,8 @@ interface Message {
 }
 
 /**
- * Works off a queue: batches go to the function, what it has done is deleted, what failed comes back when its visibility
- * time is over. As many batches side by side as the mapping allows and the function has environments.
+ * Processes a queue. Batches are passed to the function; processed messages are deleted, failed ones become visible again after
+ * the visibility timeout. The number of concurrent batches is limited by the mapping and the environments of the function.
  */
 export function followQueue(mapping: Mapping): EventSource {
   const { template, resource, fn, aws, caller } = mapping;
@@ -113,7 +113,7 @@ export function followQueue(mapping: Mapping): EventSource {
       });
       const all = Messages as Message[];
       if (all.length === 0) return;
-      // The queue forgets after this time; the embedded one doesn't.
+      // The retention time of the queue, which the embedded server does not implement.
       const old = all.filter(
         ({ Attributes }) => Number(Attributes.SentTimestamp) + retentionMs <= Date.now(),
       );
@@ -134,7 +134,7 @@ export function followQueue(mapping: Mapping): EventSource {
       );
       if (failed) await remove(messages.filter(({ MessageId }) => !failed.has(MessageId)));
     } catch {
-      // They come back when their visibility time is over; the function's log says why.
+      // They become visible again after the visibility timeout. The log of the function contains the reason.
     } finally {
       running -= 1;
       nudge();
@@ -183,15 +183,15 @@ interface StreamRecord {
   readonly dynamodb: { readonly SequenceNumber: string; readonly ApproximateCreationDateTime: number };
 }
 
-/** A followed stream: it is told of changes, and whether one can matter is asked before its image is read. */
+/** A stream with a reader: it gets the changes, and decides whether it needs an image before it is read. */
 export interface StreamSource extends EventSource {
   wants(table: string, keys: Image): boolean;
   push(change: Change): void;
 }
 
 /**
- * Works off a table's stream as one shard: batch by batch, in order, only what fits the filters. A batch that fails is
- * bisected and retried from where the function says it failed; what can't be done goes to the on-failure destination.
+ * Processes the stream of a table as one shard: batch by batch, in order, only records that match the filters. A failed batch
+ * is bisected and retried from the first failed record. Records that fail permanently go to the on-failure destination.
  */
 export function followStream(mapping: Mapping): StreamSource {
   const { template, resource, fn, aws, caller } = mapping;
@@ -259,7 +259,7 @@ export function followStream(mapping: Mapping): StreamSource {
     }
   }
 
-  /** The place of the first record that failed; `undefined` when none did. */
+  /** Returns the position of the first failed record, or `undefined`. */
   async function invoke(records: readonly StreamRecord[]): Promise<number | undefined> {
     try {
       const ids = records.map(({ dynamodb }) => dynamodb.SequenceNumber);
@@ -335,7 +335,7 @@ export function followStream(mapping: Mapping): StreamSource {
 
 type Pattern = { readonly [name: string]: Pattern | readonly unknown[] };
 
-/** Whether data fits a pattern of an event filter. `absent`: what is said of values that are not there. */
+/** Returns whether data matches a pattern of an event filter. `absent`: the result for missing values. */
 function matches(pattern: Pattern, data: unknown, absent: boolean): boolean {
   return Object.entries(pattern).every(([name, wanted]) => {
     const value = (data as Record<string, unknown> | undefined)?.[name];

@@ -1,7 +1,7 @@
-/** What a role may do by the policies of the template, and which of it was made use of. */
+/** The permissions of a role by the policies of the template, and which of them were used. */
 import type { Resource, StackTemplate, Value } from './template.ts';
 
-/** One request as IAM sees it. */
+/** A request as seen by IAM. */
 export interface Access {
   /** `dynamodb:PutItem` */
   readonly action: string;
@@ -14,16 +14,16 @@ interface Statement {
   readonly Effect: 'Allow' | 'Deny';
   readonly Action: readonly string[];
   readonly Resource: readonly string[];
-  /** In place of resources: all but these. */
+  /** All resources except these. */
   readonly NotResource: readonly string[] | undefined;
   readonly Condition: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 }
 
-/** A role: its policies, what was asked of it and denied, and what was granted and used. */
+/** A role: its policies, denied requests, and used permissions. */
 export class Role {
   readonly name: string;
   readonly arn: string;
-  /** Each request that was denied, in a sentence. */
+  /** Error messages of the denied requests. */
   readonly denied: string[] = [];
   readonly #statements: readonly Statement[];
   readonly #used = new Set<string>();
@@ -36,7 +36,7 @@ export class Role {
     );
   }
 
-  /** Whether it may; a denial is kept. Throws for conditions that are not known here. */
+  /** Returns whether the request is allowed, and records a denial. Throws for unsupported conditions. */
   may(access: Access): boolean {
     const fitting = this.#statements.filter((statement) => fits(statement, access));
     const granted = fitting.filter(({ Effect }) => Effect === 'Allow');
@@ -124,11 +124,11 @@ function holds(operator: string, values: readonly string[] | undefined, wanted: 
         throw new Error(`A policy has the condition ${operator}, which is not known here.`);
     }
   };
-  // "For all values" holds for none as well.
+  // "For all values" is also true without any value.
   return quantifier === 'ForAllValues' ? (values ?? []).every(one) : (values ?? []).some(one);
 }
 
-/** `*` stands for any text, `?` for any character. */
+/** `*` matches any text, `?` any character. */
 function like(text: string, pattern: string): boolean {
   const source = pattern
     .replace(/[.+^${}()|[\]\\]/g, '\\$&')

@@ -1,4 +1,4 @@
-/** A function of the template: its bundle in processes of its own, as many as work is given to it at once. */
+/** A function of the template: its bundle in its own processes, one for each concurrent invocation. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -11,22 +11,22 @@ import type { Resource, StackTemplate } from './template.ts';
 const RUNTIME = fileURLToPath(new URL('./runtime.ts', import.meta.url));
 const TIMES_CHECKED_EVERY_MS = 100;
 
-/** What a function is put into. */
+/** Environment of a function. */
 export interface LambdaHost {
   readonly routes: Routes;
-  /** A PEM file of the authority behind the certificates of all that is reached by https. */
+  /** PEM file of the authority that signs the certificates of all servers with https. */
   readonly caFile: string;
-  /** Told when an invocation begins. */
+  /** Called when an invocation begins. */
   readonly onBegin: () => void;
-  /** Told of every invocation that fails, and why. */
+  /** Called for every failed invocation, with the reason. */
   readonly onFailed: (reason: string) => void;
-  /** Told of every line that a function writes. */
+  /** Called for every line that a function writes. */
   readonly onLine: (line: string) => void;
-  /** Told of every attempt to leave the routes. */
+  /** Called for every rejected connection. */
   readonly onRefused: (destination: string) => void;
 }
 
-/** Takes parts of an answer as a function streams it. */
+/** Receives parts of a streamed response. */
 export type OnPart = (bytes: Buffer) => void;
 
 interface Invocation {
@@ -49,7 +49,7 @@ export class Lambda {
   readonly name: string;
   readonly arn: string;
   readonly timeoutMs: number;
-  /** How many environments there may be at once. */
+  /** Maximum number of environments. */
   readonly limit: number;
   readonly #host: LambdaHost;
   readonly #taskRoot: string;
@@ -77,7 +77,7 @@ export class Lambda {
     const own = (template.resolve(properties.Environment) ?? {}) as { Variables?: Record<string, string> };
     const logging = (template.resolve(properties.LoggingConfig) ?? {}) as { LogGroup?: string };
     this.#env = {
-      // What the runtime gives every function.
+      // The environment variables of the runtime.
       PATH: process.env.PATH ?? '',
       LANG: 'en_US.UTF-8',
       TZ: ':UTC',
@@ -97,18 +97,18 @@ export class Lambda {
       AWS_LAMBDA_LOG_GROUP_NAME: logging.LogGroup ?? `/aws/lambda/${this.name}`,
       AWS_LAMBDA_LOG_STREAM_NAME: '2026/01/01/[$LATEST]0',
       ...own.Variables,
-      // Read when the process starts; the runtime takes it away.
+      // Read when the process starts. The runtime removes it.
       NODE_EXTRA_CA_CERTS: host.caFile,
     };
     this.#timer = setInterval(() => this.#endOverdue(), TIMES_CHECKED_EVERY_MS);
   }
 
-  /** Invocations that run or wait for an environment. */
+  /** Number of invocations that run or wait for an environment. */
   get busy(): number {
     return [...this.#environments].filter(({ work }) => work).length + this.#waiting.length;
   }
 
-  /** Gives the answer. Throws {@link FunctionError} when it throws, dies or runs out of time. */
+  /** Invokes the function. Throws {@link FunctionError} if it throws, dies or times out. */
   invoke(payload: unknown, onPart?: OnPart): Promise<unknown> {
     return new Promise((done, fail) => {
       if (this.#closed) return fail(new FunctionError(`${this.name} is no longer there.`));
@@ -117,18 +117,18 @@ export class Lambda {
     });
   }
 
-  /** Ends the processes that are at work, as if they had crashed. */
+  /** Ends the processes with an invocation, as if they had crashed. */
   kill(): void {
     const atWork = [...this.#environments].filter(({ work }) => work);
     for (const environment of atWork) this.#end(environment, 'The process ended with signal SIGKILL.');
   }
 
-  /** Tells all processes how far the clock is ahead. */
+  /** Sends the lead of the clock to all processes. */
   tellClock(): void {
     for (const { child } of this.#environments) tell(child, { kind: 'clock', clockAheadMs: clockAhead() });
   }
 
-  /** Ends all processes and waits until they are gone. */
+  /** Ends all processes and waits for their end. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
@@ -197,7 +197,7 @@ export class Lambda {
         this.#assign();
         break;
       case 'failed':
-        // Before it was ready, the process ends, and whoever waits for it is told.
+        // The process ended before it was ready: fails the waiting invocation.
         environment.work = undefined;
         if (work) {
           this.#fail(work, message.error);
@@ -221,7 +221,7 @@ export class Lambda {
   #end(environment: Environment, reason: string): void {
     if (!this.#environments.delete(environment)) return;
     environment.child.kill('SIGKILL');
-    // Without an invocation it died as it started: whoever has waited longest is told.
+    // Without an invocation, it died during its start: fails the invocation that has waited longest.
     const work = environment.work ?? (environment.ready ? undefined : this.#waiting.shift());
     if (work) this.#fail(work, reason);
     if (!this.#closed) this.#assign();

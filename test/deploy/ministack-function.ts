@@ -1,7 +1,7 @@
 /**
- * Loaded before anything else into each process that ministack runs a function in. It takes the process off the network
- * but for ministack and the hosts of the surroundings, keeps its clock with that of the test, and gives it the part of
- * Lambda's runtime that ministack's lacks: streamed answers.
+ * Loaded first into each process in which ministack runs a function. It allows connections only to ministack and the hosts of
+ * the deployment, synchronizes the clock with that of the test, and implements streamed responses, which ministack's Lambda
+ * runtime lacks.
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -13,12 +13,12 @@ import type { Writable } from 'node:stream';
 import { setClockAhead } from './clock.ts';
 import { confine, type Routes } from './network.ts';
 
-/** What a process finds in the directory that it shares with the test, as `function.json`. */
+/** Content of `function.json` in the directory that the process shares with the test. */
 export interface FunctionSetup {
   readonly routes: Routes;
-  /** Where ministack is reached. */
+  /** URL of ministack. */
   readonly gatewayPort: number;
-  /** Below it a stream is given to whoever asked by the API; a header of the request names the stream. */
+  /** URL below which a stream is sent to the API client. A header of the request names the stream. */
   readonly streamPath: string;
   readonly streamHeader: string;
 }
@@ -53,7 +53,7 @@ interface ApiEvent {
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** What is streamed goes past ministack, to the gateway that the request came by: first a line that is the head. */
+/** A streamed response does not pass ministack. It is sent to the gateway of the request: first a line with the head. */
 function streamTo(stream: string | undefined): Writable {
   if (stream === undefined) throw new Error('A function that streams is invoked by the API alone.');
   return request({

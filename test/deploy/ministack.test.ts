@@ -1,4 +1,4 @@
-/** The scenario on ministack, where it can be installed. */
+/** The scenario on ministack, if it can be installed. */
 import './clock.ts';
 import { fileURLToPath } from 'node:url';
 import { test } from 'vitest';

@@ -1,17 +1,17 @@
 /**
- * The cell on ministack, an emulator of AWS with CloudFormation, IAM and a Lambda of its own, deployed by CDK's own tool
- * as an operator does it. What ministack lacks of what the template asks for, and what stands in for it, is:
+ * The cell on ministack, an emulator of AWS with CloudFormation, IAM and Lambda, deployed by CDK's own tool as an operator does
+ * it. Parts of the template that ministack does not support, and their replacements:
  *
- * | lacking | here |
+ * | not supported | replacement |
  * |---|---|
- * | time that can be moved, a look at what is under way | `ministack_host.py`, in ministack's process |
- * | `dynamodb:LeadingKeys`, `kms:EncryptionContext`, batches by the name of their single action, what a mail is allowed by | `ministack_host.py` |
- * | of CloudFormation: FIFO topics, `Ref` of a secret, alarms on expressions, DNS records of an identity | `ministack_host.py` |
- * | an answer streamed by API Gateway; `awslambda.streamifyResponse` | routed by ministack, the answer passed by the gateway |
- * | a schedule that comes round when asked | it is switched off, and what it targets is invoked |
- * | a distribution whose origins are a bucket and an API of its own | `distribution.ts`, by the template |
- * | MaximumRetryAttempts, BisectBatchOnFunctionError and partial failures of a stream | left out of the scenario |
- * | TTL and PITR of a GlobalTable | nothing: no test needs them |
+ * | advancing the time, finding out whether work is in progress | `ministack_host.py`, in ministack's process |
+ * | `dynamodb:LeadingKeys`, `kms:EncryptionContext`, permissions of batches by their single action, permissions of e-mails | `ministack_host.py` |
+ * | in CloudFormation: FIFO topics, `Ref` of a secret, alarms on expressions, DNS records of an identity | `ministack_host.py` |
+ * | responses streamed by API Gateway; `awslambda.streamifyResponse` | routed by ministack; the gateway passes the response |
+ * | a schedule that is invoked on demand | it is disabled, and its target is invoked |
+ * | a distribution with a bucket and an API as origins | `distribution.ts`, from the template |
+ * | MaximumRetryAttempts, BisectBatchOnFunctionError and partial failures of a stream | not part of the scenario |
+ * | TTL and PITR of a GlobalTable | none: no test needs them |
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -46,15 +46,15 @@ const ACCOUNT = '000000000000';
 const INSTALL_TIMEOUT_MS = 120_000;
 const START_TIMEOUT_MS = 30_000;
 const SETTLE_TIMEOUT_MS = 60_000;
-/** Time passes in steps, for what happens within a minute: a message comes back before its queue forgets it. */
+/** Time is advanced in steps, so that a message becomes visible again before its retention time has passed. */
 const STEP_SECONDS = 10;
 
-/** Ministack as it is installed, or why it is not. */
+/** The installed ministack, or why it cannot be installed. */
 export type Ministack =
   | { readonly kind: 'installed'; readonly python: string; readonly packages: string }
   | { readonly kind: 'missing'; readonly why: string };
 
-/** Installs ministack aside, once, from PyPI and by hash. */
+/** Installs ministack into a folder of its own, once, from PyPI with hashes. */
 export async function installMinistack(): Promise<Ministack> {
   try {
     const python = 'python3';
@@ -81,7 +81,7 @@ export async function installMinistack(): Promise<Ministack> {
         await rename(fresh, packages);
       } catch (cause) {
         await rm(fresh, { recursive: true, force: true });
-        // Somebody else may have been quicker.
+        // Another process may have installed it in the meantime.
         if (!existsSync(packages)) throw cause;
       }
     }
@@ -96,7 +96,7 @@ export async function installMinistack(): Promise<Ministack> {
   }
 }
 
-/** Deploys a stack of a synthesized assembly on a ministack of its own. */
+/** Deploys a stack of a synthesized assembly on a new ministack. */
 export function onMinistack(
   installed: Ministack & { kind: 'installed' },
   assembly: string,
@@ -108,7 +108,7 @@ export function onMinistack(
     opened.defer(() => rm(directory, { recursive: true, force: true }));
     const setClock = (ms: number) => {
       setClockAhead(ms);
-      // Put in place whole: somebody reads it at any time.
+      // Replaced atomically: other processes read it at any time.
       writeFileSync(join(directory, 'clock.new'), String(ms / 1000));
       renameSync(join(directory, 'clock.new'), join(directory, 'clock'));
     };
@@ -135,13 +135,13 @@ export function onMinistack(
       if (!found) throw new Error(`${stack} has no function ${name}.`);
       return found;
     };
-    /** The functions at work: process ids and physical names. */
+    /** Functions with an invocation: process ids and physical names. */
     const atWork = (): [number, string][] => {
       const file = join(directory, 'workers.json');
       const workers: Record<string, string> = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
       return Object.entries(workers).map(([pid, name]) => [Number(pid), name]);
     };
-    // A port that is free now: ministack wants to be told one.
+    // A free port, because ministack requires a port number.
     const { port, close } = await listen(createServer());
     await close();
     const gateway = await listen(
@@ -168,7 +168,7 @@ export function onMinistack(
     opened.use(await startMinistack(installed, { directory, port, gatewayPort: gateway.port, caFile }));
     const outputs = await deployStack({ assembly, stack, directory, endpoint });
 
-    /** Asks ministack in the name of the account, which may do everything. */
+    /** Sends a request to ministack as the account, with all permissions. */
     async function call(service: string, path: string, init: RequestInit = {}): Promise<Response> {
       const scope = `test/20260101/${REGION}/${service}/aws4_request`;
       const authorization = `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=0`;
@@ -201,7 +201,7 @@ export function onMinistack(
       throw new FunctionError(String(value?.errorMessage ?? value?.message ?? answer.status));
     }
 
-    /** Switches the schedule off, for it is the test that says when it comes round; gives what it targets. */
+    /** Disables the schedule, because the test invokes its target. Returns the target. */
     async function takeSchedule(): Promise<Target> {
       const [resource] = template.ofType('AWS::Scheduler::Schedule');
       const path = `/schedules/${physicalIds.get(resource?.id ?? '')}`;
@@ -215,7 +215,7 @@ export function onMinistack(
 
     async function settled(): Promise<void> {
       const until = performance.now() + SETTLE_TIMEOUT_MS;
-      // A stream goes on as long as somebody listens to it.
+      // A stream continues as long as a client reads it.
       const but = functions().find(([name]) => name === 'live')?.[1] ?? '';
       while (await (await fetch(`http://127.0.0.1:${port}/_host/under-way?${but}`)).json()) {
         if (performance.now() > until) throw new Error('The cell is still at work after a minute.');
@@ -266,17 +266,17 @@ export function onMinistack(
   };
 }
 
-/** What a schedule targets. */
+/** Returns the target of a schedule. */
 interface Target {
   readonly Arn: string;
   readonly Input?: string;
 }
 
-/** Where ministack serves REST APIs, by id and stage. */
+/** Returns the URL at which ministack serves a REST API, by id and stage. */
 const API_PATH = '/_aws/execute-api/';
 const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 
-/** Starts ministack on loopback, with everything that it writes in a directory, and no way to a container. */
+/** Starts ministack on loopback, with all its files in one directory, and without access to containers. */
 async function startMinistack(
   { python, packages }: Ministack & { kind: 'installed' },
   place: {
@@ -288,7 +288,7 @@ async function startMinistack(
 ): Promise<AsyncDisposable> {
   const { directory, port, gatewayPort, caFile } = place;
   await Promise.all(['bin', 'home', 'tmp'].map((name) => mkdir(join(directory, name))));
-  // Ministack takes the first node that it finds. The process id in each call to AWS tells who makes it.
+  // Ministack uses the first `node` in the path. The process id in each AWS call identifies the caller.
   const node = join(directory, 'bin/node');
   const shim = here('./ministack-function.ts');
   await writeFile(
@@ -299,9 +299,9 @@ async function startMinistack(
   const args = ['-m', 'hypercorn', 'ministack_host:app', '--workers', '0', '--bind', `127.0.0.1:${port}`];
   const child = spawn(python, [...args, '--keep-alive', '75'], {
     cwd: directory,
-    // A group of its own: with it end the processes of functions.
+    // Its own process group, so that the processes of functions end with it.
     detached: true,
-    // Its input ends with this process, and so does it.
+    // Its stdin is closed when this process ends, so ministack ends too.
     stdio: ['pipe', 'pipe', 'pipe'],
     env: {
       PATH: [join(directory, 'bin'), '/usr/bin', '/bin'].join(delimiter),
@@ -315,7 +315,7 @@ async function startMinistack(
       NODE_EXTRA_CA_CERTS: caFile,
       BIND_HOST: '127.0.0.1',
       MINISTACK_HOST: '127.0.0.1',
-      // Where it is reached, as it tells others: not where it listens.
+      // The address that it reports, not the one at which it listens.
       GATEWAY_PORT: String(gatewayPort),
       AWS_ENDPOINT_URL: `http://127.0.0.1:${gatewayPort}`,
       AUTH: 'true',
@@ -359,7 +359,10 @@ async function up(child: ChildProcess, port: number): Promise<void> {
   }
 }
 
-/** Deploys as `docs/deploying.md` has it: CDK's own tool prepares the account, then deploys. Gives the stack's outputs. */
+/**
+ * Deploys as `docs/deploying.md` describes: CDK's own tool bootstraps the account, then deploys. Returns the outputs of the
+ * stack.
+ */
 async function deployStack(what: {
   readonly assembly: string;
   readonly stack: string;
@@ -396,9 +399,9 @@ const STREAM_PATH = '/_host/streams/';
 const STREAM_HEADER = 'x-jobwire-stream';
 
 /**
- * The way to ministack for everybody. It knows which process of a function calls, by the number that the process puts
- * into its calls, asks what shall become of the call, and tells when it is denied, and when it was answered well. To a request to the API it gives a name, by which a function
- * streams its answer; ministack's own answer comes too late then.
+ * Gateway to ministack for all clients. It identifies the calling process of a function by a number in the call, asks for the
+ * fate of the call, and reports denied and successful calls. It adds an id to each request to the API, under which a function
+ * streams its response; ministack's own response arrives too late then.
  */
 function createGateway(
   port: number,

@@ -27,7 +27,7 @@ def end_with_parent():
 threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-# --- The clock. Before ministack is imported, so that whatever it imports of these modules is moved as well.
+# --- The clock. Replaced before ministack is imported, so that its imports use the replacement too.
 def ahead_seconds():
     with open(os.path.join(HOST_DIR, "clock")) as file:
         return float(file.read())
@@ -54,8 +54,8 @@ from ministack.core import concurrency, iam_actions, iam_evaluator, lambda_runti
 from ministack.services import apigateway_v1, dynamodb, lambda_svc, ses_v2, sns, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
-# --- Where its CloudFormation differs: it drops that a topic is FIFO, Ref gives a secret's name in place of its ARN, an
-# alarm on an expression is refused: of these it gets the names; and it knows no DNS records of an identity of SES.
+# --- CloudFormation: FIFO topics are created as standard topics, Ref returns the name of a secret instead of its ARN, an alarm
+# on an expression is rejected (here it only gets its name), and an SES identity has no DNS records.
 TOPIC = provisioners._RESOURCE_HANDLERS["AWS::SNS::Topic"]
 create_topic = TOPIC["create"]
 
@@ -108,7 +108,7 @@ def create_identity_with_records(logical_id, props, stack_name):
 
 IDENTITY["create"] = create_identity_with_records
 
-# --- Where its IAM differs: a batch is allowed as its single action is.
+# --- IAM: a batch requires the permission of its single action.
 extract_action = iam_actions.extract_iam_action
 
 
@@ -119,8 +119,8 @@ def single_action(*request):
 
 iam_actions.extract_iam_action = single_action
 
-# --- A mail is allowed as SES does it: by the identity and the configuration set, from an address. By the documentation it is
-# the first action that is asked for, by what SES answers the second, when a mail comes whole.
+# --- A mail requires the permissions of SES: for the identity and the configuration set, with the sender's address. The action
+# is the first by the documentation, the second by the observed responses to a raw message.
 enforce_ses = ministack._enforce_ses_v2
 
 
@@ -147,7 +147,7 @@ def enforce_mail(method, path, headers, body, query_params, request_id):
 
 ministack._enforce_ses_v2 = enforce_mail
 
-# --- What of IAM it does not know: dynamodb:LeadingKeys, the partition keys that a request names.
+# --- IAM lacks dynamodb:LeadingKeys, the partition keys of a request.
 service_context = iam_actions.dynamodb_service_context
 transaction_checks = iam_actions.dynamodb_transaction_checks
 PARTITION_KEY = "pk"
@@ -177,7 +177,7 @@ def batch_keys(data):
 def context_with_keys(body):
     data = json.loads(body or b"{}")
     context = service_context(body)
-    # A list that stays the same one: each check of a transaction puts its own key into it.
+    # The list object must stay the same: each check of a transaction adds its key.
     keys = [*named_keys(data), *batch_keys(data)]
     if keys or "TransactItems" in data:
         context["dynamodb:leadingkeys"] = keys
@@ -212,7 +212,7 @@ def checks_with_keys(iam_action, body, region, account_id):
 iam_actions.dynamodb_service_context = context_with_keys
 iam_actions.dynamodb_transaction_checks = checks_with_keys
 
-# --- Nor does it know kms:EncryptionContext, by whose entries a call is allowed.
+# --- IAM lacks kms:EncryptionContext, whose entries are conditions of a call.
 tag_context = iam_actions.request_tag_context
 
 
@@ -226,13 +226,13 @@ def context_with_encryption(service, iam_action, body, params):
 
 iam_actions.request_tag_context = context_with_encryption
 
-# --- Where its API Gateway differs: it does not know the ARN by which a function is invoked to stream.
+# --- API Gateway: it does not support the ARN for streaming invocations.
 function_of_uri = apigateway_v1._extract_lambda_ref_from_integration_uri
 apigateway_v1._extract_lambda_ref_from_integration_uri = lambda uri: function_of_uri(
     uri.replace("/response-streaming-invocations", "/invocations")
 )
 
-# --- Who is at work.
+# --- The functions with an invocation.
 at_work, at_work_lock = set(), threading.Lock()
 invoke, spawn = lambda_runtime.Worker.invoke, lambda_runtime.Worker._spawn
 
@@ -266,7 +266,7 @@ def spawn_and_tell(worker):
 lambda_runtime.Worker.invoke = invoke_and_tell
 lambda_runtime.Worker._spawn = spawn_and_tell
 
-# --- Whether anything is under way. A pass of a poller is looked at as a whole, between two of them.
+# --- Whether work is in progress. A pass of a poller counts as one unit.
 passing = threading.Lock()
 
 
@@ -311,6 +311,6 @@ async def app(scope, receive, send):
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": answer})
             return
-        # Policies refuse what does not come by TLS; inside this machine it comes without.
+        # Policies deny requests without TLS. Inside this machine, requests have none.
         scope = {**scope, "scheme": "https"}
     await ministack.app(scope, receive, send)

@@ -1,13 +1,13 @@
 /**
- * The network of a function's process: names have addresses that look public, connections to those lead to servers on
- * loopback, and every other connection is refused. Only port 443 is open.
+ * The network of a function's process: names resolve to addresses that look public, connections to them are redirected to
+ * servers on loopback, and all other connections are rejected. Only port 443 is open.
  */
 import dgram from 'node:dgram';
 import dns, { type LookupAddress, type LookupOptions } from 'node:dns';
 import { syncBuiltinESMExports } from 'node:module';
 import net, { isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 
-/** Where names lead: to ports on loopback. A name `*.x` stands for all names below x. */
+/** Ports on loopback by host name. `*.x` matches all names below x. */
 export type Routes = Readonly<Record<string, number>>;
 
 interface Destination {
@@ -15,10 +15,10 @@ interface Destination {
   readonly port: number;
 }
 
-/** Public addresses that nothing is ever sent to: 11.0.0.0/8 is routed nowhere. */
+/** Public addresses that are never used: 11.0.0.0/8 is not routed. */
 const getAddress = (at: number) => `11.0.0.${at + 1}`;
 
-/** Takes the process off the network but for these routes; `onRefused` is told of every attempt to leave them. */
+/** Allows only connections to these routes. `onRefused`: called for every other connection. */
 export function confine(routes: Routes, onRefused: (destination: string) => void): void {
   const destinations = new Map<string, Destination>();
   for (const [at, [name, port]] of Object.entries(routes).entries()) {
@@ -77,7 +77,7 @@ export function confine(routes: Routes, onRefused: (destination: string) => void
 
   const connect = net.Socket.prototype.connect;
   net.Socket.prototype.connect = function (this: Socket, ...args: unknown[]) {
-    // As `net.connect` calls it: one list, of the options and what is called when it is connected.
+    // In the format of `net.connect`: one list of the options and the connect listener.
     const list = (Array.isArray(args[0]) ? args[0] : args) as [TcpNetConnectOpts, ...unknown[]];
     if (typeof list[0] !== 'object') throw refuse('a port that is given as a number');
     const { host = 'localhost', port, lookup: own = lookup } = list[0];
@@ -91,7 +91,7 @@ export function confine(routes: Routes, onRefused: (destination: string) => void
       ...list[0],
       host: literal ? '127.0.0.1' : host,
       port: to.port,
-      // Whatever looks the name up, and checks what it finds: the connection goes to loopback when the address is right.
+      // If the resolved address passes the checks of the caller, the connection is redirected to loopback.
       lookup: (name, options, callback) =>
         own(name, options, (cause, found, family) => {
           if (cause) return callback(cause, found, family);

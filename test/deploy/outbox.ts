@@ -1,30 +1,30 @@
-/** What functions have handed over to SES and SNS for customers. It goes nowhere. */
+/** Messages to customers that functions have sent to SES and SNS. They are not sent further. */
 import { randomUUID } from 'node:crypto';
 import type { AwsCall } from './aws-call.ts';
 
-/** An e-mail as SES took it. */
+/** An e-mail that SES accepted. */
 export interface SentMail {
   readonly to: readonly string[];
   readonly from: string;
-  /** The whole of it. */
+  /** The complete message. */
   readonly raw: Buffer;
   readonly configurationSet: string | undefined;
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** An SMS as SNS took it. */
+/** An SMS that SNS accepted. */
 export interface SentSms {
   readonly to: string;
   readonly text: string;
   readonly senderId: string | undefined;
 }
 
-/** Keeps what is handed over, in order. */
+/** Records the messages, in order. */
 export class Outbox {
   readonly mails: SentMail[] = [];
   readonly sms: SentSms[] = [];
 
-  /** Takes a call that hands something over, and gives the id that the service answers with; `undefined` for other calls. */
+  /** Processes a call that sends a message, and returns the message id of the service. `undefined`: other calls. */
   take({ service, operation, text }: AwsCall): string | undefined {
     if (service === 'ses' && operation === 'SendEmail') {
       this.mails.push(toMail(JSON.parse(text)));

@@ -1,4 +1,4 @@
-/** Whom a deployed cell has to do with: the ordering service, and those who take its events. */
+/** The external systems of a deployed cell: the ordering API, and receivers of events. */
 import { hash, randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,24 +15,24 @@ import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { createWorld } from '../../sandbox/world/world.ts';
 import type { Deployment } from './deployment.ts';
 
-/** An event as somebody got it: what tells it from others, and when it may come. */
+/** A received event: its identity and its position. */
 export interface Told {
   readonly id: string;
   readonly type: string;
   readonly account: string;
-  /** The job, if it is about one: what comes in order. */
+  /** The job of the event, if any. The events of a job are delivered in order. */
   readonly subject: string;
   readonly sequence: number;
 }
 
-/** What is compared of an event. */
+/** Returns the compared fields of an event. */
 export function told(event: Pick<EventReference, 'id' | 'type' | 'source' | 'subject' | 'sequence'>): Told {
   const account = /\/accounts\/([^/]+)$/.exec(event.source)?.[1] ?? '_cell';
   const { id, type, subject = 'account', sequence } = event;
   return { id, type, account, subject, sequence: Number(sequence) };
 }
 
-/** The ordering service of the region us, empty. */
+/** Starts the ordering API of the region us, without accounts. */
 export async function startOrdering(): Promise<Sandbox> {
   return startSandbox({ world: createWorld({ now: () => Date.now() }) });
 }
@@ -43,11 +43,11 @@ export interface WebhookReceiver extends AsyncDisposable {
   readonly secret: string;
   /** Verifies further requests with another secret. */
   trust(secret: string): void;
-  /** What was accepted, in the order of arrival, repetitions included. */
+  /** Accepted events in order of arrival, including repetitions. */
   readonly events: Told[];
-  /** What was not signed as it has to be, or is no event. */
+  /** Requests without a valid signature or event. */
   readonly refused: string[];
-  /** Called with each event before it is answered; what it gives is the status. */
+  /** Called for each event before the response. Returns the status. */
   answer: (event: Told) => number | Promise<number>;
 }
 
@@ -85,15 +85,15 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
 
 /** A queue that subscribes to the cell's topic. */
 export interface Subscriber extends Disposable {
-  /** What has come, in order, repetitions included; asks the queue for more. */
+  /** Returns the received events in order, including repetitions. Receives from the queue first. */
   events(): Promise<readonly Told[]>;
 }
 
-/** Subscribes a FIFO queue of its own to the cell's topic, as its users do. */
+/** Subscribes its own FIFO queue to the cell's topic, as users do. */
 export async function subscribe(cell: Deployment): Promise<Subscriber> {
   const sns = new SNSClient(cell.aws);
   const sqs = new SQSClient(cell.aws);
-  // Without leave, what the topic sends is dropped.
+  // Without this permission, messages of the topic are dropped.
   const leave = {
     Effect: 'Allow',
     Principal: { Service: 'sns.amazonaws.com' },
@@ -145,7 +145,7 @@ export function createApiClient(cell: Deployment, key: string) {
   const headers = { authorization: `Bearer ${key}` };
   return {
     get: (path: string) => fetch(`${cell.apiUrl}${path}`, { headers }),
-    /** A request that changes something; the idempotency key is the same for the same request. */
+    /** Sends a request that changes something. The same request has the same idempotency key. */
     send: (method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body: unknown = {}) =>
       fetch(`${cell.apiUrl}${path}`, {
         method,
@@ -156,7 +156,7 @@ export function createApiClient(cell: Deployment, key: string) {
         },
         ...(method === 'DELETE' ? {} : { body: JSON.stringify(body) }),
       }),
-    /** The whole log of an account, read by the pull feed. */
+    /** Reads the complete log of an account through the pull feed. */
     async feed(account: string): Promise<Told[]> {
       const events: Told[] = [];
       for (let after = ''; ; ) {
@@ -171,7 +171,7 @@ export function createApiClient(cell: Deployment, key: string) {
         after = page.next;
       }
     },
-    /** The ids of events as they come by a live stream, which ends when the iteration is left. */
+    /** Returns the ids of events from a live stream, which is closed when the iteration ends. */
     async *stream(path: string): AsyncGenerator<Told> {
       const gone = new AbortController();
       try {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Lambda } from './lambda.ts';
 import { ACCOUNT, type StackTemplate, type Value } from './template.ts';
 
-/** What API Gateway waits for an answer, unless the integration says otherwise. */
+/** Timeout of API Gateway for a response, unless the integration has one. */
 const PATIENCE_MS = 29_000;
 
 interface Route {
@@ -22,7 +22,7 @@ interface Matched {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Makes the server. `functionOf` gives a function by its ARN. */
+/** Creates the server. `functionOf` returns a function by its ARN. */
 export function createRestApi(template: StackTemplate, functionOf: (arn: string) => Lambda): Server {
   const [stage] = template.ofType('AWS::ApiGateway::Stage');
   const [api] = template.ofType('AWS::ApiGateway::RestApi');
@@ -38,7 +38,7 @@ export function createRestApi(template: StackTemplate, functionOf: (arn: string)
     source: template.resolve(properties.SourceArn) as string | undefined,
   }));
 
-  /** Whether a function lets API Gateway invoke it for a route. */
+  /** Returns whether a function permits invocation by API Gateway for a route. */
   function isPermitted({ route }: Matched, method: string): boolean {
     const caller = `arn:aws:execute-api:${template.region}:${ACCOUNT}:${apiId}/${stageName}/${method}${route.path}`;
     return permissions.some(
@@ -125,7 +125,7 @@ function readRoutes(template: StackTemplate, functionOf: (arn: string) => Lambda
   });
 }
 
-/** The route for a path: plain names go before parameters, those before the rest of a path. */
+/** Returns the route of a path: plain names take precedence over parameters, and these over the rest of a path. */
 function match(routes: readonly Route[], method: string, rest: readonly string[]): Matched | undefined {
   const asked = rest.at(-1) === '' ? rest.slice(0, -1) : rest;
   const rank = ({ segments }: Route) =>
@@ -167,7 +167,7 @@ async function toProxyEvent(
     readonly apiId: string;
     readonly region: string;
     readonly matched: Matched;
-    /** Whether all media types are binary: bodies go to functions in base64, and come from them so. */
+    /** Whether all media types are binary: then bodies of requests and responses are in base64. */
     readonly binary: boolean;
   },
 ) {
@@ -243,7 +243,9 @@ function writeBuffered(response: ServerResponse, result: unknown, refuse: Refuse
   response.end(Buffer.from(answer.body ?? '', answer.isBase64Encoded && binary ? 'base64' : 'utf8'));
 }
 
-/** The head of a streamed answer is JSON, ended by eight zero bytes. A client that goes does not end the invocation. */
+/**
+ * The head of a streamed response is JSON, followed by eight zero bytes. A client that disconnects does not end the invocation.
+ */
 async function stream(fn: Lambda, event: unknown, response: ServerResponse, refuse: Refuse): Promise<void> {
   let head: Buffer | undefined = Buffer.alloc(0);
   const failure = await fn
@@ -277,12 +279,12 @@ function writeHead(response: ServerResponse, { statusCode, headers, multiValueHe
     response.setHeader(name, value);
 }
 
-/** Answers in place of a function, by what API Gateway calls the occasion. */
+/** Responds instead of a function, by the response type of API Gateway. */
 type Refuse = (response: ServerResponse, type: string) => void;
 
 const OF_THE_SERVER = /^(INTEGRATION_|API_CONFIGURATION_ERROR)/;
 
-/** What the template has API Gateway say by itself. */
+/** Responses of API Gateway itself according to the template. */
 function readOwnAnswers(template: StackTemplate): Refuse {
   const answers = new Map(
     template

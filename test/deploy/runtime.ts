@@ -1,6 +1,6 @@
 /**
- * The process of one execution environment: it plays the Lambda runtime for Node. Started by lambda.ts with the
- * environment that the function has on AWS; what else it has to know comes by message. It ends with its parent.
+ * The process of one execution environment: it emulates the Lambda runtime for Node. lambda.ts starts it with the environment
+ * variables of the function on AWS. Further settings are sent as messages. It ends with its parent process.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -9,18 +9,18 @@ import { pathToFileURL } from 'node:url';
 import { setClockAhead } from './clock.ts';
 import { confine, type Routes } from './network.ts';
 
-/** What the parent says. */
+/** Messages of the parent. */
 export type ToRuntime =
   | { readonly kind: 'start'; readonly routes: Routes; readonly clockAheadMs: number }
   | { readonly kind: 'clock'; readonly clockAheadMs: number }
   | { readonly kind: 'invoke'; readonly payload: unknown; readonly deadline: number; readonly arn: string };
 
-/** What the process says. */
+/** Messages of the process. */
 export type FromRuntime =
   | { readonly kind: 'up' }
   | { readonly kind: 'ready'; readonly streams: boolean }
   | { readonly kind: 'answer'; readonly answer: unknown }
-  /** Of a function that streams: a part of its answer, in base64. `answer` follows the last. */
+  /** Of a streaming function: a part of its response, in base64. `answer` follows the last part. */
   | { readonly kind: 'part'; readonly bytes: string }
   | { readonly kind: 'failed'; readonly error: string }
   | { readonly kind: 'rejected'; readonly destination: string };
@@ -32,9 +32,9 @@ const STREAMS = Symbol.for('aws.lambda.runtime.handler.streaming');
 const DELIMITER = new Uint8Array(8);
 let handler: Handler & { [STREAMS]?: string };
 
-/** Where a streaming function writes its answer. */
+/** Destination of a streamed response. */
 class ResponseStream extends Writable {
-  /** Written before anything else. */
+  /** Written before the body. */
   prelude: string | undefined;
 
   setContentType(_type: string): void {}
@@ -85,7 +85,7 @@ process.on('message', (message: ToRuntime) => {
       break;
   }
 });
-// Only at start, for the certificates; on Lambda nobody sets it.
+// Only at the start, for the certificates. On Lambda it is not set.
 delete process.env.NODE_EXTRA_CA_CERTS;
 say({ kind: 'up' });
 

@@ -5,11 +5,14 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { deployEmulated, type Emulated } from './emulated.ts';
 import { scenario } from './scenario.ts';
 
-/** Production, because it has every feature: reserves, archive, protection. And us, whose AWS region the emulators use. */
+/**
+ * The stage `prod`, because it has every feature: reserved concurrency, archive, protection. And `us`, because the emulators
+ * use its AWS region.
+ */
 const STACK = 'jobwire-prod-us';
 const ASSEMBLY = fileURLToPath(new URL('../../cdk.out', import.meta.url));
 
-/** Granted permissions that are not used here, with the reason. */
+/** Granted permissions that the scenario does not use, with the reason. */
 const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
   [
     /: sqs:(ChangeMessageVisibility|GetQueueUrl|GetQueueAttributes) on /,
@@ -28,7 +31,7 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
     /^Operate\/Function: dynamodb:(?!(Query|PutItem) on APIKEYS)/,
     'Logs are renewed after a restore only; an id of a key that is in use is read. See test/infra/infra.integration.test.ts.',
   ],
-  // These are made use of in test/infra/infra.integration.test.ts.
+  // These are used in test/infra/infra.integration.test.ts.
   [
     /^Polling\/(PollAccount|Tick): dynamodb:DeleteItem on SEARCH#/,
     'Entries of former values, and of data of an earlier version.',
@@ -49,7 +52,7 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
     /^Api\/Manage: (dynamodb:(GetItem|UpdateItem) on TESTEMAILS#|ses:Send(Raw)?Email on )/,
     'Test e-mails of templates; test/notifications/cell.integration.test.ts sends one.',
   ],
-  // These are made use of in test/notifications/cell.integration.test.ts.
+  // These are used in test/notifications/cell.integration.test.ts.
   [
     /^Delivery\/DrainSink: dynamodb:(PutItem|BatchWriteItem) on SENT/,
     'An event that can’t be folded is kept where people look; none here is like that.',
@@ -80,7 +83,7 @@ scenario(
 );
 
 afterEach(({ task }) => {
-  // What the functions said last, for whoever has to find out why.
+  // The last output of the functions, to find the cause of a failure.
   if (task.result?.state === 'fail') console.error(cell?.lines().slice(-SHOWN_LINES).join('\n'));
 });
 
@@ -88,7 +91,7 @@ describe('after the scenario', () => {
   test('no denied request was sent to AWS, no connection left the routes, and no log contains a secret', () => {
     expect(cell.complaints?.()).toEqual([]);
     expect(cell.leaks()).toEqual([]);
-    // Nor is who was told: the addresses and the number that the scenario tells.
+    // Nor the addresses and telephone numbers of recipients.
     expect(cell.lines().filter((line) => /customer\.example|2025550123/.test(line))).toEqual([]);
   });
 

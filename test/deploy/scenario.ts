@@ -44,23 +44,23 @@ import {
 } from './partners.ts';
 
 const WEBHOOK_HOST = 'hooks.receiver.example';
-/** The names that the settings give the ordering service of the cell. */
+/** Host names of the ordering API in the settings of the cell. */
 const ORDERING_HOSTS = { api: 'us.ordering.example', auth: 'auth-us.ordering.example' };
-/** After this time a stream ends by itself, by the settings; its function has half a minute more. */
+/** Streams end after this time, by the settings. The function has half a minute more. */
 const STREAM_SECONDS = 300;
-/** What the schedule is given to bring something about. */
+/** Maximum number of scheduled runs to wait for a result. */
 const MINUTES = 8;
-/** What is not brought about by the schedule, but by what runs, has happened after this time. */
+/** Maximum time to wait for a result that needs no scheduled run. */
 const MEANWHILE_MS = 60_000;
 const PROBE_EVERY_MS = 50;
 const PATIENCE_MS = 180_000;
 const MANY_JOBS = 60;
 
 /**
- * Runs the scenario on one deployment, test by test: each goes on where the one before has ended. `faults`: whether the
- * deployment lets things go wrong on purpose. `streamRetries`: whether it keeps to what an event source mapping says of
- * the records of a stream that a function has failed to work off; `ownAnswers`: to what the template has API Gateway say by
- * itself. Where it does not, that is left out, and said.
+ * Runs the scenario on one deployment. Each test continues from the state of the previous one. `faults`: whether the deployment
+ * supports fault injection. `streamRetries`: whether it implements the retry settings of event source mappings of streams.
+ * `ownAnswers`: whether it implements the template's responses of API Gateway itself. What it does not support is skipped and
+ * reported.
  */
 export function scenario(
   name: string,
@@ -90,7 +90,7 @@ export function scenario(
         },
       });
       subscriber = await subscribe(cell);
-      // The first key of a cell is created by the operator's function.
+      // The operator's function creates the first key of a cell.
       const created = (await cell.invoke('operate', { do: 'keys.create', name: 'scenario' })) as object;
       expect(created).not.toHaveProperty('error');
       api = createApiClient(cell, String((created as { secret: string }).secret));
@@ -103,7 +103,7 @@ export function scenario(
       await ordering?.stop();
     });
 
-    /** Opens an account upstream, puts its credentials where they belong, and registers it. */
+    /** Creates an account upstream, stores its credentials, and registers it. */
     async function register(account: string, secret: 'secret kept' | 'no secret' = 'secret kept') {
       const upstream = ordering.world.addAccount({ region: 'us', name: account });
       accounts.set(account, upstream);
@@ -113,7 +113,7 @@ export function scenario(
       return upstream;
     }
 
-    /** A request that changes something, which has to be done. */
+    /** Sends a request that must succeed. */
     async function done(...[method, path, body]: Parameters<typeof api.send>) {
       const answer = await api.send(method, path, body);
       const text = await answer.text();
@@ -127,7 +127,7 @@ export function scenario(
       return (await answer.json()) as Record<string, unknown>;
     }
 
-    /** Waits until something is so; the schedule comes round meanwhile, minute by minute. */
+    /** Waits until a condition is met, running the schedule minute by minute. */
     async function until<T>(what: string, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
       for (let minute = 0; minute < MINUTES; minute += 1) {
         if (minute > 0) await cell.passTime(60);
@@ -137,10 +137,10 @@ export function scenario(
         if (found !== undefined) return found;
         expect(cell.complaints?.() ?? []).toEqual([]);
       }
-      throw new Error(`In ${MINUTES} minutes it did not come about that ${what}.`);
+      throw new Error(`Timeout after ${MINUTES} minutes: ${what}.`);
     }
 
-    /** Waits until something is so by itself, while other things go on. */
+    /** Waits until a condition is met, without running the schedule. */
     async function meanwhile<T>(
       what: string,
       probe: () => Promise<T | undefined> | T | undefined,
@@ -152,10 +152,10 @@ export function scenario(
         expect(cell.complaints?.() ?? []).toEqual([]);
         await sleep(PROBE_EVERY_MS);
       } while (performance.now() < deadline);
-      throw new Error(`It did not come about that ${what}.`);
+      throw new Error(`Timeout: ${what}.`);
     }
 
-    /** Waits until the log of an account has grown by events of these types, and gives what it has grown by. */
+    /** Waits until the log of an account has new events of these types. Returns all new events. */
     function grown(account: string, after: number, types: readonly string[]): Promise<Told[]> {
       return until(`${account} has ${types.join(', ')}`, async () => {
         const fresh = (await api.feed(account)).slice(after);
@@ -164,15 +164,15 @@ export function scenario(
     }
 
     /**
-     * Waits for the end of a stream, which comes by itself: nobody tells a function that its client has gone, and it would be
-     * held to be hung in the minutes of later tests.
+     * Waits for the end of a stream. A function is not notified when its client disconnects, and its invocation would count as
+     * hanging in later tests.
      */
     async function outlive(stream: AsyncIterator<unknown>, openedAt: number): Promise<void> {
       await cell.passTime((openedAt - Date.now()) / 1000 + STREAM_SECONDS + 5);
       expect(await stream.next()).toEqual({ done: true, value: undefined });
     }
 
-    /** Who was told what of an account, once that is everything that stands in its log. */
+    /** Returns the events of an account in its log, in the topic and at the webhook, once all of them were delivered. */
     async function toldAll(
       account: string,
     ): Promise<{ log: Told[]; topic: Told[]; webhook: Told[] } | undefined> {
@@ -185,9 +185,9 @@ export function scenario(
       return complete(topic) && complete(webhook) ? { log, topic, webhook } : undefined;
     }
 
-    const delivered = (account: string) => until(`everybody was told of ${account}`, () => toldAll(account));
+    const delivered = (account: string) => until(`${account} is delivered`, () => toldAll(account));
 
-    /** That nothing of an account is missing, comes under two ids, or came out of order within its job at first. */
+    /** Checks that no event of an account is missing, has two ids, or was first delivered out of order within its job. */
     function expectWhole({ log, topic, webhook }: { log: Told[]; topic: Told[]; webhook: Told[] }): void {
       expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, at) => at + 1));
       for (const events of [topic, webhook]) {
@@ -197,14 +197,14 @@ export function scenario(
       }
     }
 
-    /** Moves all jobs of an account, and opens a new one. */
+    /** Changes all jobs of an account, and creates one. */
     function shuffle(account: string, status: string): void {
       const upstream = present(accounts.get(account));
       for (const job of upstream.activeJobNumbers()) upstream.setStatus(job, status);
       upstream.createJob({ status });
     }
 
-    /** Takes what lies in a queue of dead letters, by its path. */
+    /** Receives the messages of a dead-letter queue, by its path. */
     async function takeDead(path: string): Promise<string[]> {
       const sqs = new SQSClient(cell.aws);
       const QueueUrl = cell.physicalId(path);
@@ -238,7 +238,7 @@ export function scenario(
         const upstream = present(accounts.get('acme'));
         const [job = 0] = upstream.activeJobNumbers();
         upstream.dispatch(job, { status: 'Dispatched' });
-        // The token that is kept is refused once, and another is asked for.
+        // The cached token is rejected once, and a new one is requested.
         ordering.revokeTokens();
         const before = (await api.feed('acme')).length;
         const fresh = await grown('acme', before, ['job.status_changed', 'job.dispatched']);
@@ -246,7 +246,7 @@ export function scenario(
           expect.arrayContaining(['job.dispatched', 'job.status_changed']),
         );
         const { log, topic, webhook } = await delivered('acme');
-        // In order within a job; the jobs of an endpoint are told side by side.
+        // In order within a job. The jobs of an endpoint are delivered in parallel.
         expectWhole({ log, topic, webhook });
         expect([topic.length, webhook.length]).toEqual([log.length, log.length]);
         expect(receiver.refused).toEqual([]);
@@ -399,18 +399,18 @@ export function scenario(
         );
         sqs.destroy();
         const ticked = cell.tick();
-        const told = await meanwhile('everybody was told of beta', async () => {
+        const told = await meanwhile('beta is delivered', async () => {
           const all = await toldAll('beta').catch(() => undefined);
           return all?.log.length ? all : undefined;
         });
         expect(told.log.map(({ type }) => type)).toEqual(['account.baselined']);
         expectWhole(told);
-        await meanwhile('the service hangs', () => hanging || undefined);
+        await meanwhile('a request hangs', () => hanging || undefined);
         release();
         await ticked;
         expect((await delivered('hung')).log.map(({ type }) => type)).toEqual(['account.baselined']);
 
-        // The alarm on dead letters goes by these queues: what could not be understood, and not a failed poll.
+        // The alarm on dead letters uses these queues, for messages that could not be parsed, not for failed polls.
         const dead = await until('the garbage is a dead letter', async () => {
           const letters = await takeDead('Polling/Polls/Dead/Queue');
           return letters.length > 0 ? letters : undefined;
@@ -439,7 +439,7 @@ export function scenario(
         expect(await done('POST', '/v1/accounts', account), 'sent again').toEqual(made);
         expect(await done('POST', '/v1/accounts/zeta/test')).toMatchObject({ ok: true });
         const log = await grown('zeta', 0, ['account.baselined']);
-        const all = await until('the feed of everything tells it', async () => {
+        const all = await until('the cell feed contains it', async () => {
           const types: unknown[] = [];
           for (let after = ''; ; ) {
             const query = after === '' ? '' : `&after=${after}`;
@@ -457,7 +457,7 @@ export function scenario(
         const sealed = await getItem(cell, `CREDENTIALS#${cell.region}`, 'zeta');
         expect(sealed.keyVersion).toEqual({ S: '0001' });
         expect(Buffer.from(sealed.sealed?.B ?? []).toString('latin1')).not.toContain(clientSecret);
-        // Secrets that their owner keeps.
+        // Secrets in Secrets Manager that belong to the owner of the account.
         expect(await done('POST', '/v1/accounts/acme/test')).toMatchObject({ ok: true });
 
         cell.confide?.(receiver.secret);
@@ -469,7 +469,7 @@ export function scenario(
         const times = () => receiver.events.filter(({ id }) => id === log[0]?.id).length;
         const before = times();
         const replay = await done('POST', `${shop}/replays`, { from: 'beginning' });
-        await until('what was said before is told again', () => times() > before || undefined);
+        await until('the event is delivered again', () => times() > before || undefined);
         await until('the replay is done', async () => {
           const { state } = await read(`${shop}/replays/${replay.id}`);
           return state === 'running' ? undefined : state;
@@ -553,7 +553,7 @@ export function scenario(
         };
         const sms = { enabled: true, quietHours: null };
         const { warnings } = await done('PUT', `${mara}/notifications`, { ...settings, sms });
-        // Both channels are set up; that the service may tell its user as well is all there is to warn of.
+        // Both channels are configured. The only warning is that the ordering API may notify its user too.
         expect(JSON.stringify(warnings)).not.toMatch(/no_(email|sms|transport)|set up/);
         const ann = { id: 'ann', name: 'Ann', email: 'ann@customer.example', mobile: '+12025550123' };
         await done('POST', `${mara}/recipients`, { ...ann, channels: ['email', 'sms'] });
@@ -587,12 +587,12 @@ export function scenario(
           return found && { id: found.id, state: found.state, reason: found.reason };
         };
         const becomes = (job: number, recipient: string, state: string, channel?: string) =>
-          until(`${recipient} is told of ${job}, or not: ${state}`, async () => {
+          until(`message of ${job} to ${recipient}: ${state}`, async () => {
             const found = await getState(job, recipient, channel);
             return found?.state === state ? found : undefined;
           });
 
-        // Two jobs of one order are one mail, and one SMS.
+        // Two jobs of one order are one e-mail and one SMS.
         await dispatch(first, second);
         await becomes(first, 'ann', 'sent');
         await becomes(second, 'ann', 'sent', 'sms');
@@ -606,7 +606,7 @@ export function scenario(
         for (const job of [first, second]) expect(parsed.text).toContain(String(job));
         expect(cell.outbox.sms.map(({ to }) => to)).toEqual(['+12025550123']);
 
-        // One click, as a mail program does it: no key, and nothing but the link.
+        // One click, as a mail program does it: without a key, with the link only.
         const header = (key: string) => parsed.headerLines.find((one) => one.key === key)?.line ?? '';
         expect(header('list-unsubscribe-post')).toContain('List-Unsubscribe=One-Click');
         const link = new URL(/<([^>]+)>/.exec(header('list-unsubscribe').replaceAll(/\s/g, ''))?.[1] ?? '');
@@ -626,7 +626,7 @@ export function scenario(
         await becomes(third, 'ann', 'sent', 'sms');
         expect(mailsTo('ann@customer.example')).toHaveLength(1);
 
-        // A mail that comes back: SES says so by its topic.
+        // A bounced e-mail: SES reports it through its topic.
         const { id } = await becomes(third, 'own-user', 'sent');
         const address = present(cell.outbox.mails.at(-1)).to[0] ?? '';
         const bounced = present(mailsTo(address).at(-1));
@@ -647,7 +647,7 @@ export function scenario(
         expect(await becomes(fourth, 'own-user', 'suppressed')).toMatchObject({ reason: 'bounced' });
         expect(mailsTo(address)).toHaveLength(before);
 
-        // Both want to be told again; then the account goes, with all that it was told to.
+        // Both suppressions are removed. Then the account is deleted with all its notification data.
         const { suppressions } = (await read(`${mara}/suppressions`)) as { suppressions: { id: string }[] };
         expect(suppressions).toHaveLength(2);
         for (const one of suppressions) await done('DELETE', `${mara}/suppressions/${one.id}`);
@@ -681,7 +681,7 @@ export function scenario(
       for (const asset of assets) expect((await fetch(`${cell.apiUrl}${asset}`)).status, asset).toBe(200);
       const answers = [await fetch(`${cell.apiUrl}/v1/accounts`, { method: 'POST' })];
       if (ownAnswers) answers.push(await fetch(`${cell.apiUrl}x/v1/accounts`));
-      else console.log(`Left out on ${name}: that what API Gateway says by itself is a problem document.`);
+      else console.log(`Skipped on ${name}: responses of API Gateway itself are problem documents.`);
       for (const answer of answers) {
         expect(answer.headers.get('content-type')).toBe('application/problem+json');
         expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
@@ -717,7 +717,7 @@ export function scenario(
       const files = built
         .filter((entry) => entry.isFile())
         .map((entry) => `${basename(entry.parentPath) === 'assets' ? 'assets/' : ''}${entry.name}`)
-        // Others are for whoever reads the build.
+        // Other files are only for readers of the build.
         .filter((name) => findFile(`/${name}`) === name);
       const loaded = [...page.matchAll(/"\/(assets\/[^"]+)"/g)].map(([, asset = '']) => asset);
       expect(files).toEqual(expect.arrayContaining([...loaded, 'favicon.svg']));
@@ -793,9 +793,9 @@ export function scenario(
         async (_, nth, fate) => {
           const upstream = present(accounts.get('acme'));
           shuffle('acme', `Moved ${nth} ${fate}`);
-          // More than one transaction holds, so that a commit is torn.
+          // More than fit into one transaction, so that the commit is in several parts.
           const many = Array.from({ length: MANY_JOBS }, () => upstream.createJob());
-          // Its message is received twice before it is a dead letter.
+          // The message is received twice before it becomes a dead letter.
           let writes = 0;
           let kills = 0;
           onCall('pollAccount', (call) => {
@@ -813,9 +813,9 @@ export function scenario(
           await grown('acme', before, ['job.created', 'job.status_changed']);
           expectWhole(present(await delivered('acme')));
           for (const job of many) upstream.close(job);
-          // Somebody is to look at why it died.
+          // An operator can investigate the cause.
           const dead = await until('the poll is a dead letter', async () => {
-            // One that died before is polled alone, by a queue of its own.
+            // A poll that crashed before is retried alone, by another queue.
             const letters = [
               ...(await takeDead('Polling/Polls/Dead/Queue')),
               ...(await takeDead('Polling/LonePolls/Dead/Queue')),
@@ -840,7 +840,7 @@ export function scenario(
           };
           let killed = 0;
           onCall('drainSink', (call) => {
-            // Only who holds the sink's lease moves its cursors; others may ask for it at the same time.
+            // Only the holder of the sink's lease moves its cursors. Other drains may request the lease at the same time.
             const moves = isWrite(call) && call.text.includes(`CURSORS#${cell.region}#erp`);
             if (taken.length === 0 || killed > 0 || !moves) return 'pass';
             killed += 1;
@@ -850,7 +850,7 @@ export function scenario(
           await grown('acme', before, ['job.created', 'job.status_changed']);
           await until('the drain was killed', () => (killed > 0 ? true : undefined));
           onCall('drainSink');
-          await until('it is told again', () => taken.length > new Set(taken).size || undefined);
+          await until('an event is repeated', () => taken.length > new Set(taken).size || undefined);
           expectWhole(await delivered('acme'));
           expectWhole(await delivered('beta'));
           receiver.answer = () => 204;
@@ -874,9 +874,7 @@ export function scenario(
               requestContext: { condition: 'RetryAttemptsExhausted' },
             });
           } else {
-            console.log(
-              `Left out on ${name}: that a stream's records which fail again and again become dead letters.`,
-            );
+            console.log(`Skipped on ${name}: stream records that fail permanently become dead letters.`);
           }
           expectWhole(await delivered('beta'));
           onCall('wakeSinks');
@@ -888,7 +886,7 @@ export function scenario(
   });
 }
 
-/** A message to a customer, as the API shows it. */
+/** A message to a customer in the API. */
 interface ToldMessage {
   readonly id: string;
   readonly channel: string | null;
@@ -897,12 +895,12 @@ interface ToldMessage {
   readonly reason: string | null;
 }
 
-/** Whether a call changes a table. */
+/** Returns whether a call changes a table. */
 function isWrite({ service, operation }: AwsCall): boolean {
   return service === 'dynamodb' && /^(Put|Update|Delete|BatchWrite|TransactWrite)/.test(operation);
 }
 
-/** An item of the state table. */
+/** Returns an item of the state table. */
 async function getItem(cell: Deployment, pk: string, sk: string) {
   const client = new DynamoDBClient(cell.aws);
   const Key = { pk: { S: pk }, sk: { S: sk } };
@@ -921,6 +919,6 @@ async function putSecret(cell: Deployment, name: string, upstream: SandboxAccoun
 }
 
 function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('What an earlier test makes is not there.');
+  if (value === undefined) throw new Error('The result of an earlier test is missing.');
   return value;
 }

@@ -1,6 +1,6 @@
 /**
- * Preflight and smoke test against a cell on ministack. What it lacks: requests to function URLs, which are invocations here; the
- * sandbox state of SMS; limits of an AWS account of its own.
+ * Preflight and smoke test against a cell on ministack. Not covered: requests to function URLs, which are invocations here; the
+ * sandbox of SMS; limits of an AWS account.
  */
 import './clock.ts';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -127,7 +127,7 @@ describe.skipIf(ministack.kind === 'missing')('operator commands on ministack', 
     }
   }
 
-  /** Names of everything that smoke tests have left in the cell and in AWS. */
+  /** Returns the names of everything that smoke tests have left in the cell and in AWS. */
   async function listRemains(): Promise<unknown> {
     const read = async (path: string) => (await api.get(path)).json() as Promise<Record<string, object[]>>;
     const secrets = new SecretsManagerClient(cell.aws);
@@ -139,7 +139,7 @@ describe.skipIf(ministack.kind === 'missing')('operator commands on ministack', 
     return {
       ...{ accounts, endpoints, keys: keys.map(({ name }) => name) },
       secrets: SecretList.filter(({ Name = '' }) => Name.includes('smoke')),
-      // A function that does not exist answers with an error.
+      // A function that does not exist returns an error.
       stack: JSON.stringify(await requestLambda(SMOKE, {})).includes('not found') ? 'deleted' : 'there',
     };
   }
@@ -156,7 +156,7 @@ describe.skipIf(ministack.kind === 'missing')('operator commands on ministack', 
       'ok       API Gateway throttling, us-east-1: 10000 requests per second and bursts of 5000; 100 and 200 needed (prod-us)',
       'ok       SES, prod-us: production access, 50000 mails in 24 hours',
       'ok       SES identity print.example, prod-us: verified',
-      // Ministack does not have it. A check that AWS does not answer is no success.
+      // Ministack does not support it. A check without a response of AWS is not a success.
       expect.stringMatching(/^problem {2}SMS, prod-us: Not checked: InvalidAction/),
       '1 of the checks found a problem.',
     ]);
@@ -171,7 +171,7 @@ describe.skipIf(ministack.kind === 'missing')('operator commands on ministack', 
   test('preflight reports checks that the credentials do not permit as problems, with the permission', async () => {
     const running = start('preflight', [], await createUser('nobody'));
     expect(await running.ended).toBe(1);
-    // Of these two, ministack checks the permissions.
+    // Of these two, ministack implements the permissions.
     expect(running.output.split('\n')).toEqual(
       expect.arrayContaining([
         'problem  CDK bootstrap, us-east-1: Not checked: the credentials lack the permission ssm:GetParameter.',

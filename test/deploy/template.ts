@@ -1,23 +1,23 @@
-/** Reads a stack of a synthesized assembly, and says what its resources are called once they are there. */
+/** Reads a stack of a synthesized assembly, and computes the names and ids of its deployed resources. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A value of a template: it may hold intrinsic functions. */
+/** A value of a template, which may contain intrinsic functions. */
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [name: string]: Value };
 
 /** A resource of a template. */
 export interface Resource {
   readonly id: string;
   readonly type: string;
-  /** Below the stack: `Polling/Polls/Queue`. */
+  /** Construct path below the stack: `Polling/Polls/Queue`. */
   readonly path: string;
   readonly properties: { readonly [name: string]: Value };
 }
 
-/** The account that everything belongs to. */
+/** The AWS account of all resources. */
 export const ACCOUNT = '000000000000';
 
-/** A stack as it was synthesized. */
+/** A synthesized stack. */
 export class StackTemplate {
   readonly name: string;
   /** The AWS region. */
@@ -48,21 +48,21 @@ export class StackTemplate {
     return this.resources.filter((resource) => resource.type === type);
   }
 
-  /** The resource with this logical id. Throws when there is none. */
+  /** Returns the resource with this logical id. Throws if there is none. */
   get(id: string): Resource {
     const resource = this.#byId.get(id);
     if (!resource) throw new Error(`The template has no ${id}.`);
     return resource;
   }
 
-  /** The resource at a construct path below the stack. Throws when there is none. */
+  /** Returns the resource at a construct path below the stack. Throws if there is none. */
   at(path: string): Resource {
     const resource = this.resources.find((candidate) => candidate.path === path);
     if (!resource) throw new Error(`The template has nothing at ${path}.`);
     return resource;
   }
 
-  /** The resource whose ARN this is; for what points elsewhere by `Fn::GetAtt`. */
+  /** Returns the resource with this ARN, for references by `Fn::GetAtt`. */
   byArn(arn: string): Resource {
     const resource = this.resources.find(
       ({ id }) => attribute(this, id, 'Arn') === arn || attribute(this, id, 'StreamArn') === arn,
@@ -78,13 +78,13 @@ export class StackTemplate {
     );
   }
 
-  /** Where the unpacked code of a function lies. */
+  /** Returns the folder of the unpacked code of a function. */
   assetOf(fn: Resource): string {
     const { S3Key } = fn.properties.Code as { S3Key: string };
     return join(this.#assembly, `asset.${S3Key.replace(/\.zip$/, '')}`);
   }
 
-  /** What `Ref` gives for a resource. */
+  /** Returns the result of `Ref` for a resource. */
   ref(id: string): string {
     const { type, properties } = this.get(id);
     const named = (name: string) => this.#text(properties[name]) ?? generatedName(this.name, id);
@@ -115,7 +115,7 @@ export class StackTemplate {
     }
   }
 
-  /** A value with its intrinsic functions carried out. Throws for those that are not known here. */
+  /** Resolves the intrinsic functions of a value. Throws for unsupported functions. */
   resolve(value: Value | undefined): unknown {
     if (Array.isArray(value)) return value.map((item) => this.resolve(item));
     if (typeof value !== 'object' || value === null) return value;
@@ -184,12 +184,12 @@ export class StackTemplate {
   }
 }
 
-/** The ARN of a secret: Secrets Manager puts six characters of its own behind the name. */
+/** The ARN of a secret: Secrets Manager appends six characters to the name. */
 export function secretArn(region: string, name: string): string {
   return `arn:aws:secretsmanager:${region}:${ACCOUNT}:secret:${name}-Abc123`;
 }
 
-/** What `Fn::GetAtt` gives; `undefined` where the resource has no such attribute. */
+/** Returns the result of `Fn::GetAtt`, or `undefined` if the resource has no such attribute. */
 function attribute(template: StackTemplate, id: string, name: string): string | undefined {
   const { type, properties } = template.get(id);
   const ref = template.ref(id);
@@ -233,15 +233,15 @@ function attribute(template: StackTemplate, id: string, name: string): string | 
   }
 }
 
-/** The id of the root of a REST API's paths. */
+/** The id of the root resource of a REST API. */
 export const ROOT = 'root';
 
-/** The name of the queue behind a URL. */
+/** Returns the name of the queue of a URL. */
 export function queueName(url: string): string {
   return url.split('/').at(-1) ?? '';
 }
 
-/** As CloudFormation makes names up: the stack's, the resource's, and something of its own. */
+/** Returns a name as CloudFormation generates it: from the stack, the resource, and a suffix. */
 function generatedName(stack: string, id: string): string {
   return `${stack.slice(0, 24)}-${id.slice(0, 24)}-X1Y2Z3`;
 }

@@ -6,7 +6,7 @@ import { keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { synthesize } from '../support/cells.ts';
 import { grantsOn, guarded } from '../support/grants.ts';
-import { ACME, createNotifyingWorld, said } from '../support/notification-world.ts';
+import { ACME, createNotifyingWorld, draftEvent } from '../support/notification-world.ts';
 import { createOperator } from '../support/operator.ts';
 
 test('moving an account needs no permission that the function lacks', async () => {
@@ -19,7 +19,7 @@ test('moving an account needs no permission that the function lacks', async () =
   const now = () => former.clock.now;
   await former.recipient({ email: 'ann@customer.example' });
   await createSuppression(former.people, ACME, { channel: 'email', address: 'bob@customer.example' });
-  await former.fold(said('job.dispatched', 1, now()));
+  await former.fold(draftEvent('job.dispatched', 1, now()));
   const open = async (table: typeof former.table) =>
     (await createOperator({ table: guarded('manage', grants, table), now })).accounts;
   const target = createMemoryTable();

@@ -29,11 +29,11 @@ import {
   ACME,
   CLOSED_AFTER,
   createNotifyingWorld,
+  draftEvent,
   HOUR,
   MINUTE,
   parcel,
   START,
-  said,
   type WorldOptions,
 } from '../support/notification-world.ts';
 import { runs } from '../support/runs.ts';
@@ -45,7 +45,7 @@ describe('message sending', () => {
     const getId = async () => {
       const world = await createNotifyingWorld();
       await world.recipient({ mobile: '+12125550123' });
-      await world.fold(said(DISPATCHED, 1, START));
+      await world.fold(draftEvent(DISPATCHED, 1, START));
       await world.send(CLOSED_AFTER);
       return (await world.messages())[0]?.id;
     };
@@ -58,8 +58,8 @@ describe('message sending', () => {
     const ann = await world.recipient({ name: 'Ann', email: 'ann@example.com', mobile: '+12125550123' });
     const bob = await world.recipient({ name: 'Bob', email: 'Ann@Example.com', jobNumber: 2 });
     await world.fold(
-      said(DISPATCHED, 1, START, { tracking: [parcel('1Z1')] }),
-      said(DISPATCHED, 2, START, { tracking: [parcel('1Z1')] }),
+      draftEvent(DISPATCHED, 1, START, { tracking: [parcel('1Z1')] }),
+      draftEvent(DISPATCHED, 2, START, { tracking: [parcel('1Z1')] }),
     );
     const report = await world.send(CLOSED_AFTER);
     expect(report).toMatchObject({ notices: 1, messages: 2, sent: 2, repeats: 0, more: false });
@@ -87,7 +87,10 @@ describe('message sending', () => {
     const world = await createNotifyingWorld(around && { around });
     await world.recipient({ name: 'Ann', email: 'ann@example.com' });
     world.answers.email = async () => ({ kind: 'later', reason: 'Busy.', everything: false });
-    await world.fold(said(DISPATCHED, 1, START), said(DISPATCHED, 2, START, { orderGroup: 'SUMMER' }));
+    await world.fold(
+      draftEvent(DISPATCHED, 1, START),
+      draftEvent(DISPATCHED, 2, START, { orderGroup: 'SUMMER' }),
+    );
     await world.send(CLOSED_AFTER);
     world.answers.email = async () => ({ kind: 'accepted', providerId: null });
     return world;
@@ -105,7 +108,7 @@ describe('message sending', () => {
         },
       },
     }));
-    await world.fold(said(DISPATCHED, 3, world.clock.now, { orderGroup: 'WINTER' }));
+    await world.fold(draftEvent(DISPATCHED, 3, world.clock.now, { orderGroup: 'WINTER' }));
     await expect(world.send(CLOSED_AFTER)).rejects.toThrow('too large');
     expect((await world.messages()).map(({ state }) => state)).toEqual(['sent', 'sent']);
   });
@@ -134,7 +137,9 @@ describe('message sending', () => {
     const link = `https://carrier.example/${'x'.repeat(1900)}`;
     await world.fold(
       ...Array.from({ length: 70 }, (_, place) =>
-        said(DISPATCHED, place + 1, START, { tracking: [{ number: `1Z${place}`, link: link + place }] }),
+        draftEvent(DISPATCHED, place + 1, START, {
+          tracking: [{ number: `1Z${place}`, link: link + place }],
+        }),
       ),
     );
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ messages: 40, sent: 40 });
@@ -165,7 +170,9 @@ describe('message sending', () => {
     }));
     const groups = Array.from({ length: 110 }, (_, place) => `G${place}`);
     await world.fold(
-      ...groups.map((orderGroup, place) => said(DISPATCHED, 10 + place, world.clock.now, { orderGroup })),
+      ...groups.map((orderGroup, place) =>
+        draftEvent(DISPATCHED, 10 + place, world.clock.now, { orderGroup }),
+      ),
     );
     Object.assign(late, { byMs: 20 * MINUTE, clock: world.clock });
     const report = await world.send(CLOSED_AFTER);
@@ -178,7 +185,7 @@ describe('an e-mail', () => {
   test('with an unknown outcome is sent again with the same Message-ID, and counted', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
-    await world.fold(said(DISPATCHED, 1, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START));
     world.answers.email = () => new Promise(() => undefined);
     expect(await world.send(CLOSED_AFTER, { sendTimeoutMs: 5 })).toMatchObject({ sent: 0, later: 1 });
     expect(await world.send(30_000)).toMatchObject({ sent: 0 });
@@ -197,7 +204,7 @@ describe('an e-mail', () => {
   test('that failed is retried after 1, 5, 15 and then each 60 minutes, until it is too old', async () => {
     const world = await createNotifyingWorld({ settings: { maxAgeHours: 3 } });
     await world.recipient({ email: 'ann@example.com' });
-    await world.fold(said(DISPATCHED, 1, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START));
     const at: number[] = [];
     world.answers.email = async () => {
       at.push((world.clock.now - START - CLOSED_AFTER) / MINUTE);
@@ -214,10 +221,10 @@ describe('an e-mail', () => {
   test('is a reply in its thread, and is never sent before the earlier mail', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
-    await world.fold(said(DISPATCHED, 1, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START));
     world.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false, afterMs: HOUR });
     await world.send(CLOSED_AFTER);
-    await world.fold(said('job.tracking_added', 1, world.clock.now, { tracking: [parcel('1Z1')] }));
+    await world.fold(draftEvent('job.tracking_added', 1, world.clock.now, { tracking: [parcel('1Z1')] }));
     world.answers.email = async () => ({ kind: 'accepted', providerId: null });
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ messages: 1, sent: 0, later: 1 });
     expect(await world.send(HOUR)).toMatchObject({ sent: 2 });
@@ -234,8 +241,8 @@ describe('an e-mail', () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com', kinds: ['dispatched', 'due_date_changed'] });
     await world.fold(
-      said(DISPATCHED, 1, START),
-      said('job.due_date_changed', 2, START + 30_000, { dateOut: null, dateDue: '2026-03-12' }),
+      draftEvent(DISPATCHED, 1, START),
+      draftEvent('job.due_date_changed', 2, START + 30_000, { dateOut: null, dateDue: '2026-03-12' }),
     );
     world.clock.now += CLOSED_AFTER;
     // A process takes the first notice and crashes.
@@ -252,7 +259,7 @@ describe('an e-mail', () => {
   test('that bounced before it was recorded as sent is recorded as bounced, and is not sent again', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
-    await world.fold(said(DISPATCHED, 1, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START));
     world.answers.email = async ({ tags }) => {
       await recordFeedback(world.deps, { ...ACME, message: tags.message }, 'bounced', 'no mailbox');
       return { kind: 'unknown', reason: 'cut' };
@@ -286,7 +293,7 @@ describe('an SMS', () => {
 
   test('with an unknown outcome is recorded as unknown, and never sent again', async () => {
     const world = await withSms();
-    await world.fold(said(DISPATCHED, 1, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START));
     world.answers.sms = () => new Promise(() => undefined);
     expect(await world.send(CLOSED_AFTER, { sendTimeoutMs: 5 })).toMatchObject({ unknown: 1 });
     expect(world.lines).toMatchObject([{ outcome: 'unknown', reason: 'unknown_outcome', attempts: 1 }]);
@@ -298,7 +305,7 @@ describe('an SMS', () => {
 
   test('whose sender crashed is unknown after its claim expires', async () => {
     const world = await withSms();
-    await world.fold(said(DISPATCHED, 1, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START));
     const crash = new TableError('write', 'crash');
     let down = false;
     const dead: Table = {
@@ -318,7 +325,9 @@ describe('an SMS', () => {
   test('is counted before it is sent, not sent above the monthly limit, and subtracted after a certain failure', async () => {
     const world = await withSms({ monthlySegments: 2 });
     const used = async () => (await readSmsUse(world.table, ACME, '2026-03')).segments;
-    await world.fold(...[1, 2, 3, 4].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    await world.fold(
+      ...[1, 2, 3, 4].map((job) => draftEvent(DISPATCHED, job, START, { orderGroup: `G${job}` })),
+    );
     let counted: number | undefined;
     world.answers.sms = async () => {
       counted ??= await used();
@@ -337,14 +346,16 @@ describe('an SMS', () => {
     // The next month has its own limit.
     world.clock.now = Date.parse('2026-04-01T12:00:00Z');
     await world.fold(
-      said(DISPATCHED, 9, world.clock.now, { orderGroup: 'G9', dateOut: '2026-04-01T10:00:00' }),
+      draftEvent(DISPATCHED, 9, world.clock.now, { orderGroup: 'G9', dateOut: '2026-04-01T10:00:00' }),
     );
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
   });
 
   test('is not sent above the monthly limit of the region', async () => {
     const world = await withSms({ monthlySegments: 1_000 });
-    await world.fold(...[1, 2, 3].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    await world.fold(
+      ...[1, 2, 3].map((job) => draftEvent(DISPATCHED, job, START, { orderGroup: `G${job}` })),
+    );
     const limited = { concurrency: 1, regionMonthlySegments: 2 };
     expect(await world.send(CLOSED_AFTER, limited)).toMatchObject({ sent: 2, suppressed: 1 });
     expect((await world.messages()).filter(({ reason }) => reason === 'quota')).toHaveLength(1);
@@ -357,7 +368,7 @@ describe('an SMS', () => {
     const world = await withSms({ quietHours: { from: '21:00', to: '08:00' } });
     // 23:30 in New York.
     world.clock.now = Date.parse('2026-03-05T04:30:00Z');
-    await world.fold(said(DISPATCHED, 1, world.clock.now));
+    await world.fold(draftEvent(DISPATCHED, 1, world.clock.now));
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 0, later: 1 });
     const [waiting] = await world.messages();
     expect(new Date(waiting?.dueAt ?? 0).toISOString()).toBe('2026-03-05T13:00:00.000Z');
@@ -412,7 +423,7 @@ test('quiet hours end at the first minute outside them, also on days of clock ch
 test('a certain result overrides `unknown`, which another process recorded after the claim expired', async () => {
   const world = await createNotifyingWorld();
   await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
-  await world.fold(said(DISPATCHED, 1, START));
+  await world.fold(draftEvent(DISPATCHED, 1, START));
   let nested = false;
   /** Accepted after another process was rejected. */
   const late = async (): Promise<SendOutcome> => {
@@ -428,7 +439,7 @@ test('a certain result overrides `unknown`, which another process recorded after
     { channel: 'email', state: 'sent', reason: null, attempts: 2, repeats: 0, providerId: 'late' },
     { channel: 'sms' },
   ]);
-  await world.fold(said(DISPATCHED, 2, world.clock.now, { orderGroup: 'G2' }));
+  await world.fold(draftEvent(DISPATCHED, 2, world.clock.now, { orderGroup: 'G2' }));
   world.answers.sms = late;
   world.answers.email = async () => ({ kind: 'accepted', providerId: null });
   await world.send(CLOSED_AFTER);
@@ -449,7 +460,9 @@ describe('failing transports', () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(
-      ...Array.from({ length: 120 }, (_, at) => said(DISPATCHED, at + 1, START, { orderGroup: `G${at}` })),
+      ...Array.from({ length: 120 }, (_, at) =>
+        draftEvent(DISPATCHED, at + 1, START, { orderGroup: `G${at}` }),
+      ),
     );
     world.answers.email = async () => ({ kind: 'later', reason: 'down', everything: true });
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ later: 1, held: ['email'] });
@@ -482,7 +495,9 @@ describe('failing transports', () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(
-      ...Array.from({ length: 9 }, (_, at) => said(DISPATCHED, at + 1, START, { orderGroup: `G${at}` })),
+      ...Array.from({ length: 9 }, (_, at) =>
+        draftEvent(DISPATCHED, at + 1, START, { orderGroup: `G${at}` }),
+      ),
     );
     world.answers.email = () => new Promise(() => undefined);
     expect(await world.send(CLOSED_AFTER, { sendTimeoutMs: 2 })).toMatchObject({ later: 3, held: ['email'] });
@@ -493,7 +508,9 @@ describe('failing transports', () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'gone@example.com' });
     await world.recipient({ email: 'ann@example.com' });
-    await world.fold(...[1, 2, 3].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    await world.fold(
+      ...[1, 2, 3].map((job) => draftEvent(DISPATCHED, job, START, { orderGroup: `G${job}` })),
+    );
     world.answers.email = async ({ to }) =>
       to.address.startsWith('gone')
         ? { kind: 'rejected', reason: '550 <gone@example.com>: no such user', address: 'bounced' }
@@ -519,7 +536,7 @@ describe('failing transports', () => {
     for (const id of people) await world.recipient({ id, email: `${id}@example.com` });
     await world.recipient({ id: 'dan', email: 'DEE@example.com' });
     await world.recipient({ id: 'eve', email: 'eve@example.com', jobNumber: 2 });
-    await world.fold(said(DISPATCHED, 1, START), said(DISPATCHED, 2, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START), draftEvent(DISPATCHED, 2, START));
     world.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
     await world.send(CLOSED_AFTER);
     await suppress(world.people, ACME, { channel: 'email', address: 'ann@example.com' }, 'unsubscribed');
@@ -527,7 +544,7 @@ describe('failing transports', () => {
     await updateRecipient(world.people, ACME, 'cy', { paused: true });
     // Another recipient has the same address.
     await deleteRecipient(world.people, ACME, 'dee');
-    await world.fold(said('job.dispatch_revoked', 2, world.clock.now));
+    await world.fold(draftEvent('job.dispatch_revoked', 2, world.clock.now));
     world.answers.email = async () => ({ kind: 'accepted', providerId: null });
     await world.send(HOUR);
     const became = new Map(
@@ -552,8 +569,8 @@ describe('failing transports', () => {
     const { email: _, ...mute } = world.deps;
     await world.recipient({ id: 'ann', email: 'ann@example.com', orderGroup: 'G1' });
     await world.fold(
-      said(DISPATCHED, 1, START, { orderGroup: 'G1' }),
-      said(DISPATCHED, 2, START, { orderGroup: 'G2' }),
+      draftEvent(DISPATCHED, 1, START, { orderGroup: 'G1' }),
+      draftEvent(DISPATCHED, 2, START, { orderGroup: 'G2' }),
     );
     world.clock.now += CLOSED_AFTER;
     await sendDue(mute, 'us', world.clock.now + HOUR);
@@ -564,7 +581,7 @@ describe('failing transports', () => {
         expect.objectContaining({ orderGroup: 'G1', state: 'failed', reason: 'no_channel' }),
       ]),
     );
-    await world.fold(said(DISPATCHED, 3, world.clock.now, { orderGroup: 'G1' }));
+    await world.fold(draftEvent(DISPATCHED, 3, world.clock.now, { orderGroup: 'G1' }));
     world.clock.now += CLOSED_AFTER;
     await createDueMessages(world.deps, 'us', world.clock.now + HOUR);
     await world.send(25 * HOUR);
@@ -579,7 +596,7 @@ describe('failing transports', () => {
     const template = { subject: '{% if %}', html: '{{ nothing.there }}' };
     const key = keys.template(ACME, 'dispatched', 'email', 'de');
     await world.table.write({ put: { ...key, template: JSON.stringify(template), changedAt: START } });
-    await world.fold(said(DISPATCHED, 1, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START));
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1, failed: 1 });
     const failed = (await world.messages()).find(({ state }) => state === 'failed');
     expect(failed).toMatchObject({ reason: 'template', to: { locale: 'de' } });
@@ -588,7 +605,7 @@ describe('failing transports', () => {
   test('a dry run sends nothing, and records the messages and recipients', async () => {
     const world = await createNotifyingWorld({ settings: { dryRun: true } });
     await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
-    await world.fold(said(DISPATCHED, 1, START));
+    await world.fold(draftEvent(DISPATCHED, 1, START));
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ dryRun: 2, sent: 0 });
     expect([...world.emails, ...world.sms]).toEqual([]);
     expect(await world.messages()).toMatchObject([
@@ -606,7 +623,10 @@ describe('failing transports', () => {
   test('no log line contains an address, for any answer of a server', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
-    await world.fold(said(DISPATCHED, 1, START), said(DISPATCHED, 2, START, { orderGroup: 'G2' }));
+    await world.fold(
+      draftEvent(DISPATCHED, 1, START),
+      draftEvent(DISPATCHED, 2, START, { orderGroup: 'G2' }),
+    );
     world.answers.email = async () => ({
       kind: 'later',
       reason: 'RCPT TO:<ANN@example.com> busy\r\nann@other.example',
@@ -626,7 +646,7 @@ describe('message history', () => {
   test('unavailability delays and repeats no message, and is repaired later', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
-    await world.fold(...[1, 2].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    await world.fold(...[1, 2].map((job) => draftEvent(DISPATCHED, job, START, { orderGroup: `G${job}` })));
     world.clock.now += CLOSED_AFTER;
     await createDueMessages(world.deps, 'us', world.clock.now + HOUR);
     const fails = async (): Promise<never> => Promise.reject(new TableError('write', 'out of order'));
@@ -650,7 +670,7 @@ describe('message history', () => {
     const ann = await world.recipient({ email: 'ann@example.com' });
     await world.recipient({ email: 'bob@example.com', orderGroup: 'G3' });
     for (let group = 1; group <= 5; group += 1) {
-      await world.fold(said(DISPATCHED, group, START + group, { orderGroup: `G${group}` }));
+      await world.fold(draftEvent(DISPATCHED, group, START + group, { orderGroup: `G${group}` }));
     }
     world.answers.email = async ({ to, subject }) =>
       to.address.startsWith('bob') || subject.includes('G5')
@@ -807,7 +827,7 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
         const getGroup = (at: number) => `G${jobs[at]?.group}`;
         await world.fold(
           ...jobs.map(({ tracked }, at) =>
-            said(DISPATCHED, at + 1, START, {
+            draftEvent(DISPATCHED, at + 1, START, {
               ...{ orderGroup: getGroup(at), orderNumber: `PO-${getGroup(at)}` },
               tracking: tracked ? [parcel(`T${at}`)] : [],
             }),
@@ -954,7 +974,7 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
           if (one.before === 'track') {
             tracked += 1;
             await world.fold(
-              said('job.tracking_added', 1, clock.now, {
+              draftEvent('job.tracking_added', 1, clock.now, {
                 ...{ orderGroup: getGroup(0), orderNumber: `PO-${getGroup(0)}` },
                 tracking: [parcel(`N${tracked}`)],
               }),
@@ -962,7 +982,9 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
           }
           if (one.before === 'revoke') {
             await world.fold(
-              said('job.dispatch_revoked', jobs.length, clock.now, { orderGroup: getGroup(jobs.length - 1) }),
+              draftEvent('job.dispatch_revoked', jobs.length, clock.now, {
+                orderGroup: getGroup(jobs.length - 1),
+              }),
             );
           }
           if (one.before === 'turn off') await world.settings({ enabled: false, maxAgeHours });

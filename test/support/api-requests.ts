@@ -1,7 +1,6 @@
 /**
- * Requests as the OpenAPI document describes them, and requests beyond it, for every operation there is: values come from the
- * schemas, or by the name of their field from what the world holds. An operation that is added later needs nothing here unless
- * its fields have names of things that this file doesn't know.
+ * Requests as the OpenAPI document describes them, and requests beyond it, for every operation. Values come from the schemas
+ * or, by field name, from the data of the world. A new operation needs no change here unless its fields have new names.
  */
 import * as fc from 'fast-check';
 import { openApiDocument } from '../../shared/api/openapi.ts';
@@ -22,20 +21,20 @@ export type { Asked, Operation, Schema };
 
 const document = openApiDocument() as Document;
 
-/** The schemas that have a name. */
+/** The named schemas. */
 export const namedSchemas = document.components.schemas;
 
 /** All operations. */
 export const operations = listOperations(document);
 
-/** What the page at `/docs` refers to. */
+/** Files that the page at `/docs` refers to. */
 const assets = [
   ...new TextDecoder()
     .decode(createReference(async () => new Uint8Array()).page().body.plain)
     .matchAll(/assets\/([^/]+)\/([\w.-]+)/g),
 ].map(([, version = '', name = '']) => ({ version, name }));
 
-/** Requests of an operation over a world; `after` are the `next` that its pages give. */
+/** Requests of an operation on a world. `after`: the `next` values of its pages. */
 export function getRequests(operation: Operation, world: ApiWorld, after: readonly string[] = []) {
   const { ids } = world;
   const accounts = fc.constantFrom<string>(OWN, OWN, FOREIGN, FAR);
@@ -51,7 +50,7 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
   );
   const told = ids.notifying[OWN];
   const endpoint = texts('own', 'own', 'everything', 'both', 'foreign', 'sns');
-  /** By the name of a field or parameter; what an array of that name holds is found by it as well. */
+  /** Values by the name of a field or parameter. They are also used for the items of an array of that name. */
   const known: Record<string, fc.Arbitrary<unknown>> = {
     account: accounts,
     accounts,
@@ -68,7 +67,7 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     url: texts(world.receiverUrl, world.receiverUrl, 'https://erp.example.com/hook', 'http://10.0.0.1/x'),
     clientId: texts(world.credentials.clientId, `${CANARY}-id`),
     data: texts(world.exported),
-    // Some of them are refused, and are no more quoted than those that are taken.
+    // Some of them are rejected. Neither rejected nor accepted ones may be quoted in a response.
     clientSecret: texts(world.credentials.clientSecret, `${CANARY}-client-secret`, ` ${CANARY}`),
     secret: texts(`whsec_${Buffer.alloc(32, 3).toString('base64')}`, `whsec_${CANARY}!`),
     headers: fc.constantFrom<object>(
@@ -121,7 +120,7 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     ...buildPathValues(operation.path),
   };
 
-  /** What `{id}` and `{replay}` stand for goes by the path. */
+  /** The values of `{id}` and `{replay}` depend on the path. */
   function buildPathValues(path: string): Record<string, fc.Arbitrary<unknown>> {
     if (operation.method === 'POST' && !path.includes('{'))
       return { id: texts('new-1', 'new-2', 'own', OWN) };
@@ -162,7 +161,7 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
       'X-Forwarded-For',
       'Content-Length',
     ],
-    // The replays of the very endpoint.
+    // Replays of the endpoint in the path.
     inPath: (name, { id = '' }) => (name === 'replay' ? (ids.replays[id]?.[0] ?? 'none') : undefined),
   });
 }

@@ -1,7 +1,8 @@
 /**
- * An API over a table that holds something of everything, for tests that go by the routes rather than by what one route does:
- * accounts of two regions with jobs that were really polled, endpoints with deliveries, parked and dead events and replays,
- * an account that is moved to another cell and one that comes from there, keys of every role, a screen that waits for its key. What a request has changed can be undone, so that the next one finds the same world.
+ * An API on a table with data of every kind, for tests of all routes: accounts of two regions with polled jobs, endpoints with
+ * deliveries, parked and dead events and replays, an account that is moved to another cell and one that is moved from another
+ * cell, keys of every role, a wall display that waits for its key. The changes of a request can be undone, so that the next
+ * request finds the same world.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -38,78 +39,78 @@ import type { End } from './jobwire.ts';
 import { type Notifying, notifying } from './notification-samples.ts';
 import { createRig } from './tracker.ts';
 
-/** What must never be seen of the world: planted where secrets are. */
+/** Secret text that no response and no log may contain. Secrets of the world contain it. */
 export const CANARY = 'c4n4ry';
 /** The configured key. */
 export const BOOTSTRAP = `${CANARY}-bootstrap-key`;
-/** The regions that are served. */
+/** The served regions. */
 export const REGIONS = ['us', 'nz'] as const;
-/** The account that most keys are for; another one of the same region; one of the other region. */
+/** The account of most keys; another account of the same region; an account of the other region. */
 export const [OWN, FOREIGN, FAR] = ['acme', 'other', 'kiwi'] as const;
-/** An account that is being moved to another cell. Only keys for all accounts see it. */
+/** An account that is being moved to another cell. Only keys for all accounts can access it. */
 export const MOVING = 'moving';
-/** An item of the attention queue that users have noted something on. */
+/** An item of the attention queue with notes of users. */
 export const NOTED = `us~${OWN}~account~${OWN}`;
 const OTHER_CELL = 'https://large.jobwire.example';
 
-/** The `{id}` in the path of a list that is not empty. */
+/** Returns the `{id}` of a path whose list is not empty. */
 export function getListId(path: string): string {
   if (path.startsWith('/v1/attention')) return NOTED;
   if (path.startsWith('/v1/regions')) return 'us';
   return path.startsWith('/v1/endpoints') ? 'own' : OWN;
 }
 
-/** The keys of the world: of each role for all accounts, for `OWN`, and for `FOREIGN`; and those that are not good. */
+/** The keys of the world: of each role for all accounts, for `OWN`, and for `FOREIGN`; and invalid keys. */
 export const SCOPES = { all: null, own: [OWN], foreign: [FOREIGN] } as const;
 export type Scope = keyof typeof SCOPES;
 
-/** An API and what is in it. */
+/** An API and its data. */
 export interface ApiWorld {
   readonly app: ReturnType<typeof createApi>;
   readonly table: Table;
   now(): number;
-  /** By role and scope: the key as it is shown, and its id. */
+  /** By role and scope: the key and its id. */
   readonly keys: Readonly<Record<`${Role} ${Scope}`, { readonly id: string; readonly secret: string }>>;
   readonly expired: string;
   readonly revoked: string;
-  /** What there is, by the name of a path's first part: the ids of `OWN`'s, and of what only others may see. */
+  /** Existing ids, by the first part of the path: those of `OWN`, and those that only keys of other accounts can access. */
   readonly ids: {
     readonly jobs: readonly number[];
     readonly events: readonly string[];
     readonly foreignEvent: string;
-    /** Of a region's own log. */
+    /** An event in the region's own log. */
     readonly cellEvent: string;
     readonly replays: Readonly<Record<string, readonly string[]>>;
-    /** What customers are told, by account. */
+    /** Messages to customers, by account. */
     readonly notifying: Readonly<Record<string, Notifying>>;
-    /** Of a screen whose code nobody has confirmed. */
+    /** A pairing of a wall display whose code is not confirmed. */
     readonly pairing: { readonly code: string; readonly deviceToken: string };
   };
-  /** The data of an account of another cell, in one page. */
+  /** The data of an account of another cell, as one page. */
   readonly exported: string;
-  /** Where webhooks are taken. */
+  /** URL of the receiver of webhooks. */
   readonly receiverUrl: string;
-  /** The credentials of an account of the ordering service. */
+  /** The credentials of an account of the ordering API. */
   readonly credentials: { readonly clientId: string; readonly clientSecret: string };
-  /** What went wrong, and what was logged, since it was last looked at. */
+  /** Errors and log lines since the last read. */
   readonly faults: unknown[];
   readonly logged: unknown[];
-  /** Takes back what was written since it was made. */
+  /** Reverts all changes since the world was created. */
   undo(): Promise<void>;
 }
 
-/** What a world is made over, and what of the API is to be otherwise. */
+/** Tables of a world, and deviations of its API. */
 export interface WorldOptions {
   readonly table: Table;
   readonly history: Table;
   readonly api?: Partial<ApiDeps>;
-  /** Stops its receiver. Default: with the test. */
+  /** Registers what stops the receiver. Default: the end of the test. */
   readonly end?: End;
 }
 
 /**
- * One world for all tests of a file, or of a `describe`: what a test writes to the state table is undone after it. Creating a
- * world takes longer than most tests.
+ * Creates one world for all tests of a file or of a `describe`. The writes of a test to the state table are undone after it.
+ * Creating a world takes longer than most tests.
  */
 export function sharedWorld(): { readonly world: ApiWorld } {
   const stops: Parameters<End>[0][] = [];
@@ -151,7 +152,7 @@ const signIn: SignIn = {
   isKnown: () => false,
 };
 
-/** Makes one. */
+/** Creates a world. */
 export async function createApiWorld({
   table: inner,
   history,
@@ -161,7 +162,7 @@ export async function createApiWorld({
   const undoable = createUndoable(inner);
   const { table } = undoable;
   const rig = await createRig({ table, region: 'us' satisfies RegionCode, registered: false });
-  // It stands while the world is made, and goes with the real one from then on.
+  // The clock is stopped while the world is created, and then advances with the real one.
   let ahead = 0;
   let begunAt: number | undefined;
   const now = () => rig.now() + ahead + (begunAt === undefined ? 0 : Date.now() - begunAt);
@@ -183,7 +184,7 @@ export async function createApiWorld({
     accounts: {
       ...parts.manage.accounts,
       log,
-      // Nothing but the sandbox is asked.
+      // Requests go only to the sandbox.
       fetch: wireTo(rig.sandbox),
       services: Object.fromEntries(
         REGIONS.map((region) => [
@@ -200,7 +201,7 @@ export async function createApiWorld({
       ...parts.manage.endpoints,
       log,
       deliveries,
-      // Requests go to the receiver, whatever was asked for.
+      // All requests go to the receiver, whatever their URL.
       open: async ({ region, id }: { region: string; id: string }) =>
         createWebhookSink({
           url: receiver.url,
@@ -211,7 +212,7 @@ export async function createApiWorld({
     },
   };
 
-  // Accounts, with jobs that were polled.
+  // Accounts with polled jobs.
   for (const region of REGIONS) await startFeed(table, region, { epoch: 'f1' });
   for (const [region, id] of [
     ['us', OWN],
@@ -239,7 +240,7 @@ export async function createApiWorld({
     rig.upstream.edit(numbers[poll] ?? 0, { status: 'Printing' });
   }
 
-  // Endpoints, with what was delivered, refused and given up.
+  // Endpoints with delivered, parked and dead events.
   const endpoints: object[] = [
     { id: 'own', accounts: [OWN] },
     { id: 'foreign', accounts: [FOREIGN] },
@@ -366,7 +367,7 @@ export async function createApiWorld({
     ...api,
   });
   await undoable.settle();
-  // So that there is something to confirm.
+  // A quarantine that a request can confirm.
   await table.write({ update: keys.status(own), set: { quarantinedAt: now() } });
   for (const note of ['The first note.', 'The second note.']) {
     const { status } = await app.request(`/v1/attention/${NOTED}/note`, {
@@ -398,7 +399,7 @@ export async function createApiWorld({
   };
 }
 
-/** Returns the data of an account that another cell of the region moves to this one. */
+/** Returns the data of an account that another cell of the region moves to this cell. */
 async function exportFromOtherCell(now: () => number, credentials: ApiWorld['credentials']): Promise<string> {
   const { accounts } = apiParts(createMemoryTable(), BOOTSTRAP, now, REGIONS).manage;
   const made = await createAccount(accounts, { region: 'us', id: 'arriving', credentials });
@@ -410,7 +411,7 @@ async function exportFromOtherCell(now: () => number, credentials: ApiWorld['cre
   return page.data;
 }
 
-/** A table that remembers how items were before they were written to. */
+/** A table that records items before they are changed. */
 function createUndoable(inner: Table) {
   const before = new Map<string, { readonly key: Key; readonly item: Item | undefined }>();
   let recording = false;
@@ -459,5 +460,5 @@ function createUndoable(inner: Table) {
   };
 }
 
-/** The secret that all endpoints of the world are signed with; `c4n4ry` is in it. */
+/** The signing secret of all endpoints of the world. It contains `c4n4ry`. */
 export const SIGNING_SECRET = `whsec_${Buffer.from(`${CANARY}-signing-secret-of-32-bytes`).toString('base64')}`;

@@ -22,7 +22,7 @@ import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 
-/** A store of credentials that nobody else reads. */
+/** A store of credentials that no other process reads. */
 function accountSecrets(): AccountSecrets {
   const opening = openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8));
   return {
@@ -33,7 +33,7 @@ function accountSecrets(): AccountSecrets {
   };
 }
 
-/** What an API needs besides table, log and regions, with a configured key that may do everything. */
+/** The dependencies of an API besides table, log and regions, with a configured key that has all permissions. */
 export function apiParts(
   table: Table,
   bootstrap: string,
@@ -88,7 +88,7 @@ export function apiParts(
   };
 }
 
-/** Opened when they are needed: that writes something. */
+/** Opened on first use, because opening writes an item. */
 function lazyTargets(table: Table): SealedTexts {
   let opened: Promise<SealedTexts> | undefined;
   const open = () => {
@@ -102,7 +102,7 @@ function lazyTargets(table: Table): SealedTexts {
   };
 }
 
-/** Opened when they are needed: that writes something. */
+/** Opened on first use, because opening writes an item. */
 function lazySecrets(table: Table): SigningSecrets {
   let opened: Promise<SigningSecrets> | undefined;
   const open = () => {

@@ -1,9 +1,9 @@
 /**
- * Pages in a real browser, in front of a real `npm start`.
+ * Pages in a real browser that opens a real `npm start`.
  *
  *     const site = scriptedSite();                     // or demoSite(): one for the file
  *
- *     test('a job that moves is seen moving', async () => {
+ *     test('a status change is displayed without a reload', async () => {
  *       const job = site.account.createJob({ status: 'Scheduled' });
  *       const page = await signedIn(site, '/jobs');
  *       site.account.setStatus(job, 'In production');
@@ -11,10 +11,10 @@
  *       await axe(page);
  *     });
  *
- * After every test each page that it opened must have been without fault: no error on the console or in a script, no request
- * that failed or was refused, nothing that the content security policy forbids, no request to another origin, no dialog of the
- * browser. What a test provokes it names: `expectFault(page, /answered 401/)`. Pages are closed then; of a test that failed a
- * picture is in `reports/browser`.
+ * After each test, its pages must not have had a fault: an error on the console or in a script, a failed request or one with an
+ * error status, a violation of the content security policy, a request to another origin, or a dialog of the browser. A test
+ * declares the faults that it provokes: `expectFault(page, /answered 401/)`. The pages are then closed. If the test failed,
+ * their screenshots are in `reports/browser`.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -34,66 +34,66 @@ import { configFor, generatedKey, launchJobwire, startSandbox } from './jobwire.
 
 /** A running `npm start`. */
 export interface Site {
-  /** Such as `http://127.0.0.1:4000`; the same after a restart. */
+  /** Base URL, such as `http://127.0.0.1:4000`. It remains the same after a restart. */
   readonly url: string;
-  /** A key that may do everything. */
+  /** API key with all permissions. */
   readonly key: string;
-  /** Asks the API; the path begins after `/v1`. Throws with what the API said when it refuses. */
+  /** Sends a request to the API. The path begins after `/v1`. Throws an error with the response if its status is not 2xx. */
   api<T = unknown>(path: string, request?: ApiRequest): Promise<T>;
-  /** Makes a key of a role, for all accounts or some. */
+  /** Creates a key of a role, for all accounts or some. */
   makeKey(role: Role, accounts?: readonly string[]): Promise<{ readonly id: string; readonly key: string }>;
-  /** Ends the program, and starts it again at the same address (a scripted one with all it knew). */
+  /** Stops the program, and starts it again at the same address. A scripted site keeps its data. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }
 
-/** A request other than `GET` without a body. */
+/** Options of a request. */
 export interface ApiRequest {
-  /** `POST` with a body and `GET` without one, unless said. */
+  /** Default: `POST` with a body, `GET` without one. */
   readonly method?: string;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Another key than the one that may do everything. */
+  /** Default: the key with all permissions. */
   readonly key?: string;
 }
 
-/** A site whose ordering service the test moves by hand: what happens there is seen within two seconds. */
+/** A site whose ordering API is controlled by the test. Changes there are displayed within two seconds. */
 export interface Scripted extends Site {
   readonly world: World;
   readonly sandbox: Sandbox;
   /** `acme` in `us`. */
   readonly account: SandboxAccount;
-  /** A receiver of webhooks, at no endpoint yet. */
+  /** A receiver of webhooks. No endpoint has its URL at first. */
   readonly receiver: Receiver;
-  /** Catches what customers get. */
+  /** Receives the messages to customers. */
   readonly mailbox: Mailbox;
-  /** Lays settings over the configuration file, for the next start. */
+  /** Overrides settings of the configuration file, from the next start on. */
   configure(settings: object): void;
 }
 
-/** Takes webhooks. */
+/** A receiver of webhooks. */
 export interface Receiver {
   readonly url: string;
   readonly requests: { readonly headers: IncomingHttpHeaders; readonly body: string }[];
-  /** What it answers from now on, also below its address; 204 to everything until told otherwise. */
+  /** Returns the response to a request, also for paths below `url`. Default: status 204. Can be replaced at any time. */
   answer: (body: string, path: string) => { readonly status: number; readonly body?: string };
 }
 
-/** What a scripted site begins with. */
+/** Initial state of a scripted site. */
 export interface ScriptedOptions {
-  /** Before the first poll: jobs, and further accounts, which are tracked under their names. */
+  /** Called before the first poll, to create jobs and further accounts. The accounts are tracked under their names. */
   readonly prepare?: (world: World, account: SandboxAccount) => void;
-  /** Laid over the configuration file. */
+  /** Overrides of the configuration file. */
   readonly config?: object;
 }
 
-/** How a page is looked at. */
+/** Theme and size of a page. */
 export interface Look {
   readonly theme?: 'light' | 'dark';
   readonly size?: Size;
 }
 
-/** Widths and heights that pages are looked at in; `narrow` is the least that must do. */
+/** Sizes of the viewport. `narrow` is the smallest supported one. */
 export const sizes = {
   narrow: { width: 320, height: 640 },
   phone: { width: 390, height: 844 },
@@ -102,18 +102,18 @@ export const sizes = {
 } as const;
 export type Size = keyof typeof sizes;
 
-/** How a page is opened. */
+/** Options of opening a page. */
 export interface Visit extends Look {
   readonly reducedMotion?: boolean;
-  /** `Europe/Amsterdam` unless said. */
+  /** Default: `Europe/Amsterdam`. */
   readonly zone?: string;
 }
 
 const START_MS = 60_000;
-/** How long is waited for something to be seen. */
+/** Maximum time to wait for an element. */
 const SEE_MS = 15_000;
 
-/** The demo, started before the first test of the file and ended after the last. Its jobs move by themselves. */
+/** Starts the demo before the first test of the file, and stops it after the last one. Its jobs change automatically. */
 export function demoSite(): Site {
   const site = createSite((port) => ['--port', String(port)]);
   beforeAll(() => site.start(), START_MS);
@@ -121,7 +121,7 @@ export function demoSite(): Site {
   return site;
 }
 
-/** A site whose ordering service the test moves, started before the first test of the file and ended after the last. */
+/** Starts a site with a simulated ordering API before the first test of the file, and stops it after the last one. */
 export function scriptedSite(options: ScriptedOptions = {}): Scripted {
   const cleanups: (() => unknown)[] = [];
   const file = join(mkdtempSync(join(tmpdir(), 'jobwire-browser-')), 'jobwire.json');
@@ -129,7 +129,7 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
   const world = createWorld({ now: Date.now });
   const account = world.addAccount({ region: 'us', name: 'acme' });
   options.prepare?.(world, account);
-  // Others may come: of them the program has to be told.
+  // Accounts that are added later are not in the configuration file.
   const declared = world.accounts().slice();
   const site = createSite(() => ['--config', file]);
   const scripted = Object.assign(site, { world, account });
@@ -150,7 +150,7 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
       apiKey: site.key,
       notifications: { from: 'orders@acme.example', smtp: mailbox.smtp },
       webhooks: { allowPrivateNetworks: true, retrySeconds: [1, 1, 600] },
-      // No process listens there: endpoints that are queues are not delivered to.
+      // No process listens on this port: events are not delivered to endpoints that are queues.
       sqs: { endpoint: 'http://127.0.0.1:9' },
       departures: { confirmAfterSeconds: 2 },
       settling: { scheduleSeconds: [1], days: 1 },
@@ -169,7 +169,7 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
   return scripted as Scripted;
 }
 
-/** A program with the arguments for a port; on a free one when it is started for the first time. */
+/** Creates a site from the program's arguments. The first start chooses a free port. */
 function createSite(argumentsFor: (port: number) => readonly string[]): Site {
   let running: Running | undefined;
   const site: { -readonly [Name in keyof Site]: Site[Name] } = {
@@ -246,11 +246,11 @@ async function startReceiver(): Promise<Receiver & { stop(): Promise<void> }> {
 let browser: Promise<Browser> | undefined;
 afterAll(async () => (await browser)?.close());
 
-/** What was seen on a page that should not be, and what of it the test has named. */
+/** Faults of a page, and the patterns of those that the test expects. */
 interface Watch {
   readonly faults: string[];
   readonly expected: RegExp[];
-  /** Requests without an answer so far, but streams, which have no end. */
+  /** Requests without a response, except streams, which do not end. */
   readonly waiting: Set<Request>;
 }
 
@@ -268,7 +268,7 @@ afterEach(async ({ task }) => {
     if (failed) {
       mkdirSync('reports/browser', { recursive: true });
       const name = `${task.file.name} ${task.name}`.replace(/[^a-z0-9]+/gi, '-').slice(0, 120);
-      // A page that hangs has no picture; that is not what the test failed for.
+      // If the page hangs, there is no screenshot. The test fails for its own reason.
       await page.screenshot({ path: `reports/browser/${name}-${at + 1}.png` }).catch(() => {});
     }
     await page.context().close();
@@ -280,7 +280,7 @@ afterEach(async ({ task }) => {
 const unnamedFaults = ({ faults, expected }: Watch): string[] =>
   faults.filter((fault) => !expected.some((pattern) => pattern.test(fault)));
 
-/** Opens a page of the site in a browser that knows nothing yet. It is closed after the test. */
+/** Opens a page of the site in a new browser context, without cookies and storage. It is closed after the test. */
 export async function visit(site: { readonly url: string }, path: string, look: Visit = {}): Promise<Page> {
   browser ??= launchChromium();
   const { theme = 'light', size = 'desktop', reducedMotion = false, zone = 'Europe/Amsterdam' } = look;
@@ -306,7 +306,7 @@ async function watchOver(page: Page, origin: string): Promise<void> {
   const waiting = new Set<Request>();
   watches.set(page, { faults, expected: [], waiting });
   page.on('console', (message) => {
-    // Said with more about it by the request itself.
+    // The event of the request reports more details.
     if (message.type() !== 'error' || message.text().startsWith('Failed to load resource')) return;
     faults.push(`console: ${message.text()}`);
   });
@@ -325,7 +325,7 @@ async function watchOver(page: Page, origin: string): Promise<void> {
   page.on('requestfailed', (request) => {
     waiting.delete(request);
     const why = request.failure()?.errorText;
-    // What the page itself gives up, such as a stream when it is left.
+    // The page itself cancels requests, such as a stream when the user leaves it.
     if (why !== 'net::ERR_ABORTED') faults.push(`failed: ${request.method()} ${request.url()} (${why})`);
   });
   page.on('response', (response) => {
@@ -333,7 +333,7 @@ async function watchOver(page: Page, origin: string): Promise<void> {
     faults.push(`answered ${response.status()}: ${response.request().method()} ${response.url()}`);
   });
   await page.exposeBinding('jobwireViolation', (_, what: string) => void faults.push(`policy: ${what}`));
-  // In frames, too.
+  // This includes frames.
   await page.addInitScript(() => {
     document.addEventListener('securitypolicyviolation', (event) => {
       const { effectiveDirective, blockedURI, documentURI } = event;
@@ -343,22 +343,22 @@ async function watchOver(page: Page, origin: string): Promise<void> {
   });
 }
 
-/** What of a fault the test provokes: it must be seen by the end of the test, and is none then. */
+/** Declares a fault that the test provokes. If it does not occur by the end of the test, the test fails. */
 export function expectFault(page: Page, pattern: RegExp): void {
   watches.get(page)?.expected.push(pattern);
 }
 
-/** The faults of a page so far that no test has named. They fail the test by themselves at its end. */
+/** Returns the unexpected faults of a page so far. They fail the test at its end. */
 export function getFaults(page: Page): string[] {
   const watch = watches.get(page);
   return watch ? unnamedFaults(watch) : [];
 }
 
-/** Waits until a page has a heading, is not busy, has received what it requested, and has requested nothing more since. */
+/** Waits until a page has a heading, is not busy, has received all responses, and sends no further requests. */
 export async function loaded(page: Page): Promise<void> {
   const waiting = watches.get(page)?.waiting;
   for (let quiet = 0; quiet < 3; quiet += 1) {
-    // What an answer leads to is asked for by the next frames.
+    // A response can cause further requests in the next frames.
     const busy = await page.evaluate(
       () =>
         new Promise<boolean>((done) => {
@@ -372,8 +372,8 @@ export async function loaded(page: Page): Promise<void> {
 }
 
 /**
- * Opens a page of the dashboard as one who signed in before, with the key that may do everything unless another is given, and
- * waits until it has all it asks for.
+ * Opens a page of the dashboard as a signed-in user, and waits until it has loaded. `key`: default is the key with all
+ * permissions.
  */
 export async function signedIn(site: Site, path: string, look: Visit & { key?: string } = {}): Promise<Page> {
   const page = await visit(site, '/favicon.svg', look);
@@ -383,7 +383,7 @@ export async function signedIn(site: Site, path: string, look: Visit & { key?: s
   return page;
 }
 
-/** Fills in the form of the sign-in, and waits until it is gone. */
+/** Completes the sign-in form, and waits until it is removed. */
 export async function signIn(page: Page, key: string): Promise<void> {
   const field = page.getByLabel('API key');
   await field.fill(key);
@@ -391,7 +391,7 @@ export async function signIn(page: Page, key: string): Promise<void> {
   await field.waitFor({ state: 'detached' });
 }
 
-/** Shows a page in another theme or size. */
+/** Changes the theme or size of a page. */
 export async function show(page: Page, { theme, size }: Look): Promise<void> {
   if (theme) await page.emulateMedia({ colorScheme: theme });
   if (size) await page.setViewportSize(sizes[size]);
@@ -399,13 +399,13 @@ export async function show(page: Page, { theme, size }: Look): Promise<void> {
 
 const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-/** Fails unless the page as it is now, with its frames, keeps to WCAG 2.2 A and AA as far as axe can tell. */
+/** Fails if axe finds a violation of WCAG 2.2 A or AA in the page or its frames. */
 export async function axe(page: Page): Promise<void> {
   await settled(page);
   const broken: string[] = [];
   for (const frame of page.frames()) {
     if (!(await runsScripts(frame))) continue;
-    // By the protocol, which the page's policy does not bind.
+    // By the browser's protocol, because the content security policy would block a script element.
     await frame.evaluate(axeCore.source);
     const found = await frame.evaluate(async (tags) => {
       const { axe } = window as unknown as { axe: typeof axeCore };
@@ -423,18 +423,18 @@ export async function axe(page: Page): Promise<void> {
   if (broken.length > 0) throw new Error(`axe at ${page.url()}:\n${broken.join('\n')}`);
 }
 
-/** What is in a frame without scripts, axe can't look at. */
+/** Returns whether a frame runs scripts. axe cannot check a frame without scripts. */
 async function runsScripts(frame: Frame): Promise<boolean> {
   if (!frame.parentFrame()) return true;
   const sandbox = await (await frame.frameElement()).getAttribute('sandbox');
   return sandbox === null || sandbox.includes('allow-scripts');
 }
 
-/** Waits until nothing on the page is on its way from one look to another. */
+/** Waits until all animations of the page are complete. */
 export async function settled(page: Page): Promise<void> {
   await page.evaluate(async () => {
     for (;;) {
-      // What is opened begins to move some frames later.
+      // An opened element begins its animation some frames later.
       for (let frame = 0; frame < 4; frame += 1) await new Promise((done) => requestAnimationFrame(done));
       const passing = document
         .getAnimations()
@@ -446,21 +446,21 @@ export async function settled(page: Page): Promise<void> {
   });
 }
 
-/** From now on a page gets no answer before it was painted without: what jumps when one comes is always seen to. */
+/** Delays all further responses until the page was painted without them, so that every layout shift they cause is measured. */
 export async function answeredLate(page: Page): Promise<void> {
   await page.route('**/v1/**', async (route) => {
     const frames = () =>
       new Promise<void>((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())));
-    // A page that was left meanwhile needs no answer.
+    // If the page was closed in the meantime, the request needs no response.
     await page.evaluate(frames).catch(() => {});
     await route.continue().catch(() => {});
   });
 }
 
 /**
- * How far the parts of the page have jumped since it was loaded (cumulative layout shift). Not with what stands in
- * `growing`, and, where somebody has `touched` the page, not within half a second of that; a browser takes the window's
- * size for a touch, too, and would let pass what jumps in the first half second.
+ * Returns the cumulative layout shift since the page was loaded. `growing`: selector of elements whose content may move.
+ * `touched`: excludes shifts within half a second of an input. It is off by default, because the browser counts setting the
+ * viewport size as an input, and would exclude the first half second.
  */
 export async function layoutShift(
   page: Page,
@@ -482,7 +482,7 @@ export async function layoutShift(
           }
         };
         observer.observe({ type: 'layout-shift', buffered: true });
-        // What was buffered comes before the frame after the next.
+        // Buffered entries arrive before the frame after the next one.
         requestAnimationFrame(() =>
           requestAnimationFrame(() => {
             add(observer.takeRecords());
@@ -495,7 +495,7 @@ export async function layoutShift(
   );
 }
 
-/** With `PICTURES=write`: keeps a picture of what is seen in `docs/images/dashboard-<name>.png`. */
+/** With `PICTURES=write`: saves a screenshot as `docs/images/dashboard-<name>.png`. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (process.env.PICTURES !== 'write') return;
   await settled(page);

@@ -1,4 +1,4 @@
-/** Cells synthesized with settings that a test chooses; their functions are not bundled. */
+/** Synthesizes cells with settings of the test. Their functions are not bundled. */
 import { App } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import cdkJson from '../../cdk.json' with { type: 'json' };
@@ -7,12 +7,12 @@ import { CellStack } from '../../infra/cell-stack.ts';
 import { type CellSettings, readStages, type StageSettings } from '../../infra/settings.ts';
 import { makeDashboardFolder } from './dashboard-files.ts';
 
-/** A statement of a policy, as templates have it. */
+/** A statement of a policy in a template. */
 export interface Statement {
   readonly Effect: string;
   readonly Action: string | readonly string[];
   readonly Resource: unknown;
-  /** In place of a resource: all but these. */
+  /** All resources except these. */
   readonly NotResource?: unknown;
   readonly Principal?: unknown;
   readonly Condition?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -29,7 +29,7 @@ export interface Resource {
 
 /** The committed example of a settings file. */
 export const EXAMPLE_SETTINGS = 'jobwire.cells.example.json';
-/** The stages of the example, with established cells, and in any AWS account. */
+/** The stages of the example, with established cells, independent of the AWS account. */
 export const stages = readStages(EXAMPLE_SETTINGS).map(({ awsAccount: _, ...stage }) => ({
   ...stage,
   cells: Object.fromEntries(
@@ -53,9 +53,11 @@ const dashboard = makeDashboardFolder();
 type Synthesized = ReturnType<typeof synthesizeAnew>;
 const synthesized = new Map<string, Synthesized>();
 
-/** The cell of us of a stage, with other settings; the same settings are synthesized once. Not to be changed. */
+/**
+ * Returns the cell `us` of a stage, with changed settings. The same settings are synthesized once. Do not change the result.
+ */
 export function synthesize(...settings: Parameters<typeof synthesizeAnew>): Synthesized {
-  // A setting that is left out and one that is undefined are two cells.
+  // An absent setting and an undefined one are two cells.
   const key = JSON.stringify(settings, (_, value) => (value === undefined ? 'undefined' : value));
   const cell = synthesized.get(key) ?? synthesizeAnew(...settings);
   synthesized.set(key, cell);
@@ -67,14 +69,14 @@ function synthesizeAnew(
   other: {
     readonly stage?: Partial<StageSettings>;
     readonly cell?: Partial<CellSettings>;
-    /** Name of the cell, if not `us`. */
+    /** Name of the cell. Default: `us`. */
     readonly id?: string;
   } = {},
 ) {
   const stage = stages.find((one) => one.stage === stageName);
   if (!stage?.cells.us) throw new Error('There is no such cell.');
   const app = new App({
-    // Without what the CDK's own tools show.
+    // Without the metadata for the CDK's own tools.
     ...{ analyticsReporting: false, stackTraces: false, treeMetadata: false },
     context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] },
   });
@@ -83,14 +85,14 @@ function synthesizeAnew(
   const template = Template.fromStack(stack);
   const resources = (type: string): [string, Resource][] =>
     Object.entries(template.findResources(type)) as [string, Resource][];
-  // What is too long for a role's own policy, the CDK puts into another one.
+  // The CDK moves statements that exceed the maximum size of a role's policy to another policy.
   const policies = () => ['AWS::IAM::Policy', 'AWS::IAM::ManagedPolicy'].flatMap(resources);
   return {
     app,
     template,
     resources,
     policies,
-    /** The functions by what their entry files are called, with what their roles may do. */
+    /** Returns the functions by the names of their entry files, with the permissions of their roles. */
     functions(): { readonly id: string; readonly fn: Resource; readonly statements: Statement[] }[] {
       return resources('AWS::Lambda::Function').map(([id, fn]) => ({
         id,
@@ -101,7 +103,7 @@ function synthesizeAnew(
   };
 }
 
-/** What a role may do. */
+/** Returns the permissions of a role. */
 export function getStatements(policies: readonly [string, Resource][], role: string): Statement[] {
   return policies
     .filter(([, { Properties }]) => (Properties.Roles as { Ref: string }[]).some(({ Ref }) => Ref === role))

@@ -1,4 +1,4 @@
-/** Certificates for servers on loopback, made when they are needed: no tool, and no key in the repository. */
+/** Certificates for servers on loopback, generated on demand: no tool, and no key in the repository. */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 /** A certificate and its key. */
@@ -11,7 +11,7 @@ export interface Certificate {
 
 const DAY_MS = 86_400_000;
 
-/** A certificate for a name; by `issuer`, or by itself. Valid for a day either way, unless it has expired. */
+/** Creates a certificate for a name, signed by `issuer` or by itself. It is valid for a day, or has expired. */
 export function makeCertificate(
   name: string,
   options: { readonly issuer?: Certificate; readonly authority?: boolean; readonly expired?: boolean } = {},

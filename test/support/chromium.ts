@@ -1,10 +1,10 @@
-/** The Chromium that pages are tested and pictures are taken with: the system's, or what `CHROMIUM` names. */
+/** The Chromium of the browser tests and screenshots: that of the system, or the program in `CHROMIUM`. */
 import { type Browser, chromium } from 'playwright-core';
 
-/** Its program. */
+/** Returns the path of the program. */
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-/** Starts one without a window, with a profile of its own that is thrown away. It reaches nothing but this machine. */
+/** Starts a headless browser with a temporary profile. It can connect only to this machine. */
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: CHROMIUM,
@@ -17,7 +17,7 @@ export function launchChromium(): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
-      // What a page asks of others is noted all the same; it just never leaves.
+      // Requests to other hosts are recorded, but never sent.
       '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
     ],
   });

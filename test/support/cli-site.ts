@@ -9,7 +9,7 @@ import type * as Cli from '../../cli/run.ts';
 import { launch, type Running } from './command.ts';
 import { builtProgram, configFor, type End, launchJobwire, startSandbox, writeConfig } from './jobwire.ts';
 
-/** The addresses of a region of the ordering API. */
+/** The URLs of a region of the ordering API. */
 export type Region = { readonly baseUrl: string; readonly authUrl: string; readonly realm: string };
 export const KEY = 'a-key-for-the-tests-only';
 const folder = join(inject('packageFolder'), 'cli');
@@ -62,7 +62,7 @@ export async function startSite(end: End, more: object = {}) {
   /** Runs a command line in this process, which costs a hundredth of a process. */
   const runHere = (args: readonly string[], options: RunOptions = {}) =>
     cli.run(args, { ...options, env: { ...env, ...options.env } });
-  /** Runs a command line: as a process, until one of its command was successful. */
+  /** Runs a command line as a process, until a process of its command has succeeded; then in this process. */
   const exec = (args: readonly string[], options: RunOptions = {}) =>
     started.has(toCommandName(args)) ? runHere(args, options) : start(args, options).ended;
   const run = (...args: string[]) => exec(args);
@@ -71,7 +71,7 @@ export async function startSite(end: End, more: object = {}) {
   return {
     ...{ url, env, sandbox, world, region: upstream.regions.us as Region, acme, bakery },
     ...{ job, start, runHere, exec, run, json },
-    /** Returns the commands, or commands of groups, of which no process was successful. */
+    /** Returns the commands and commands of groups without a successful process. */
     notStarted: (names: readonly string[]) =>
       Object.keys(cli.commands).filter((name) => {
         const inGroup = names.includes(name.split(' ')[0] ?? '') && !OPERATION_COMMANDS.includes(name);

@@ -1,11 +1,11 @@
-/** Programs as processes, and an API that answers as a test says. */
+/** Programs as processes, and an API with configurable responses. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** The environment without npm's settings and without what the command itself reads. */
+/** The environment without the variables of npm and of the CLI. */
 export const cleanEnv: Record<string, string | undefined> = Object.fromEntries(
   Object.entries(process.env).filter(
     ([name]) => !/^(npm_|JOBWIRE_|NO_COLOR|FORCE_COLOR|NODE_OPTIONS)/i.test(name),
@@ -22,17 +22,17 @@ export function hasScript(): boolean {
   }
 }
 
-/** A command that runs. */
+/** A running program. */
 export interface Running {
   readonly child: ChildProcess;
   readonly out: () => string;
   readonly err: () => string;
   readonly ended: Promise<{ code: number | null; out: string; err: string }>;
-  /** Resolves when it has printed text that matches, on either stream. */
+  /** Resolves when the output on either stream matches. */
   printed(pattern: RegExp): Promise<string>;
 }
 
-/** Starts a program. `input` is its stdin, which ends with it. */
+/** Starts a program. `input`: its stdin, which is then closed. */
 export function launch(
   command: readonly string[],
   options: { env?: Record<string, string | undefined>; input?: string; cwd?: string } = {},
@@ -80,7 +80,7 @@ export function launch(
   };
 }
 
-/** Returns a port on loopback that is free at the moment. */
+/** Returns a free port on loopback. */
 export async function findPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -90,7 +90,7 @@ export async function findPort(): Promise<number> {
   return port;
 }
 
-/** The ids of the processes below a process. */
+/** Returns the ids of the child processes of a process, at any depth. */
 export async function listChildren(pid: number): Promise<number[]> {
   const list = spawn('ps', ['-e', '-o', 'pid=,ppid='], { stdio: ['ignore', 'pipe', 'ignore'] });
   let text = '';
@@ -107,7 +107,7 @@ export async function listChildren(pid: number): Promise<number[]> {
   return below(pid);
 }
 
-/** Whether a process runs; one that has ended and waits to be collected does not. */
+/** Returns whether a process runs. A zombie process does not count. */
 export function isAlive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -116,7 +116,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** What a fake API was asked. */
+/** A request that a fake API received. */
 export interface Asked {
   readonly method: string;
   readonly path: string;
@@ -125,12 +125,14 @@ export interface Asked {
   readonly body: unknown;
 }
 
-/** What it answers: a document with status 200, or what is told. A function writes the rest itself. */
+/**
+ * Response of a fake API: a document with status 200, or the given status, headers and body. A function writes the rest itself.
+ */
 export type Answer =
   | { readonly status?: number; readonly json?: unknown; readonly headers?: Record<string, string> }
   | { readonly write: (response: ServerResponse) => void };
 
-/** An HTTP server on loopback that answers as told, and keeps what it was asked. */
+/** An HTTP server on loopback with configurable responses. It records its requests. */
 export async function fakeApi(routes: Record<string, Answer | ((asked: Asked) => Answer)>) {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
@@ -177,7 +179,7 @@ export async function fakeApi(routes: Record<string, Answer | ((asked: Asked) =>
   };
 }
 
-/** Server-sent events, written piece by piece; then `end`ed in order, `cut` off, or left open. */
+/** Server-sent events, written piece by piece. The stream is then closed (`end`), aborted (`cut`), or left open. */
 export function stream(pieces: readonly string[], then: 'end' | 'cut' | 'open'): Answer {
   return {
     write(response) {
@@ -190,7 +192,7 @@ export function stream(pieces: readonly string[], then: 'end' | 'cut' | 'open'):
   };
 }
 
-/** A problem as the API tells it. */
+/** A problem document of the API. */
 export function problem(status: number, kind: string, detail: string, members: object = {}): Answer {
   const json = { type: `urn:jobwire:problem:${kind}`, title: kind, status, detail, ...members };
   return { status, json, headers: { 'content-type': 'application/problem+json' } };

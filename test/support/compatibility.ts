@@ -1,21 +1,21 @@
 /**
- * What of a document of the API can break a client that was made for an earlier one. Why it is written here, and what counts:
+ * Compares two versions of an API document, and returns the changes that break clients of the earlier one. Reasons and rules:
  * docs/decisions/0025-api-documents-and-compatibility.md.
  *
- * What is taken may only become wider, what is given only narrower; but whatever is documented stays.
- * One file: the rules for OpenAPI and AsyncAPI share the comparison of schemas.
+ * Accepted input may only become wider, output only narrower, and everything that is documented must remain. One file: the
+ * rules for OpenAPI and AsyncAPI share the comparison of schemas.
  */
 
 type Json = { readonly [name: string]: unknown };
 type Schema = Json | boolean;
 
-/** What breaks, in words that name the place: they are what a version's note has to quote. */
+/** A breaking change: its place and description. The notes of a version have to quote it. */
 export type Breaking = string;
 
-/** Which way the values of a schema go: to us, to the client, or to the client when something is wrong. */
+/** Direction of the values of a schema: `in` to the server, `out` to the client, or to the client in an error response. */
 type Direction = 'in' | 'out' | 'problem';
 
-/** What breaks from one OpenAPI document to a later one. */
+/** Returns the breaking changes between two OpenAPI documents. */
 export function breakingInOpenApi(before: Json, after: Json): readonly Breaking[] {
   const found = new Found(before, after);
   const [was, is] = [record(before.paths), record(after.paths)];
@@ -50,7 +50,7 @@ export function breakingInOpenApi(before: Json, after: Json): readonly Breaking[
   return found.all;
 }
 
-/** What breaks from one AsyncAPI document to a later one. All messages are given, none is taken. */
+/** Returns the breaking changes between two AsyncAPI documents. All messages are output. */
 export function breakingInAsyncApi(before: Json, after: Json): readonly Breaking[] {
   const found = new Found(before, after);
   for (const kind of ['servers', 'channels', 'operations'] as const) {
@@ -71,17 +71,17 @@ export function breakingInAsyncApi(before: Json, after: Json): readonly Breaking
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options', 'trace'];
 
-/** What a key may, each more than the one before; without one, no key is needed. */
+/** Roles in ascending order of permissions. Without a role, no key is needed. */
 const ROLES = ['read', 'operate', 'admin'];
 
-/** What was found, and the documents that references lead into. */
+/** The breaking changes found so far, and the documents that references point to. */
 class Found {
   readonly before: Json;
   readonly after: Json;
   readonly #said = new Set<Breaking>();
-  /** Named schemas that are being compared, or were: each once. */
+  /** Named schemas that were compared or are being compared, so that each is compared once. */
   readonly #compared = new Set<string>();
-  /** Those that are being compared, from the outermost. */
+  /** Schemas that are being compared, outermost first. */
   readonly #under: (readonly [before: unknown, after: unknown, direction: Direction])[] = [];
 
   constructor(before: Json, after: Json) {
@@ -97,14 +97,14 @@ class Found {
     this.#said.add(`${place} ${what}`);
   }
 
-  /** True the first time. */
+  /** Returns `true` for the first call with this argument. */
   begins(compared: string): boolean {
     const fresh = !this.#compared.has(compared);
     this.#compared.add(compared);
     return fresh;
   }
 
-  /** Compares two schemas, unless they are being compared: schemas can hold themselves. */
+  /** Compares two schemas unless they are already being compared: schemas can be recursive. */
   within(before: unknown, after: unknown, direction: Direction, compare: () => void): void {
     if (this.#under.some((one) => one[0] === before && one[1] === after && one[2] === direction)) return;
     this.#under.push([before, after, direction]);
@@ -112,7 +112,7 @@ class Found {
     this.#under.pop();
   }
 
-  /** For a try whose outcome may be thrown away. */
+  /** Creates a copy for a comparison whose result may be discarded. */
   aside(): Found {
     const found = new Found(this.before, this.after);
     for (const compared of this.#compared) found.#compared.add(compared);
@@ -120,7 +120,7 @@ class Found {
     return found;
   }
 
-  /** Takes the outcome of a try. */
+  /** Adds the result of such a comparison. */
   take(other: Found): void {
     for (const said of other.#said) this.#said.add(said);
   }
@@ -163,8 +163,7 @@ function compareOperations(
     }
   }
   for (const status of Object.keys(answers)) {
-    // A client has to expect problems that it doesn't know; it need not expect another kind of success. It gets 304 only if
-    // it asks for that.
+    // Clients must accept unknown problems, but not unknown success statuses. 304 is sent only to clients that request it.
     if (status === '304') continue;
     if (record(old.responses)[status] === undefined && /^[123]/.test(status)) {
       found.say(`${place} answer ${status}`, 'is new');
@@ -237,7 +236,7 @@ function compareParameters(
   }
 }
 
-/** Whoever was let in with what they had must be let in still. */
+/** Reports credentials that were sufficient before and no longer are. */
 function compareSecurity(found: Found, place: string, old: Json, now: Json): void {
   const is = getKeys(found.after, now);
   for (const shown of getKeys(found.before, old)) {
@@ -251,7 +250,7 @@ function compareSecurity(found: Found, place: string, old: Json, now: Json): voi
   }
 }
 
-/** Each of them lets in. */
+/** Returns the alternative security requirements. Each of them is sufficient. */
 function getKeys(document: Json, operation: Json): readonly Json[] {
   const asked = list(operation.security ?? document.security) as readonly Json[];
   return asked.length === 0 ? [{}] : asked;
@@ -273,7 +272,7 @@ function compareChannels(found: Found, place: string, old: Json, now: Json): voi
     const is = withTraits(found, 'later', found.later(messages[name]));
     if (was.contentType !== is.contentType) found.say(message, 'has another content type');
     compareSchemas(found, message, was.payload, is.payload, 'out');
-    // Most have them from the same trait: said once is enough.
+    // Most messages have them from the same trait: one report is enough.
     if (compared.some(([then, later]) => then === was.headers && later === is.headers)) continue;
     compared.push([was.headers, is.headers]);
     compareSchemas(found, `${message} header`, was.headers, is.headers, 'out');
@@ -286,7 +285,7 @@ function withTraits(found: Found, when: 'old' | 'later', message: Json): Json {
 
 // Schemas
 
-/** Bounds, and whether a greater one lets more through. */
+/** Bounds. `more`: a greater one accepts more values. */
 const BOUNDS: Readonly<Record<string, 'more' | 'fewer'>> = {
   ...{
     maxLength: 'more',
@@ -303,22 +302,22 @@ const BOUNDS: Readonly<Record<string, 'more' | 'fewer'>> = {
     minProperties: 'fewer',
   },
 };
-/** Those that let everything through when absent, and can't be compared but with themselves. */
+/** Keywords that accept everything when absent, and can only be compared for equality. */
 const RULES = ['pattern', 'format', 'multipleOf', 'uniqueItems', 'contentEncoding', 'contentMediaType'];
-/** Those that say what a schema is, and are compared by themselves. */
+/** Keywords that define a schema, and are compared separately. */
 const KNOWN = new Set([
   ...Object.keys(BOUNDS),
   ...RULES,
   ...['type', 'const', 'enum', 'properties', 'required', 'additionalProperties', 'propertyNames', 'items'],
   ...['prefixItems', 'anyOf', 'oneOf', 'allOf', '$ref', 'default', 'x-extensible-enum'],
 ]);
-/** Those that only explain. */
+/** Keywords that only describe a schema. */
 const WORDS = new Set([
   ...['title', 'description', 'examples', 'example', 'deprecated', 'readOnly', 'writeOnly', 'discriminator'],
   ...['$schema', '$id', '$comment', '$anchor', 'externalDocs', 'xml', '$defs', 'definitions'],
 ]);
 
-/** Says what of a schema breaks. Every value that goes in must go in still; every value that comes out must have been expected. */
+/** Reports breaking changes of a schema. Input that was accepted must be accepted; output must have been possible before. */
 function compareSchemas(
   found: Found,
   place: string,
@@ -329,7 +328,7 @@ function compareSchemas(
   if (isAny(direction === 'in' ? after : before)) return;
   const [name, nameNow] = [record(before).$ref, record(after).$ref];
   if (typeof name === 'string' && name === nameNow) {
-    // Said once, by its name, however many use it.
+    // Reported once, by its name, even if it is used several times.
     place = `${name.replace(/^.*\//, 'schema ')} (${direction})`;
     if (!found.begins(place)) return;
   }
@@ -337,7 +336,7 @@ function compareSchemas(
   found.within(before, after, direction, () => compareAlternatives(found, at, before, after, direction));
 }
 
-/** Each alternative of the narrower side has to find its place on the wider one. */
+/** Each alternative of the narrower side must fit one of the wider side. */
 function compareAlternatives(
   found: Found,
   place: string,
@@ -372,7 +371,7 @@ function compareAlternatives(
       if (other === best.other || tried.all.length === 0) met.add(other);
     found.take(best.tried);
   }
-  // What is documented stays: a kind of answer that is never given again leaves its clients waiting.
+  // Documented alternatives must remain: clients would wait for a kind of response that is no longer sent.
   if (direction !== 'in') {
     for (const other of wide) {
       if (!met.has(other) && other.type !== 'null' && other.values === undefined) {
@@ -399,8 +398,8 @@ function compareAlternatives(
 }
 
 /**
- * Tells the alternatives that clients have to expect: those of a union that both documents mark with `x-extensible`, by a value
- * of the discriminator that is new.
+ * Returns a predicate for new alternatives that clients must accept: both documents mark the union with `x-extensible`, and the
+ * value of the discriminator is new.
  */
 function getNewAlternative(
   found: Found,
@@ -417,14 +416,14 @@ function getNewAlternative(
   return (one) => getTag(one) !== undefined && !known.has(getTag(one));
 }
 
-/** Whether a schema says nothing: then nothing was promised, or all is taken. */
+/** Returns whether a schema has no constraints. */
 function isAny(schema: unknown): boolean {
   return (
     schema === undefined || schema === true || Object.keys(record(schema)).every((key) => WORDS.has(key))
   );
 }
 
-/** A schema of one type, or of some values. */
+/** A schema of one type, or of an enumeration. */
 interface Variant {
   readonly type: string;
   readonly values: readonly unknown[] | undefined;
@@ -477,7 +476,7 @@ function merged(found: Found, when: 'old' | 'later', schema: Schema, depth = 0):
   return sum;
 }
 
-/** Whether the values of one can be among those of another, as far as their types go. */
+/** Returns whether the values of one can be values of the other, according to their types. */
 function mayHold(wide: Variant, narrow: Variant): boolean {
   return wide.type === narrow.type || (wide.type === 'number' && narrow.type === 'integer');
 }
@@ -496,7 +495,7 @@ function compareVariants(
     } else {
       for (const value of narrow.values) {
         if (wide.values.some((one) => same(one, value))) continue;
-        // Problems may be of new kinds at any time.
+        // New kinds of problems may be added at any time.
         if (direction === 'problem') continue;
         const text = JSON.stringify(value);
         found.say(place, direction === 'in' ? `no longer takes ${text}` : `may be ${text}`);
@@ -559,14 +558,14 @@ function compareObjects(found: Found, place: string, old: Json, now: Json, direc
   const [musts, mustsNow] = [list(old.required), list(now.required)];
   const [fewer, more] = direction === 'in' ? [musts, mustsNow] : [mustsNow, musts];
   for (const name of more) {
-    // One that is gone was named already.
+    // A removed field has already been reported.
     if (fewer.includes(name) || (direction !== 'in' && !(String(name) in is))) continue;
     found.say(getField(place, String(name)), direction === 'in' ? 'is required' : 'may be missing');
   }
   compareOthers(found, place, old, now, direction);
 }
 
-/** Fields without a name of their own. A client ignores those that it doesn't know, unless it was told what they hold. */
+/** Compares `additionalProperties`. Clients ignore unknown fields, unless their schema was documented. */
 function compareOthers(found: Found, place: string, old: Json, now: Json, direction: Direction): void {
   const [was, is] = [old.additionalProperties ?? true, now.additionalProperties ?? true];
   if (direction === 'in') {
@@ -574,7 +573,7 @@ function compareOthers(found: Found, place: string, old: Json, now: Json, direct
     else if (was !== false) compareSchemas(found, getField(place, '*'), was, is, direction);
     if (was !== false)
       compareSchemas(found, `${place} names`, old.propertyNames, now.propertyNames, direction);
-    // A field that has a name now was taken as one of these before.
+    // A field that is declared now was accepted as an additional property before.
     for (const [name, schema] of Object.entries(record(now.properties))) {
       if (was !== false && !(name in record(old.properties))) {
         compareSchemas(found, getField(place, name), was, schema, direction);
@@ -591,13 +590,13 @@ function getField(place: string, name: string): string {
   return place.includes(': ') ? `${place}.${name}` : `${place}: ${name}`;
 }
 
-/** How unlike two are, to name what is wrong with the likelier one of several. */
+/** Returns the number of different fields, to report the differences to the most similar alternative. */
 function distance(a: Variant, b: Variant): number {
   const fields = ({ schema }: Variant) => Object.keys(record(schema.properties));
   return fields(a).filter((name) => !fields(b).includes(name)).length;
 }
 
-/** Whether a value keeps the rules for values of its type; those that are not known here it does not keep. */
+/** Returns whether a value satisfies the constraints of its type. Unknown constraints are not satisfied. */
 function keepsRules(value: unknown, schema: Json): boolean {
   const size = typeof value === 'string' ? [...value].length : Number(value);
   const measured = typeof value === 'string' ? /Length$/ : /imum$/i;
@@ -622,7 +621,7 @@ function getType(value: unknown): string {
 
 // JSON
 
-/** Without words that only explain. */
+/** Removes descriptive keywords. */
 function essence(value: unknown): unknown {
   return Object.fromEntries(Object.entries(record(value)).filter(([key]) => key !== 'description'));
 }

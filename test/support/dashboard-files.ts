@@ -1,9 +1,9 @@
-/** Files such as the dashboard's build makes, where a test is not about what is in them. */
+/** Files as the dashboard's build writes them, for tests that do not depend on their content. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Their names, and what is in them. */
+/** Content by file name. */
 export const DASHBOARD: Readonly<Record<string, string>> = {
   'index.html': '<!doctype html><script type="module" src="/assets/index-Ab3_x-9Z.js"></script>',
   'mail-frame.html': '<!doctype html><script src="/assets/frame-1a2b3c4d.js"></script>',
@@ -13,7 +13,7 @@ export const DASHBOARD: Readonly<Record<string, string>> = {
   'assets/index-5e6f7a8b.css': 'body{}',
 };
 
-/** Makes a folder of them. It is there until the process ends. */
+/** Writes them into a new folder, which is removed when the process ends. */
 export function makeDashboardFolder(files: Readonly<Record<string, string>> = DASHBOARD): string {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-dashboard-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));

@@ -1,4 +1,4 @@
-/** A job as its two views show it, look after look: what the tests of the pure decisions are told in. */
+/** A job in list and detail, poll by poll, for tests of pure decisions. */
 import { expect } from 'vitest';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
@@ -9,16 +9,16 @@ import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from '../../shared/tracking/views.ts';
 
 export const MINUTE = 60_000;
-/** When the crawl began that became the baseline. Polls are a minute apart from here on. */
+/** Start of the crawl that became the baseline. The following polls are one minute apart. */
 export const BASELINE = Date.parse('2026-03-02T08:00:00Z');
 
-/** When a poll begins (epoch ms); the list is read a second later, a job's own record two seconds later. */
+/** Start of a poll (epoch ms). The list is read one second later, the job detail two seconds later. */
 export const at = (poll: number): number => BASELINE + poll * MINUTE;
 export const listedAt = (poll: number): number => at(poll) + 1000;
 export const detailedAt = (poll: number): number => at(poll) + 2000;
 export const iso = (time: number): string => new Date(time).toISOString();
 
-/** A list view, from the fields the service sends. */
+/** A list view, from the fields that the ordering API sends. */
 export const listed = (fields: object = {}): ListView =>
   listView(ActiveJob.parse({ jobNumber: 1, masterJobStatus: 'Proof', ...fields }));
 /** A detail view, likewise. */
@@ -35,7 +35,7 @@ export const lookAt = (time: number, view: Look['view'] = 'list'): Look => ({
   answeredAt: time + 10,
   view,
 });
-/** What a poll knows of its account: tracked since the baseline, last crawled a minute ago. */
+/** The state of the account in a poll: tracked since the baseline, last crawled a minute ago. */
 export const knownAt = (time: number): Known => ({
   startedAt: time,
   lastGoodCrawlStartedAt: time - MINUTE,
@@ -49,12 +49,12 @@ export const sighting = (fields: object, poll: number): Sighting => ({
   look: lookAt(listedAt(poll)),
 });
 
-/** The list shows a job in a poll; `before` is undefined when it never did. */
+/** Compares a listed job in a poll. `before` is undefined if it was never listed. */
 export function list(before: Snapshot | undefined, fields: object, poll: number, known = knownAt(at(poll))) {
   return checked(applyListEntry(1, before, sighting(fields, poll), known));
 }
 
-/** A job's own record is read in a poll; `shown` is how the list shows the job then, absent when the job has left it. */
+/** Compares a job detail in a poll. `shown`: the list view of the job then; absent if the job is delisted. */
 export function detail(before: Snapshot, fields: object, poll: number, shown?: object) {
   const look = lookAt(detailedAt(poll), 'detail');
   return checked(
@@ -62,7 +62,10 @@ export function detail(before: Snapshot, fields: object, poll: number, shown?: o
   );
 }
 
-/** The list shows one job poll after poll, beginning with the baseline: the events of each, and what is known at the end. */
+/**
+ * Compares the list views of one job, poll by poll, beginning with the baseline. Returns the events of each poll, and the final
+ * snapshot.
+ */
 export function polls(...views: object[]): { snapshot: Snapshot; events: readonly EventDraft[][] } {
   let snapshot: Snapshot | undefined;
   const events = views.map((view, n) => {
@@ -79,7 +82,7 @@ export const start = (fields: object = {}): Snapshot => polls(fields).snapshot;
 export const types = (step: { events: readonly EventDraft[] }): string[] =>
   step.events.map((event) => event.type);
 
-/** Lets a step pass whose events are as the catalogue has them. */
+/** Returns a step after checking that its events conform to the catalogue. */
 export function checked<S extends Step>(step: S): S {
   for (const { type, data } of step.events) {
     const parsed = catalogue[type as EventType].data.safeParse({ account: 'acme', region: 'us', ...data });

@@ -1,6 +1,6 @@
 /**
- * A delivering process for tests: drains the sinks of one region as a host does, until somebody kills it. Nothing in it
- * is prepared for that. It says what each drain did, and ends with whoever started it.
+ * A delivering process for tests: drains the sinks of one region as a host does, until it is killed. It has no code for being
+ * killed. It reports each drain, and ends with its parent process.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -27,23 +27,23 @@ export interface Setup {
   readonly dynamoEndpoint: string;
   readonly tableName: string;
   readonly region: string;
-  /** Of the secrets of endpoints, in hex. */
+  /** Key of the secrets of endpoints, in hex. */
   readonly secretKey: string;
-  /** Every name is at this address. */
+  /** All host names resolve to this address. */
   readonly address: string;
-  /** The only authority whose certificates count. */
+  /** The only trusted certificate authority. */
   readonly authorityPem: string;
   readonly retrySeconds: readonly number[];
   readonly timeouts: { readonly connectMs: number; readonly totalMs: number };
-  /** Goes with each request as `x-life`, so that requests of one process can be told from those of the next. */
+  /** Sent with each request as `x-life`, to distinguish the requests of one process from those of the next. */
   readonly life: number;
 }
 
-/** What the process says. */
+/** Messages of the process. */
 export type Said =
   | { readonly kind: 'drained'; readonly report: DrainReport; readonly at: number }
   | { readonly kind: 'fault'; readonly problem: string }
-  /** The answer to any second message: nothing is due, and nothing is under way. */
+  /** Response to any further message: no work is due or in progress. */
   | { readonly kind: 'idle' };
 
 const TICK_MS = 300;
@@ -84,7 +84,7 @@ const connections = createConnectionPool({
   timeouts: setup.timeouts,
 });
 
-/** Drains under way, and those of them that wait to be told something. */
+/** Drains in progress, and those of them that wait for new work. */
 const underWay = new Set<string>();
 const lingering = new Map<string, (news: NewWork | undefined) => void>();
 
@@ -112,7 +112,7 @@ async function drain(sink: string): Promise<void> {
   say({ kind: 'drained', report, at: Date.now() });
 }
 
-// Nobody else works on this table: a lease that is held is one of a process that was killed.
+// No other process uses this table: an existing lease is that of a killed process.
 for (const sink of await listSinks(table, region)) await breakLease(table, sink);
 
 for (;;) {

@@ -1,13 +1,13 @@
 /**
- * One DynamoDB for all test files of a project; each test makes tables of its own in it. `DYNAMODB_ENDPOINT` is the URL of another server
- * to test.
+ * One DynamoDB server for all test files of a project. Each test creates its own tables in it. `DYNAMODB_ENDPOINT`: URL of
+ * another server to test.
  */
 import type { TestProject } from 'vitest/node';
 import { startDynamo } from './dynoxide.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The endpoint of the DynamoDB that all files share. */
+    /** The endpoint of the shared DynamoDB server. */
     readonly dynamoEndpoint: string;
   }
 }

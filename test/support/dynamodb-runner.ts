@@ -1,4 +1,4 @@
-/** Runs only the tests that need DynamoDB or a socket: the rest of each file has run as a unit test. */
+/** Runs only the tests that need DynamoDB or a socket. The other tests of each file have run as unit tests. */
 import { TestRunner } from 'vitest';
 
 export default class extends TestRunner {

@@ -1,6 +1,6 @@
 /**
- * dynoxide, for tests and benchmarks of the DynamoDB adapter: a server that speaks DynamoDB's protocol, on loopback, in a
- * process of its own that ends with this one.
+ * dynoxide, for tests and benchmarks of the DynamoDB adapter: a server with the DynamoDB API on loopback, in a process that
+ * ends with this one.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 const HOST = '127.0.0.1';
 const START_TIMEOUT_MS = 15_000;
 const PROBE_EVERY_MS = 20;
-/** How often another port is tried when the free one was taken in between. */
+/** Number of retries with another port if the port is in use. */
 const PORT_ATTEMPTS = 5;
 
 /** A running server. */
@@ -22,13 +22,13 @@ export interface Dynoxide {
   readonly endpoint: string;
   /** The server's process. */
   readonly pid: number;
-  /** A new client of this server; it is destroyed with the server. */
+  /** Creates a client of this server. It is destroyed with the server. */
   client(): DynamoDBClient;
-  /** May be called twice. */
+  /** Can be called twice. */
   stop(): Promise<void>;
 }
 
-/** Starts a server, its tables in a file or in memory, and waits until it answers. */
+/** Starts a server with tables in a file or in memory, and waits until it responds. */
 export async function startDynamo({ dbPath }: { readonly dbPath?: string } = {}): Promise<Dynoxide> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -52,8 +52,8 @@ export function createDynamoClient(endpoint: string): DynamoDBClient {
 }
 
 /**
- * A shell runs the server, and beside it a watcher that reads a pipe whose other end this process holds: when it ends, even
- * by kill -9, the watcher kills the server. By its id: nothing is found by its name.
+ * A shell runs the server and a watcher. The watcher reads a pipe whose other end this process has open. When this process
+ * ends, even by kill -9, the watcher kills the server by its process id.
  */
 const WATCHED = `
 exec 3<&0 0</dev/null
@@ -97,7 +97,7 @@ async function launch(port: number, dbPath: string | undefined): Promise<Dynoxid
     }
     await Promise.race([ended, sleep(PROBE_EVERY_MS)]);
   }
-  // The watcher ends the server with this process, so it need not keep it alive.
+  // The watcher ends the server with this process, so the server does not need to keep this process running.
   child.unref();
   for (const pipe of [child.stdin, child.stdout, child.stderr])
     (pipe as unknown as { unref(): void }).unref();

@@ -1,7 +1,7 @@
-/** CloudFront as far as the template of a cell makes use of it: which behaviour is for a path, and functions at the edge. */
+/** CloudFront as far as the template of a cell uses it: behaviours by path, and functions at the edge. */
 import { createContext, runInContext } from 'node:vm';
 
-/** A behaviour of a distribution, as templates have it. */
+/** A behaviour of a distribution in a template. */
 export interface Behaviour {
   readonly PathPattern?: string;
   readonly TargetOriginId: string;
@@ -14,7 +14,7 @@ export interface Behaviour {
   readonly FunctionAssociations: readonly { readonly EventType: string; readonly FunctionARN: unknown }[];
 }
 
-/** A distribution, as templates have it. */
+/** A distribution in a template. */
 export interface DistributionConfig {
   readonly DefaultCacheBehavior: Behaviour;
   readonly CacheBehaviors: readonly Behaviour[];
@@ -32,7 +32,7 @@ export interface DistributionConfig {
   }[];
 }
 
-/** What a function at the edge is given of a request, and gives back. */
+/** Input and output of a function at the edge. */
 export interface EdgeRequest {
   readonly method: string;
   readonly uri: string;
@@ -44,7 +44,7 @@ export interface EdgeResponse {
   readonly body: string;
 }
 
-/** The first whose pattern fits, in their order; patterns look at capitals. */
+/** Returns the first behaviour whose pattern matches. Patterns are case-sensitive. */
 export function getBehaviour(
   { CacheBehaviors, DefaultCacheBehavior }: DistributionConfig,
   path: string,
@@ -64,7 +64,7 @@ export function runAtEdge(
   { request, ip = '203.0.113.9' }: { readonly request: EdgeRequest; readonly ip?: string },
 ): EdgeRequest | EdgeResponse {
   const event = { version: '1.0', context: { eventType: 'viewer-request' }, viewer: { ip }, request };
-  // Nothing of Node is there, and what goes in and out is data.
+  // No module of Node is available. Input and output are copied as data.
   const context = createContext({ text: JSON.stringify(event) });
   return JSON.parse(runInContext(`${code}\nJSON.stringify(handler(JSON.parse(text)))`, context));
 }

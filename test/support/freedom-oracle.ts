@@ -1,18 +1,18 @@
 /**
- * Checks the log of an account whose API uses the contract's freedoms, against the true history of its jobs. It knows nothing
- * of how the tracker decides: it compares values with what was true in the world, within the time by which the views were outdated.
+ * Checks the log of an account whose API uses the freedoms of the contract, against the true history of its jobs. It does not
+ * repeat decisions of the tracker: it compares values with the true ones within the maximum lag of the views.
  *
- * Never emitted: a value that was not true in that time; a change of a value that did not change; values in another order than
- * in the world (back and forth); an end, a return or a dispatch that did not happen; anything twice.
+ * Never allowed: a value that was not true in that time; a change of a value that did not change; values in another order than
+ * in the history (back and forth); an end, a return or a dispatch that did not happen; anything twice.
  *
- * Expected once nothing has changed for long enough: the state of every job, as far as any view shows it.
+ * Required once nothing has changed for long enough: the state of every job, as far as any view contains it.
  *
- * Allowed either way:
- * - A value that a view never shows ({@link Sight}): it may be adopted without an event, when another view shows it.
- * - job.created of a job that came in before the baseline by less than the clocks differ or the list is outdated.
+ * Allowed, but not required:
+ * - Adoption without an event of a value that a view never contains ({@link Sight}), when another view contains it.
+ * - job.created of a job that came in before the baseline by less than the difference of the clocks or the lag of the list.
  * - A status change from `null`: the first status may be news or not (rule 4).
- * - job.cancelled of a job that is in no list, and locked or of unknown permissions, if its dispatch was not in the log: nothing
- *   distinguishes a returned one.
+ * - job.cancelled of a job that is in no list, and locked or of unknown permissions, if its dispatch was not in the log: it
+ *   cannot be distinguished from a returned job.
  */
 import type { ActiveJobDto } from '../../sandbox/world/views.ts';
 import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
@@ -21,26 +21,26 @@ import { isListAuthoritative, type Snapshot, summarize } from '../../shared/trac
 import { during, type History, type Stand } from './history.ts';
 import type { Ledger } from './oracle.ts';
 
-/** What the views of the API show, by the settings of the sandbox. */
+/** What the views of the API contain, by the settings of the sandbox. */
 export interface Sight {
-  /** The longest time by which any view is outdated. */
+  /** Maximum lag of any view. */
   readonly slackMs: number;
-  /** How far the server's clock is ahead. */
+  /** Lead of the server's clock. */
   readonly skewMs: number;
-  /** Whether a view never shows a field of a job: `dateOut`, `tracking`, … */
+  /** Whether a view never contains a field of a job: `dateOut`, `tracking`, … */
   isHidden(view: 'list' | 'detail', jobNumber: number, field: string): boolean;
-  /** Whether the job's detail or list entry is unusable to the end, and whether it was at any time. */
+  /** Whether the job's detail or list entry is unusable permanently, and whether it ever was. */
   isUnreadable(view: 'list' | 'detail', jobNumber: number): boolean;
   wasUnreadable(view: 'list' | 'detail', jobNumber: number): boolean;
-  /** Whether a job has local times of which the zone is not given. */
+  /** Whether a job has local times without a time zone. */
   isZoneless(jobNumber: number): boolean;
-  /** Whether details were ever throttled: a new job that has waited for its detail for a day is tracked without it (rule 5). */
+  /** Whether details were ever throttled. A new job that has waited a day for its detail is tracked without it (rule 5). */
   wasThrottled(): boolean;
   /** The current name of a status. */
   toCurrentName(name: string): string;
 }
 
-/** Event types of jobs that are not checked here: they need more than the fields below. */
+/** Event types of jobs that are not checked here, because they need further fields. */
 const IGNORED: ReadonlySet<string> = new Set([
   'job.due_soon',
   'job.stalled',
@@ -69,19 +69,19 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /** From the first time zone to the last. */
 const ALL_ZONES_MS = 26 * 60 * MINUTE_MS;
-/** Clocks may differ by so much, so a number proves no more (rule 5). */
+/** Maximum difference of clocks: a smaller difference proves nothing (rule 5). */
 const NUMBER_TOLERANCE_MS = 15 * MINUTE_MS;
-/** Nothing but requests takes time in a poll. */
+/** Only requests take time in a poll. */
 const POLL_MS = 10_000;
 
 interface Fold {
   job: JobSummary;
   created: boolean;
-  /** Whether the list decides. When the other view does, its status is not a change (rule 4). */
+  /** Whether the list is the deciding view. When the other view becomes it, its status is not a change (rule 4). */
   isListed: boolean;
   /** Views that were read before. */
   known: { readonly list: boolean; readonly detail: boolean };
-  /** Fields in which the views differed when both were known for the first time. */
+  /** Fields that differed when both views were first known. */
   readonly apart: Set<string>;
   dispatched: boolean;
   ended: string | undefined;
@@ -208,7 +208,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       isListed: true,
       known: { list: false, detail: false },
       apart: new Set(),
-      // The first state of a job that is not provably new counts as emitted, unless an event of the same answer emits it.
+      // The first state of a job that is not provably new counts as emitted, unless an event of the same response emits it.
       dispatched: type === 'job.dispatch_revoked' || (job.dateOut !== null && !sameAnswer('job.dispatched')),
       ended: undefined,
       overdueFor: new Set(),
@@ -237,9 +237,9 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       if (from === null && (field === 'status' || isFirst)) {
         if (!window.some(isTo)) complain(`${field} was not ${to} then`);
       } else if (field === 'dateOut' && from === null && isRecentDispatch(jobNumber, at)) {
-        // Only the detail shows it, and its date does not prove that it is older than the baseline.
+        // Only the detail contains it, and its date does not prove that it is older than the baseline.
       } else if (from === null && isDim(jobNumber, field)) {
-        // A view that did not give the value does not prove that it was absent.
+        // A view that omitted the value does not prove that it was absent.
         if (past.every(isTo) || !window.some(isTo)) complain(`${field} did not become ${to}`);
       } else if (
         !went((stand) => !stand.list || isValue(stand, field, from), isTo) ||
@@ -247,7 +247,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       ) {
         complain(`${field} did not go from ${from} to ${to} then`);
       }
-      // In the order of the world: never back to an earlier value that it did not have again.
+      // In the order of the history: never back to an earlier value that the job did not have again.
       const stands = existing(jobNumber);
       let position = fold.at.get(field) ?? 0;
       if (!fold.at.has(field) && field in fold.job) {
@@ -267,12 +267,12 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       case 'job.created': {
         if (before || fold.types.length > 0) complain('is not the first event of the job');
         const [, first] = all;
-        // The date in is of the server's clock, the baseline of ours.
+        // The date in is by the server's clock, the baseline by ours.
         const tolerance =
           Math.max(NUMBER_TOLERANCE_MS + sight.skewMs, sight.slackMs) +
           // A local time without a zone is read in the latest one (rule 5).
           (sight.isZoneless(jobNumber) ? ALL_ZONES_MS : MINUTE_MS);
-        // Without a date, only its number says so: a job that was in no list then is not distinguished.
+        // Without a date, only its number proves that it is new. A job that was in no list then cannot be distinguished.
         const isDated = !sight.isHidden('detail', jobNumber, 'dateIn');
         if (isDated && first && first.at < (begunAt ?? 0) - tolerance)
           complain('the job is older than the baseline');
@@ -320,7 +320,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
           list.dateOut === null &&
           list.dateDue !== null &&
           Date.parse(list.dateDue) <= at;
-        // A dispatch that the list does not show is known from the next detail only.
+        // A dispatch that the list does not contain is known only from the next detail.
         if (!window.some(isDue) && !isDim(jobNumber, 'dateOut')) complain('it was not due then');
         break;
       }
@@ -349,7 +349,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         }
         break;
       case 'job.due_date_changed':
-        // A due date that is set again can be missed again.
+        // A new due date can be missed again.
         if (data.changes.dateDue) fold.overdueFor.clear();
         break;
       case 'job.status_changed':
@@ -421,8 +421,8 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         if ((fold.known.list && fold.known.detail) || !list || !detail || field === 'originCode') continue;
         if (!isSame(field, list[field], detail[field])) fold.apart.add(field);
       }
-      // When the other view begins to decide, its first values are no change, and neither are those in which the views
-      // differed from the beginning: each view is compared with itself only (rule 4).
+      // When the other view becomes the deciding one, its first values are not changes, and neither are values that differed
+      // from the beginning: each view is compared only with itself (rule 4).
       const passes = fold.isListed !== isListed;
       const isFirst = !fold.known[isListed ? 'list' : 'detail'];
       // A dispatch dated before the baseline that the first detail shows is adopted with its parcels (rule 4).
@@ -436,7 +436,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         const adopted =
           (emitted === null && (field === 'status' || field === 'originCode' || field === 'mustDate')) ||
           ((emitted === null || stored === null) && isDim(jobNumber, field)) ||
-          // A detail may have omitted it, and no list shows more.
+          // A detail may have omitted it, and no list contains it.
           (emitted === null && list === null && /^order/.test(field)) ||
           // The views name statuses differently: after the departure, the detail's name replaces the list's.
           (field === 'status' &&
@@ -500,7 +500,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       const isNew =
         first.at > baselinedAt &&
         (dateProves || (numbersProve && Math.abs(sight.skewMs) < NUMBER_TOLERANCE_MS));
-      // The sweep ends at the highest number that it knew.
+      // The sweep ends at the highest known number.
       const seen = (stand: Stand) => stand.where === 'active' || stand.where === 'closed';
       if (
         !fold?.created &&
@@ -592,7 +592,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
   };
 }
 
-/** The text that the sandbox gives an oversized detail, cut off or not. */
+/** The text that the sandbox adds to an oversized detail, truncated or not. */
 function isOversized(text: unknown): boolean {
   return typeof text === 'string' && /^x{99}/.test(text);
 }

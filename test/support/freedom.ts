@@ -1,6 +1,6 @@
 /**
- * The contract's freedoms as fast-check values: by how much each view is outdated, what it never shows, how it spells, and what goes
- * wrong for a while. The sandbox's contract freedom (sandbox/http/freedom.ts) does all of it.
+ * The freedoms of the contract as fast-check values: the lag of each view, fields it never contains, spellings, and temporary
+ * failures. The contract freedom of the sandbox (sandbox/http/freedom.ts) applies all of them.
  */
 import fc from 'fast-check';
 import type { FreedomSettings } from '../../sandbox/http/freedom.ts';
@@ -9,11 +9,11 @@ import type { Spelling } from '../../sandbox/http/spelling.ts';
 import type { Sight } from './freedom-oracle.ts';
 import type { History } from './history.ts';
 
-/** Freedoms that an API uses all the time. */
+/** Freedoms that an API uses permanently. */
 export interface WorldFreedom {
   readonly seed: number;
   readonly lagSeconds: NonNullable<FreedomSettings['lagSeconds']>;
-  /** Fields, each with its view, that are null for some of the jobs: always for the same ones. */
+  /** Fields, each with its view, that are null for some of the jobs: always for the same jobs. */
   readonly hidden: readonly string[];
   readonly omitted: number;
   readonly styles: readonly Spelling[];
@@ -23,12 +23,12 @@ export interface WorldFreedom {
 
 type Records = NonNullable<FreedomSettings['records']>;
 
-/** What an API does from one poll to the next. */
+/** Freedoms that an API uses from one poll to the next. */
 export interface RoundFreedom {
   /** Fields that are null for some of the jobs in this round only. */
   readonly flicker: readonly string[];
   readonly throttled: { readonly view: ThrottledView; readonly retryAfterSeconds: number } | null;
-  /** A job that cannot be read properly, in this round or to the end. `job` counts from the newest one back. */
+  /** A job that cannot be read properly, in this round or permanently. `job` counts from the newest job back. */
   readonly record: {
     readonly job: number;
     readonly what: Omit<Records[number], 'region' | 'jobNumber'>;
@@ -64,7 +64,7 @@ const HIDDEN = [
   'closed.dateOut',
   'closedSearch.dateOut',
 ] as const;
-/** Of these, null means "not given": a value that is not given this time has not changed (rule 4). */
+/** Null means "not given" for these: an absent value has not changed (rule 4). */
 const FLICKERING = [
   'active.masterJobStatus',
   'active.permissions',
@@ -79,7 +79,7 @@ const SHARE = 0.5;
 
 const lag = fc.constantFrom(0, 0, 0, 20, 90, 300, 900);
 
-/** The freedoms of an API. An API that writes UTC never leaves it out: then nobody could tell which time is meant. */
+/** The freedoms of an API. An API that writes UTC never omits the zone: otherwise the time would be ambiguous. */
 export const worldFreedoms: fc.Arbitrary<WorldFreedom> = fc.record({
   seed: fc.nat(1_000),
   lagSeconds: fc.record({ active: lag, closed: lag, search: lag, groups: lag, detail: lag }),
@@ -93,7 +93,7 @@ export const worldFreedoms: fc.Arbitrary<WorldFreedom> = fc.record({
   clockSkewMinutes: fc.constantFrom(0, 0, -7, 7, -14, 14, 45),
 });
 
-/** What an API does in one round: mostly nothing. */
+/** The freedoms of an API in one round. Most rounds have none. */
 export const roundFreedoms: fc.Arbitrary<RoundFreedom | null> = fc.oneof(
   { withCrossShrink: true },
   { weight: 2, arbitrary: fc.constant(null) },
@@ -126,7 +126,7 @@ export const roundFreedoms: fc.Arbitrary<RoundFreedom | null> = fc.oneof(
   },
 );
 
-/** An API that uses its freedoms, and what the oracle has to know of it. */
+/** An API that uses its freedoms, and what the oracle has to know about it. */
 export function createFreedoms(world: WorldFreedom, history: History, set: (to: FreedomSettings) => void) {
   const lasting: Records = [];
   const unusable = new Set<string>();
@@ -157,7 +157,7 @@ export function createFreedoms(world: WorldFreedom, history: History, set: (to: 
       }
       if (round.record.lasts) lasting.push(record);
     }
-    // A value that neither view gives any more cannot be told from a cleared one.
+    // A value that neither view contains any more cannot be distinguished from a cleared one.
     const flickering = (round?.flicker ?? []).filter(
       (field) => !world.hidden.includes(field.replace('detail.', 'active.').replace('Sequence', '')),
     );

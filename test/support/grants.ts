@@ -1,18 +1,18 @@
-/** A role's policy that guards a table, because no emulator implements IAM completely. */
+/** Enforces a role's policy on a table, because no emulator implements IAM completely. */
 import { getKey, type Table, type Write } from '../../shared/storage/table.ts';
 import type { Statement } from './cells.ts';
 
-/** Permissions of a function on a table, one by one: an action on partitions, or on an index. */
+/** Permissions of a function on a table: one for each action on partitions or on an index. */
 export interface Grant {
   readonly action: string;
   /** Absent for an index: all its partitions. */
   readonly pattern?: string;
   readonly index?: string;
-  /** The statement: all keys of one call have to match the same one. */
+  /** The statement. All keys of one call must match the same statement. */
   readonly statement: number;
 }
 
-/** The permissions of statements on a table of the template, by its logical id. */
+/** Returns the permissions of statements on a table of the template, by its logical id. */
 export function grantsOn(tableId: string, statements: readonly Statement[]): Grant[] {
   const table = JSON.stringify({ 'Fn::GetAtt': [tableId, 'Arn'] });
   return statements.flatMap((statement, at) =>
@@ -30,12 +30,12 @@ export function grantsOn(tableId: string, statements: readonly Statement[]): Gra
   );
 }
 
-/** The partitions that a statement is about. */
+/** Returns the partitions of a statement. */
 export function leadingKeys({ Condition }: Statement): string[] {
   return [Condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'] ?? []].flat() as string[];
 }
 
-/** A table that executes calls allowed by the policy, records them, and rejects the rest as IAM would. */
+/** A table that executes the calls that the policy allows, records them, and rejects the others, as IAM does. */
 export function guarded(
   name: string,
   granted: readonly Grant[],
@@ -54,7 +54,7 @@ export function guarded(
     }
     for (const grant of grants) used.add(grant);
   }
-  /** The keys of a batch are checked together: one statement allows all of them. */
+  /** The keys of a batch are checked together: one statement must allow all of them. */
   function demandBatch(action: string, keys: readonly { readonly pk: string }[]): void {
     for (const { pk } of keys) demand(action, pk);
     const statements = new Set(granted.map(({ statement }) => statement));
@@ -88,7 +88,7 @@ export function guarded(
     },
     async write(write) {
       demandWrite(write);
-      // A failed condition returns the item: any conditional write may need read permission.
+      // A failed condition returns the item, so any conditional write may need read permission.
       if ((write.when ?? []).length > 0) demand('GetItem', getKey(write).pk);
       return table.write(write);
     },

@@ -1,16 +1,16 @@
-/** What the log of an account may say of its order groups (rule 18), judged by how their jobs really stood. */
+/** Checks the events of order groups in the log of an account (rule 18) against the true history of their jobs. */
 import type { JobEvent } from '../../shared/events/event.ts';
 import { type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
 import { during, type History, type Stand } from './history.ts';
 
 const TYPE = 'order_group.dispatched';
 
-/** Reads a log as it grows, for what it says of groups. Finds are added to `problems`, in sentences. */
+/** Reads a log as it grows, and checks the events of groups. Error messages are added to `problems`. */
 export function createGroupLedger(history: History, problems: string[]) {
-  /** Groups of whose jobs something was said since the group last was, and the groups that were. */
+  /** Groups with events of their jobs since the last group event, and the sequence number of the last group event. */
   const news = new Set<string>();
   const said = new Map<string, number>();
-  /** The group in which a job was when its dispatch was said, and the number and time of that event. */
+  /** The group of a job when its dispatch was emitted, and the sequence number and time of that event. */
   const dispatched = new Map<
     number,
     { readonly group: string; readonly sequence: number; readonly at: number }
@@ -53,7 +53,10 @@ export function createGroupLedger(history: History, problems: string[]) {
     if (!complete) complain('it was not complete at any time then, or not of these');
   }
 
-  /** Some of its jobs were dispatched and others not, at one time of the window, and it was never complete before. */
+  /**
+   * Checks that some of its jobs were dispatched and others not, at one time of the window, and that it was never complete
+   * before.
+   */
   function takePartialEvent(event: JobEvent): void {
     const { orderGroup, jobs, openJobs, observed } = event.data as unknown as {
       orderGroup: string;
@@ -86,7 +89,7 @@ export function createGroupLedger(history: History, problems: string[]) {
       }
       const job = event.data.job as { jobNumber: number; orderGroup: string | null } | undefined;
       if (!job) return;
-      // A job that moves from one group to another is news for both.
+      // A job that moves between groups is an event for both.
       const changes = event.data.changes as Record<string, { from: string | null }> | undefined;
       for (const group of [job.orderGroup, changes?.orderGroup?.from]) {
         if (group) news.add(group);
@@ -100,7 +103,9 @@ export function createGroupLedger(history: History, problems: string[]) {
         });
       }
     },
-    /** Once all that happened is said: whatever group is complete was said to be, after the last of its dispatches. */
+    /**
+     * Call it when all changes were emitted. Checks that each complete group was reported as complete, after its last dispatch.
+     */
     settle(snapshots: readonly Snapshot[], now: number): void {
       const groups = new Map<string, Snapshot[]>();
       for (const snapshot of snapshots) {
@@ -118,23 +123,24 @@ export function createGroupLedger(history: History, problems: string[]) {
             stand.list.dateOut === null
           );
         });
-        // What became of an undispatched job that had ended before tracking began is never known.
+        // The outcome of an undispatched job that ended before tracking began is never known.
         const known = new Set(snapshots.map(({ jobNumber }) => jobNumber));
         const lost = history.jobs.some(
           (job) =>
             !known.has(job) &&
             history.stands(job).some(({ list }) => list?.orderGroup === group && list.dateOut === null),
         );
-        // Nobody can ask after a group of which no list shows a job.
+        // A group without a listed job cannot be investigated.
         const shown = history.jobs.some((job) => counts(history.now(job), group));
         if (open || openInTruth || lost || !shown) continue;
         for (const { jobNumber, announced } of members) {
           const own = dispatched.get(jobNumber);
           if (announced.dateOut === null || own?.group !== group) continue;
-          // An answer that lacks it may lack others too. That it left the group is not observed: null is "not given".
+          // A list that omits the job may omit others too. Null means "not given", so it does not prove that the job left the
+          // group.
           const { where, list } = history.now(jobNumber);
           if (where === 'nowhere' || list?.orderGroup !== group) continue;
-          // By then nobody asks any more.
+          // After 7 days, jobs are no longer investigated.
           if (now - own.at > 7 * 86_400_000) continue;
           if ((said.get(group) ?? 0) < own.sequence) {
             problems.push(`${group} is complete since the dispatch of ${jobNumber}, and that was not said.`);
@@ -145,7 +151,7 @@ export function createGroupLedger(history: History, problems: string[]) {
   };
 }
 
-/** Whether a job counts in a group: one that drift hides from every list can't be known to. */
+/** Returns whether a job counts in a group. A job that drift hides from every list is unknown. */
 function counts({ list, where }: Stand, orderGroup: string): boolean {
   return list?.orderGroup === orderGroup && (where === 'active' || where === 'closed');
 }

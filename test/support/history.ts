@@ -1,7 +1,6 @@
 /**
- * A sandbox account that changes, as values: what happens to its jobs is said in {@link Change}s, and how every job stood
- * at any time is remembered, for events to be checked against.
- * One file: a change and its effect on the remembered jobs belong together.
+ * A sandbox account that changes. Each {@link Change} is a value, and every past state of the jobs is stored, so that events
+ * can be checked against it. One file: a change and its effect on the stored states belong together.
  */
 import fc from 'fast-check';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
@@ -9,33 +8,33 @@ import type { JobInput, JobRecord, TrackingEntry } from '../../sandbox/world/rec
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
 import type { SandboxAccount, World } from '../../sandbox/world/world.ts';
 
-/** How one job stood in the world from an instant (epoch ms) on. */
+/** True state of one job from a time (epoch ms) on. */
 export interface Stand {
   readonly at: number;
-  /** As the list would show it, whether it does or not. Undefined, as is `detail`: there was no such job. */
+  /** List entry of the job, whether it is listed or not. Undefined, as is `detail`: there was no such job. */
   readonly list: ActiveJobDto | undefined;
   readonly detail: JobDto | undefined;
   readonly where: 'active' | 'closed' | 'cancelled' | 'hidden' | 'nowhere';
 }
 
-/** The stands that overlap a window; an open beginning is the beginning of time. */
+/** Returns the states that overlap a window. `since` null: from the beginning. */
 export function during(stands: readonly Stand[], since: number | null, at: number): readonly Stand[] {
   return stands.filter(
     (stand, n) => stand.at <= at && (stands[n + 1]?.at ?? Number.POSITIVE_INFINITY) > (since ?? -1),
   );
 }
 
-/** Before a job is created. */
+/** State before a job is created. */
 export const NOWHERE: Stand = { at: 0, list: undefined, detail: undefined, where: 'nowhere' };
 
-/** One thing that happens at the ordering service. `job` counts from the newest one back, round and round. */
+/** A change at the ordering API. `job` counts from the newest job back, modulo the number of jobs. */
 export type Change =
   | {
       readonly do: 'create';
       readonly status: string;
       readonly orderNumber: string | null;
       readonly orderGroup: string | null;
-      /** From now, on the hour; null: no due date. */
+      /** Hours from now, rounded to the hour. Null: no due date. */
       readonly dueInHours: number | null;
     }
   | {
@@ -63,11 +62,11 @@ export type Change =
   | { readonly do: 'track'; readonly job: number; readonly parcel: TrackingEntry }
   | { readonly do: 'link'; readonly job: number; readonly link: string }
   | { readonly do: 'close' | 'reopen'; readonly job: number; readonly status?: string }
-  /** The status gets another name in the lookup and in all jobs, once. */
+  /** The status is renamed in the lookup and in all jobs, once. */
   | { readonly do: 'rename'; readonly from: string; readonly to: string }
-  /** Other jobs come in, with numbers that begin with the number of the job. */
+  /** Other jobs come in, whose numbers begin with the number of the job. */
   | { readonly do: 'prefix'; readonly job: number; readonly count: number }
-  /** What was changed last is as it was before: there and back between two looks. */
+  /** The last change is reverted, possibly between two polls. */
   | { readonly do: 'undo' }
   | { readonly do: Plain; readonly job: number };
 
@@ -76,7 +75,7 @@ type EditedField = 'description' | 'orderNumber' | 'mustDate';
 const PLAIN = [
   'clear date',
   'untrack',
-  // Parcels that were known by their links get their numbers.
+  // Parcels that had only a link get a number.
   'number',
   'invoice',
   'lock',
@@ -88,30 +87,30 @@ const PLAIN = [
 ] as const;
 type Plain = (typeof PLAIN)[number];
 
-/** A changing account, and its past. */
+/** A changing account, and its past states. */
 export interface History {
-  /** Makes a change happen between two milliseconds; false if it can't happen to the job as it is. */
+  /** Applies a change between two milliseconds. Returns false if it is not possible for the job. */
   apply(change: Change): boolean;
-  /** Adds a job to which nothing ever happens. */
+  /** Adds a job that never changes. */
   addBystander(): void;
-  /** Brings back what drift has hidden: every job, or the locked ones that have been away too long already. */
+  /** Ends drift: for every job, or for locked jobs that have been hidden for too long. */
   unhide(which: 'all' | 'locked for too long'): void;
-  /** The status that was renamed. Undefined: none. */
+  /** The renamed status. Undefined: none. */
   readonly renaming: { readonly from: string; readonly to: string } | undefined;
-  /** All jobs there ever were, in order; `everyJob`: with the bystanders. */
+  /** All jobs ever created, in order. `everyJob`: including bystanders. */
   readonly jobs: readonly number[];
   readonly everyJob: readonly number[];
-  /** How a job stood, oldest first. */
+  /** Returns the states of a job, oldest first. */
   stands(jobNumber: number): readonly Stand[];
   /** Epoch ms. */
   clock(): number;
-  /** How a job stands. */
+  /** Returns the current state of a job. */
   now(jobNumber: number): Stand;
 }
 
 /**
- * Follows an account. `clock` tells the time and moves it on. `isDriftBrief`: drift never hides a job for as long as it takes
- * to believe a cancellation, since without permissions every job in no list looks cancelled.
+ * Creates the history of an account. `clock` returns the time and advances it. `isDriftBrief`: drift never hides a job for as
+ * long as a cancellation takes to be confirmed, because without permissions every job in no list looks cancelled.
  */
 export function createHistory(
   upstream: SandboxAccount,
@@ -127,7 +126,7 @@ export function createHistory(
   const bystanders: number[] = [];
   const hidden = new Map<number, number>();
   const flickered = new Set<number>();
-  /** The job that was changed last, before that. */
+  /** State of the last changed job before its change. */
   let before: JobRecord | undefined;
 
   function note(jobNumber: number): void {
@@ -141,31 +140,31 @@ export function createHistory(
     stands.set(jobNumber, past);
   }
 
-  /** The number of the job that a change is about, when the change can happen to it. */
+  /** Returns the number of the job of a change, if the change is possible for it. */
   function getSubject(change: Exclude<Change, { do: 'create' | 'undo' | 'rename' }>): number | undefined {
     const jobNumber = jobs.at(-1 - (change.job % Math.max(1, jobs.length)));
     const job = jobNumber === undefined ? undefined : upstream.job(jobNumber);
     if (!job || !isPossible(change.do, job)) return undefined;
-    // A job that was dispatched can only be returned: nobody could tell that from a cancellation (rule 3).
+    // A dispatched job can only be returned, which cannot be distinguished from a cancellation (rule 3).
     if (change.do === 'cancel' && stands.get(job.jobNumber)?.some(({ list }) => list?.dateOut))
       return undefined;
-    // Cancelled, back and cancelled again while it is asked after: that looks closed, and nobody could tell it from that.
+    // A job that is cancelled, reopened and cancelled again during its investigation looks closed.
     const wasCancelled = ({ at, where }: Stand) => where === 'cancelled' && now() - at < LONGEST_POLL_MS;
     if (change.do === 'cancel' && stands.get(job.jobNumber)?.some(wasCancelled)) return undefined;
     if (change.do === 'hide' && (isDriftBrief || looksCancelled(job))) {
-      // Twice would be the two verdicts by which a cancelled job is known.
+      // Hiding it twice would be the two results that confirm a cancellation.
       if (flickered.has(job.jobNumber)) return undefined;
       flickered.add(job.jobNumber);
     }
     return jobNumber;
   }
 
-  /** On the hour: so one of them is midnight, which is the end of a day. */
+  /** Full hours, so one of them is midnight, the end of a day. */
   function inHours(hours: number | null): number | null {
     return hours === null ? null : (Math.floor(now() / HOUR_MS) + hours) * HOUR_MS;
   }
 
-  /** Undoes what was done to a job that is still there and is not moved by drift: what it shows, and where it is. */
+  /** Reverts the last change of a job that still exists and is not hidden by drift. */
   function undo(): number | undefined {
     const now = before && upstream.job(before.jobNumber);
     if (!before || !now || now.hidden || before.hidden || before.phase === 'cancelled') return undefined;
@@ -181,7 +180,7 @@ export function createHistory(
     return jobNumber;
   }
 
-  /** A link alone is a parcel once: given again, nobody could tell whether it is that one. */
+  /** A parcel with only a link occurs once: if it is added again, it cannot be distinguished from the first. */
   function isUnused(jobNumber: number, { trackingNumber, trackingLink }: TrackingEntry): boolean {
     const used = (stand: Stand) =>
       stand.list?.tracking.some((parcel) => parcel.trackingLink === trackingLink);
@@ -339,9 +338,9 @@ export function createHistory(
 }
 
 const HOUR_MS = 3_600_000;
-/** Well below the 15 minutes after which a cancellation is believed. */
+/** Less than the 15 minutes after which a cancellation is confirmed. */
 const LONGEST_FLICKER_MS = 240_000;
-/** Nothing but requests takes time in a poll, a millisecond each. */
+/** Only requests take time in a poll, one millisecond each. */
 const LONGEST_POLL_MS = 10_000;
 
 function whereIs(job: Readonly<JobRecord> | undefined, upstream: SandboxAccount): Stand['where'] {
@@ -356,9 +355,9 @@ function inView(view: 'both' | 'list' | 'detail', status: string | null) {
 }
 
 /**
- * What the ordering service lets happen: a dispatched job isn't cancelled any more, nor the other way round, and a
- * cancelled one stays locked. A job that drift has hidden does not come to look like a cancelled one meanwhile, for nobody
- * could tell it from that.
+ * Returns whether the ordering API allows a change: a dispatched job cannot be cancelled, nor a cancelled one dispatched, and a
+ * cancelled job stays locked. A job hidden by drift does not become one that looks cancelled, because the two cannot be
+ * distinguished.
  */
 function isPossible(what: Change['do'], job: Readonly<JobRecord>): boolean {
   const { phase, dateOut, hidden, permissions } = job;
@@ -387,14 +386,14 @@ function isPossible(what: Change['do'], job: Readonly<JobRecord>): boolean {
   }
 }
 
-/** Whether a job that is in no list would pass for a cancelled one. */
+/** Returns whether a job that is in no list looks cancelled. */
 function looksCancelled({ dateOut, permissions }: Readonly<JobRecord>): boolean {
   return dateOut === null && permissions?.canEdit === false;
 }
 
 // As fast-check values
 
-// Few of everything, so that there and back again, and the same once more, are common.
+// Few values of everything, so that reverted and repeated changes are frequent.
 const status = fc.constantFrom('Awaiting artwork', 'In production', 'Shipped');
 const anyStatus = fc.oneof(
   { weight: 6, arbitrary: status },
@@ -431,7 +430,7 @@ export const creation: fc.Arbitrary<Change> = fc.record({
   dueInHours: hours,
 });
 
-/** Anything that can happen to one of the `jobs` newest jobs, and rather to the same few again and again. */
+/** Any change of one of the `jobs` newest jobs, preferably of the same few jobs. */
 export function changes(jobs: number): fc.Arbitrary<Change> {
   const job = fc.oneof({ weight: 2, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(jobs - 1) });
   const to = <T extends Change['do']>(what: T) => ({ do: fc.constant(what), job });
@@ -512,7 +511,7 @@ export function changes(jobs: number): fc.Arbitrary<Change> {
   );
 }
 
-/** A run of requests that go wrong in one way. Faults that lie about single jobs are not among them. */
+/** A sequence of requests that fail in one way. Faults with false data about single jobs are not included. */
 export const faults: fc.Arbitrary<FaultRule> = fc.record({
   match: fc.record(
     {

@@ -1,6 +1,6 @@
 /**
- * A receiver on loopback that gives trouble: it takes events for a while, then has the next trouble of its script, until
- * that has been noticed; then it takes events again. It keeps what arrived and what became of it.
+ * A receiver on loopback with faults: it accepts events for a while, then has the next fault of its script until the drain has
+ * noticed it, then accepts events again. It records what arrived and with what result.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
@@ -11,26 +11,26 @@ import type { DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { getLane } from '../../shared/delivery/window.ts';
 import type { Certificate } from './certificates.ts';
 
-/** What a receiver can do to an event. */
+/** Faults of a receiver. */
 export type Trouble =
-  /** Never answers. */
+  /** Never responds. */
   | 'silent'
-  /** Answers when the next request has come. */
+  /** Responds when the next request has arrived. */
   | 'late'
   | 'reset'
   | 'reset in the answer'
   | 'reset after the answer'
   | 'endless'
   | 'endless 500'
-  /** Takes it, and never comes to the end of its answer. */
+  /** Accepts the event, and never completes its response. */
   | 'dripping'
   /** 429 with Retry-After. */
   | 'busy'
-  /** 410 until somebody enables the endpoint. */
+  /** 410 until the endpoint is enabled. */
   | 'gone'
-  /** Takes it; then nobody listens for a while. */
+  /** Accepts the event, then stops listening for a while. */
   | 'dies'
-  /** Takes it; then it has a certificate that nobody trusts for a while. */
+  /** Accepts the event, then has an untrusted certificate for a while. */
   | 'bad certificate'
   | 301
   | 401
@@ -40,7 +40,7 @@ export type Trouble =
   | 502
   | 503;
 
-/** How long a trouble lasts: for so many requests, or until so many drains have said that they wait, and why. */
+/** Duration of a fault: a number of requests, or a number of drains that report waiting with a matching reason. */
 const LASTS: Readonly<Record<Trouble, { readonly times: number } | { waits: number; why: RegExp }>> = {
   silent: { waits: 1, why: /did not respond in time/ },
   late: { times: 3 },
@@ -62,11 +62,11 @@ const LASTS: Readonly<Record<Trouble, { readonly times: number } | { waits: numb
   502: { waits: 2, why: /answered 502/ },
   503: { waits: 2, why: /answered 503/ },
 };
-/** All troubles there are. */
+/** All faults. */
 export const TROUBLES = Object.keys(LASTS).map((name) =>
   /^\d+$/.test(name) ? Number(name) : name,
 ) as Trouble[];
-/** No event has more trouble than this, so none is given up by accident. */
+/** Maximum number of faults per event, so that no event becomes dead by accident. */
 const MAX_TROUBLES_PER_EVENT = 4;
 const DRIP_EVERY_MS = 50;
 
@@ -79,33 +79,33 @@ export interface Arrival {
   readonly sequence: number;
   readonly lane: string;
   readonly data: Readonly<Record<string, unknown>>;
-  /** Which delivering process sent it. */
+  /** Number of the delivering process that sent it. */
   readonly life: number;
   readonly replay: boolean;
-  /** Its place among everything that all receivers saw and did. */
+  /** Position among all actions of all receivers. */
   readonly order: number;
   readonly answer: Trouble | 'taken';
-  /** Its place when it was answered with a 2xx. */
+  /** Position of its response with status 2xx. */
   takenAt?: number;
-  /** It was taken, and the sender may not have heard of it. */
+  /** It was accepted, but the sender may not have received the response. */
   lost?: boolean;
 }
 
-/** How a receiver is made. */
+/** Options of a receiver. */
 export interface ReceiverOptions {
   readonly id: string;
   readonly secret: string;
   readonly address: string;
   readonly script: readonly Trouble[];
-  /** Events to take before the next trouble. */
+  /** Number of events to accept before the next fault. */
   readonly calm: () => number;
-  /** How often an event is refused with 422 whatever the script says. */
+  /** Number of times an event is rejected with 422, independent of the script. */
   readonly refusals?: (arrival: Pick<Arrival, 'account' | 'sequence'>) => number;
-  /** Makes it one of HTTPS. */
+  /** Uses HTTPS with these certificates. */
   readonly certificates?: { readonly good: Certificate; readonly bad: Certificate };
-  /** Counts what all receivers see and do. */
+  /** Returns the next position among all actions of all receivers. */
   readonly nextOrder: () => number;
-  /** Told of each request before it is answered, and after what was to be done with it is done. */
+  /** Called for each request before its response, and after its fault is complete. */
   readonly onArrival: (arrival: Arrival, moment: 'before' | 'after') => void;
 }
 
@@ -114,25 +114,25 @@ export interface HostileReceiver {
   readonly id: string;
   readonly url: string;
   readonly arrivals: readonly Arrival[];
-  /** Requests that were not signed, or no CloudEvent: in words. */
+  /** Error messages for requests without a valid signature, or without a CloudEvent. */
   readonly forgeries: readonly string[];
-  /** Troubles that are over. */
+  /** Completed faults. */
   readonly had: readonly Trouble[];
-  /** How often all connections were cut. */
+  /** Number of times all connections were closed. */
   readonly cuts: number;
-  /** Troubles still to come. */
+  /** Number of remaining faults. */
   left(): number;
-  /** What a drain to this receiver reported. */
+  /** Processes a report of a drain to this receiver. */
   heard(report: DrainReport): Promise<void>;
-  /** Somebody is about to enable the endpoint. */
+  /** Called before the endpoint is enabled. */
   back(): void;
   stop(): Promise<void>;
 }
 
-/** Answers that wait for the next request, of any receiver. */
+/** Responses that wait for the next request to any receiver. */
 const waiting = new Set<() => void>();
 
-/** Starts a receiver with a port of its own. */
+/** Starts a receiver on its own port. */
 export async function startHostileReceiver(options: ReceiverOptions): Promise<HostileReceiver> {
   const { id, secret, address, certificates, nextOrder, onArrival } = options;
   const webhook = new Webhook(secret);
@@ -164,7 +164,7 @@ export async function startHostileReceiver(options: ReceiverOptions): Promise<Ho
       }
       arrivals.push(arrival);
       onArrival(arrival, 'before');
-      // Also of what broke off half way.
+      // This includes truncated requests.
       response.once('close', () => onArrival(arrival, 'after'));
       act(arrival, response);
     });
@@ -256,7 +256,7 @@ export async function startHostileReceiver(options: ReceiverOptions): Promise<Ho
       }
       return response.writeHead(status);
     };
-    // Of the connection itself, for what TLS lays over it can't be reset.
+    // On the TCP connection: a TLS socket cannot be reset.
     const { remotePort } = response.socket ?? {};
     const reset = (): void => {
       for (const socket of sockets) if (socket.remotePort === remotePort) socket.resetAndDestroy();
@@ -353,7 +353,7 @@ export async function startHostileReceiver(options: ReceiverOptions): Promise<Ho
   };
 }
 
-/** Writes for as long as somebody reads. */
+/** Writes as long as the client reads. */
 function pour(response: ServerResponse): void {
   const chunk = Buffer.alloc(16 * 1024, 'endless ');
   const on = (): void => {

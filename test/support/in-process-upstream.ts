@@ -1,26 +1,26 @@
-/** The sandbox of the ordering service called as a function: what a tracker asks and is answered, without sockets. */
+/** The sandbox of the ordering API called as a function: requests and responses of a tracker without sockets. */
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { SandboxEnv } from '../../sandbox/http/responses.ts';
 import type { SandboxApp } from '../../sandbox/server.ts';
 
-/** What stands between a tracker and the sandbox. */
+/** Options of the connection between a tracker and the sandbox. */
 export interface WireOptions {
   /**
-   * How many jobs a page of 100 really holds; it divides 100. To the tracker each job takes up so many places in the list
-   * that this comes out, all but the first of them empty. So an account of ten jobs has several pages, which shift while
-   * they are read like those of one with hundreds.
+   * Number of jobs on a page of 100, a divisor of 100. Each job takes up several places of the list, and all but the first of
+   * these are empty. So an account with ten jobs has several pages, which shift while they are read, like those of an account
+   * with hundreds.
    */
   readonly pageSize?: number;
-  /** Called with the number of the request (from 1) before the sandbox sees it, and once its answer is made up. */
+  /** Called with the number of the request (from 1): before the sandbox receives it, and after it has computed the response. */
   readonly before?: (request: number) => void | Promise<void>;
   readonly after?: (request: number) => void | Promise<void>;
 }
 
 /**
- * A `fetch` that calls the sandbox. Connections that the sandbox resets reject, bodies that it cuts fail half way, and what
- * it never answers waits for the caller's signal, as with the global one. Requests and answers are the bare minimum that the sandbox and the ordering client look at: the
- * web's own Request, Response and streams would take most of the time.
+ * A `fetch` that calls the sandbox. As with the global one, a connection that the sandbox resets rejects, a truncated body
+ * fails while it is read, and a missing response waits for the caller's signal. Requests and responses have only the fields
+ * that the sandbox and the ordering client use: the web's own classes would take most of the time.
  */
 export function wireTo(sandbox: SandboxApp, options: WireOptions = {}): typeof globalThis.fetch {
   const places = 100 / (options.pageSize ?? 100);
@@ -57,7 +57,9 @@ export function wireTo(sandbox: SandboxApp, options: WireOptions = {}): typeof g
   };
 }
 
-/** A page of the list where each job takes up several places: what to ask the sandbox for, and its answer as it is shown. */
+/**
+ * A page of the list where each job takes up several places: the request to the sandbox, and the conversion of its response.
+ */
 function pageIn(
   address: string,
   places: number,
@@ -67,7 +69,7 @@ function pageIn(
   const page = Number(url.searchParams.get('page'));
   if (!size || !page) return undefined;
   const whole = size % places === 0;
-  // A page of less than one job has it at its very beginning, or not at all.
+  // A page of less than one job has it at its beginning, or not at all.
   const first = Math.ceil(((page - 1) * size) / places);
   const empty = !whole && first * places >= page * size;
   const asked = whole ? { page, size: size / places } : { page: first + 1, size: 1 };
@@ -87,7 +89,7 @@ function pageIn(
       return JSON.stringify({
         items: empty && body.items ? [] : body.items,
         totalCount: total,
-        // Another page than was asked for stays another one.
+        // A response with another page than the requested one stays another one.
         pageNumber: page + body.pageNumber - asked.page,
         pageSize: size + body.pageSize - asked.size,
         totalPages: Math.ceil(total / size),
@@ -114,7 +116,7 @@ async function* bodyOf(text: string, cut: boolean): AsyncGenerator<Uint8Array> {
   if (cut) throw new TypeError('terminated', { cause: RESET });
 }
 
-/** What the sandbox needs of the answer as it goes out. */
+/** The part of a server response that the sandbox uses. */
 class Outgoing extends EventEmitter {
   status = 0;
   headers: Record<string, string> = {};

@@ -10,14 +10,14 @@ export type IssuerUser = Readonly<Record<string, unknown>>;
 /** A running OpenID Connect server. */
 export interface Issuer {
   readonly url: string;
-  /** Client ids: that of Jobwire, and one of another program. */
+  /** Client ids: of Jobwire, and of another program. */
   readonly clientId: 'jobwire';
   readonly otherClientId: 'other';
   /** Paths of the requests so far. */
   readonly requests: string[];
   /** Whether requests are answered with status 503. */
   down: boolean;
-  /** Signs claims with the current key, unless another header or key is given. */
+  /** Signs claims with the current key, or with another header or key. */
   sign(claims: JWTPayload, header?: { readonly alg?: string; readonly kid?: string }): Promise<string>;
   /** Replaces the key. */
   rotate(): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * The parts that integration tests start: a simulated ordering API and a Jobwire that polls it. Whatever is started here stops
- * with the test, or, where `end` is given, when that says so.
+ * The parts that integration tests start: a simulated ordering API and a Jobwire that polls it. They stop with the test, or
+ * when `end` decides.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { launch, type Running } from './command.ts';
 /** Registers what stops a part. */
 export type End = (stop: () => void | Promise<void>) => unknown;
 
-/** Starts a sandbox on free ports; without a world it gets an empty one on the real clock. */
+/** Starts a sandbox on free ports. Default of `world`: an empty one with the real clock. */
 export async function startSandbox(
   options: Partial<SandboxOptions> = {},
   end: End = onTestFinished,
@@ -42,18 +42,18 @@ export function configFor(sandbox: Sandbox, accounts: readonly SandboxAccount[])
   };
 }
 
-/** How a Jobwire is started. */
+/** Options of starting a Jobwire. */
 export interface StartOptions {
-  /** The program: `local/main.ts`, unless the test has another one. */
+  /** The program. Default: `local/main.ts`. */
   readonly command?: readonly string[];
   readonly cwd?: string;
   readonly env?: Record<string, string | undefined>;
   readonly end?: End;
 }
 
-/** A Jobwire that serves. */
+/** A running Jobwire. */
 export interface Jobwire extends Running {
-  /** Of its HTTP API and dashboard. */
+  /** URL of its HTTP API and dashboard. */
   readonly url: string;
 }
 
@@ -67,7 +67,7 @@ export const builtProgram = (): readonly string[] => [
 /** `npm start`. */
 const sourceProgram: readonly string[] = [resolve('node_modules/.bin/node'), 'local/main.ts'];
 
-/** Starts the program and waits for nothing: it may end by itself. */
+/** Starts the program and does not wait: it may end by itself. */
 export function launchJobwire(args: readonly string[], options: StartOptions = {}): Running {
   const { command = sourceProgram, end = onTestFinished, ...rest } = options;
   const running = launch([...command, ...args], rest);
@@ -78,18 +78,18 @@ export function launchJobwire(args: readonly string[], options: StartOptions = {
   return running;
 }
 
-/** Starts the program and waits until it serves. */
+/** Starts the program and waits until it accepts requests. */
 export async function startJobwire(args: readonly string[], options: StartOptions = {}): Promise<Jobwire> {
   const running = launchJobwire(args, options);
   return { ...running, url: (await running.printed(/HTTP API +(http\S+)/)).trim() };
 }
 
-/** The API key that a started program has generated: it prints in which file. */
+/** Returns the generated API key of a started program, from the file that it prints. */
 export async function generatedKey(running: Pick<Running, 'printed'>): Promise<string> {
   return readFileSync((await running.printed(/API key +in (\S+)/)).trim(), 'utf8').trim();
 }
 
-/** Writes a configuration into a folder of its own; its state is kept in that folder, too. */
+/** Writes a configuration into a new folder, which also contains the data folder. */
 export function writeConfig(config: object, end: End = onTestFinished): string {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-test-'));
   end(() => rmSync(folder, { recursive: true, force: true }));

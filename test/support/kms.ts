@@ -1,11 +1,11 @@
-/** As much of KMS as cells use: keys in memory, ciphertexts that are bound to their key and encryption context. */
+/** The part of KMS that cells use: keys in memory, and ciphertexts bound to their key and encryption context. */
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto';
 import type { KMSClient } from '@aws-sdk/client-kms';
 import { createDataKeys } from '../../functions/secrets.ts';
 import { createSealedTexts, type SealedTexts } from '../../shared/secrets.ts';
 import type { Table } from '../../shared/storage/table.ts';
 
-/** The input of a call, with binary values as the SDK has them. */
+/** The input of a call, with binary values in the format of the SDK. */
 export interface KmsInput {
   readonly KeyId?: string | undefined;
   readonly EncryptionContext?: Readonly<Record<string, string>> | undefined;
@@ -29,7 +29,7 @@ export class FakeKms {
   fault: string | undefined;
   readonly #seed = randomBytes(32);
 
-  /** As the SDK's client. */
+  /** As the client of the SDK. */
   readonly send = async (command: { readonly input: object }): Promise<KmsOutput> =>
     this.answer(command.constructor.name.replace(/Command$/, ''), command.input);
 
@@ -77,7 +77,7 @@ export class FakeKms {
 /** ARN of the KMS key of a cell. */
 export const KMS_KEY = 'arn:aws:kms:us-east-1:111122223333:key/0e6e5f0a-5d1c-4a53-9a40-3f1f6f0f2b6d';
 
-/** The secrets in a table as a process of a cell on AWS accesses them. */
+/** Opens the secrets in a table as a process of a cell on AWS does. */
 export function sealWithKms(
   table: Table,
   kms: FakeKms,

@@ -1,5 +1,5 @@
 /**
- * Pictures of mails as Chromium shows them, for the documentation: `PICTURES=write npx vitest run
+ * Screenshots of mails in Chromium, for the documentation: `PICTURES=write npx vitest run
  * test/notifications/texts.integration.test.ts`.
  */
 
@@ -24,7 +24,7 @@ const pictures: readonly Picture[] = [
   { file: 'mail-due-date', kind: 'due_date_changed', locale: 'de', width: 1280, color: '#facc15' },
 ];
 
-/** Takes all pictures, into docs/images. */
+/** Takes all screenshots and writes them to docs/images. */
 export async function takePictures(): Promise<void> {
   const browser = await launchChromium();
   for (const { file, kind, locale, color, width, dark } of pictures) {

@@ -1,6 +1,6 @@
 /**
- * Histories of a tracked account as fast-check values: what happens at the ordering service, what goes wrong on the way,
- * and when. Everything random is in the value, so a history that fails shrinks and can be run again.
+ * Histories of a tracked account as fast-check values: the changes at the ordering API, the faults, and their times. Everything
+ * random is in the value, so a failing history can be shrunk and repeated.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
@@ -22,27 +22,27 @@ import { createLedger } from './oracle.ts';
 import { rollupProblems } from './rollup-oracle.ts';
 import { createRig, START, type TableCall, watchedTable } from './tracker.ts';
 
-/** How one poll goes. */
+/** Disturbances of one poll. */
 interface Conduct {
-  /** What happens right before its n-th request is answered. */
+  /** Changes immediately before the n-th request is answered. */
   readonly during: readonly { readonly request: number; readonly change: Change }[];
-  /** Requests that go wrong, counted from the beginning of the poll. */
+  /** Failing requests, counted from the beginning of the poll. */
   readonly faults: readonly FaultRule[];
-  /** The request whose answer, though made up in time, comes after all others that are under way. */
+  /** The request whose response, though computed in time, arrives after all other responses in progress. */
   readonly slow: number | null;
-  /** The process dies at its n-th write, before it takes effect or right after. */
+  /** The process dies at its n-th write, before or after it takes effect. */
   readonly crash: { readonly write: number; readonly when: When } | null;
 }
 
-/** A poll, and what happens before it. */
+/** A poll, and the changes before it. */
 interface Turn extends Conduct {
   readonly waitSeconds: number;
   readonly changes: readonly Change[];
-  /** How the API uses its contract's freedoms meanwhile, in a world that does. */
+  /** Freedoms that the API uses in this round, if its contract has any. */
   readonly freedom?: RoundFreedom | null;
 }
 
-/** A turn, and maybe the turn of another process: all of it happens while this poll's n-th request or table call is held back. */
+/** A turn, optionally with a turn of another process that runs while this poll's n-th request or table call is paused. */
 interface Round extends Turn {
   readonly overlap: {
     readonly at: 'request' | 'table call';
@@ -59,12 +59,12 @@ interface ModelHistory {
   readonly leavesListOnDispatch: boolean;
   readonly pageSize: number;
   readonly fetchesPerPoll: number;
-  /** Freedoms of the contract that the API uses. Default: none, and no difference between the views is forgiven. */
+  /** Freedoms of the contract that the API uses. Default: none, so the views may not differ. */
   readonly freedom?: WorldFreedom;
-  /** The jobs there are at the beginning, and what became of them before the tracker came. */
+  /** The initial jobs, and their changes before tracking began. */
   readonly jobs: readonly Change[];
   readonly past: readonly Change[];
-  /** The baseline is undisturbed; otherwise it comes about in the first rounds. */
+  /** The baseline is undisturbed. Otherwise it is completed in the first rounds. */
   readonly baselined: boolean;
   readonly rounds: readonly Round[];
 }
@@ -74,7 +74,7 @@ const DAY = 24 * HOUR;
 const RENAMING = { from: 'In production', to: 'Printing' };
 const MOST_JOBS_AT_FIRST = 8;
 
-/** Null more often than not, and when that fails too. */
+/** Null in most cases, and when shrinking. */
 function rarely<T>(one: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
   return fc.oneof(
     { withCrossShrink: true },
@@ -86,7 +86,7 @@ function rarely<T>(one: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | nu
 const change = changes(10);
 const when = fc.constantFrom<When[]>('before', 'after');
 const turns = {
-  /** Mostly the poll interval; longer than a departure takes to be confirmed; longer than a job settles. */
+  /** Mostly the poll interval; also longer than a departure takes to be confirmed, and longer than a job settles. */
   waitSeconds: fc.oneof(
     { withCrossShrink: true },
     { weight: 12, arbitrary: fc.constant(60) },
@@ -122,13 +122,13 @@ const common = {
   baselined: fc.constantFrom(true, true, true, false),
 };
 
-/** Histories of up to a dozen jobs, a few pages of them at a time. */
+/** Histories of up to a dozen jobs, on a few pages. */
 export const histories: fc.Arbitrary<ModelHistory> = fc.record({
   ...common,
   rounds: fc.array(roundsOf(turns), { minLength: 1, maxLength: 12 }),
 });
 
-/** A rename before the baseline is none to a tracker that never read the former name. */
+/** A rename before the baseline is not one for a tracker that never read the former name. */
 const freePast = change.map(inBothViews);
 const freeChange = fc.oneof(
   { weight: 30, arbitrary: freePast },
@@ -148,7 +148,7 @@ const freeTurns = {
   during: fc.array(fc.record({ request: fc.integer({ min: 1, max: 16 }), change: freePast }), {
     maxLength: 2,
   }),
-  // A lookup that fails makes a renamed status another one (rule 4).
+  // If the lookup fails, a renamed status counts as another status (rule 4).
   faults: rarely(
     4,
     fc.array(
@@ -159,7 +159,7 @@ const freeTurns = {
   freedom: roundFreedoms,
 };
 
-/** Histories at an API that uses the freedoms of its contract. */
+/** Histories of an API that uses the freedoms of its contract. */
 export const freeHistories: fc.Arbitrary<ModelHistory> = fc.record({
   ...common,
   past: fc.array(freePast, { maxLength: 4 }),
@@ -168,7 +168,9 @@ export const freeHistories: fc.Arbitrary<ModelHistory> = fc.record({
   rounds: fc.array(roundsOf(freeTurns), { minLength: 1, maxLength: 12 }),
 });
 
-/** List and detail name the same status: otherwise the tests could not distinguish an outdated view from one that differs. */
+/**
+ * List and detail use the same status names: otherwise the tests could not distinguish an outdated view from a different one.
+ */
 function inBothViews(change: Change): Change {
   return change.do === 'status' ? { ...change, view: 'both' } : change;
 }
@@ -178,19 +180,19 @@ function isOfOneKind(operation: string | undefined): boolean {
 }
 
 /**
- * How long to wait before each poll after the last change and the last fault, in seconds, until everything that the
- * service shows is said. That takes five polls:
- * - At once: what the list shows is seen. Looks that failed are tried again within 15 minutes:
- * - 15 minutes on, each departure is looked into; again 15 minutes on, what was suspected then is confirmed.
- * - Looks whose answers told nothing, and looks at settling jobs, are a day apart at most: so a day later all was looked
- *   at that could have changed since, and 15 minutes after that what was suspected then is confirmed too.
- * Where a poll makes fewer looks than there are jobs, each of the five takes as many polls as it needs for all.
+ * Returns the waits (s) before each poll after the last change and the last fault, until the log contains everything that the
+ * ordering API shows. That takes five polls:
+ * - Immediately: the list is read. Failed detail fetches are repeated within 15 minutes.
+ * - After 15 minutes, each departure is investigated. After another 15 minutes, its result is confirmed.
+ * - Detail fetches without a result, and those of settling jobs, are at most a day apart. So a day later, every job that may
+ *   have changed was fetched. 15 minutes after that, its result is confirmed.
+ * If a poll fetches fewer details than there are jobs, each of the five is repeated until all jobs were fetched.
  */
 export function settlingWaits(jobs: number, fetchesPerPoll: number): number[] {
   return [60, 900, 900, DAY, 900].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
 
-/** Then the jobs that left are watched to the end of their seven days, and nothing more is said of them. */
+/** Returns the waits until the delisted jobs have settled (seven days). No further events are allowed then. */
 export function farewellWaits(jobs: number, fetchesPerPoll: number): number[] {
   return [8 * DAY, 60].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
@@ -199,10 +201,7 @@ function repeated(seconds: number, jobs: number, fetchesPerPoll: number): number
   return [seconds, ...Array.from({ length: Math.max(0, Math.ceil(jobs / fetchesPerPoll) - 1) }, () => 60)];
 }
 
-/**
- * Runs a history against a tracker on this table, and gives what the log says wrong, in sentences. `table` has to be
- * empty.
- */
+/** Runs a history against a tracker on this table, and returns the errors of the log as messages. `table` must be empty. */
 export async function play(model: ModelHistory, table: Table): Promise<readonly string[]> {
   const rig = await createRig({
     table,
@@ -216,7 +215,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
   const ledger = freedoms ? createFreedomLedger(history, freedoms.sight) : createLedger(history);
   let baselinedAt: number | undefined;
 
-  /** The log begins with what stands in the table when the baseline becomes complete, whatever happens next. */
+  /** The log begins with the stored state at the completion of the baseline, whatever happens next. */
   async function noteBaseline(call: TableCall): Promise<void> {
     if (baselinedAt !== undefined || call.call !== 'transact' || !call.of.includes('INDEX')) return;
     const head = await table.get(keys.head(rig.ref));
@@ -225,7 +224,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
     baselinedAt = head.baselinedAt;
   }
 
-  /** A process that polls the account, until it dies. */
+  /** A process that polls the account until it dies. */
   function createProcess() {
     let conduct: Turn = QUIET;
     let held: Held | undefined;
@@ -282,7 +281,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
 
     return {
       isDead: () => dead,
-      /** Takes a turn. `hold` is awaited where the poll is held back. */
+      /** Runs a turn. `hold` is awaited where the poll is paused. */
       async take(next: Turn, hold?: Held): Promise<void> {
         conduct = next;
         held = hold;
@@ -332,16 +331,16 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
     ledger.compare(await rig.snapshots());
   }
 
-  // Without another job there is nothing to prove the searches with, and no end that is only inferred is ever said.
+  // Without another job, searches prove nothing, so an inferred end is never emitted.
   freedoms?.apply(null);
   history.addBystander();
   for (const each of [...model.jobs, ...model.past]) history.apply(each);
-  // Every view shows the first jobs by then.
+  // By then, every view contains the first jobs.
   if (freedoms) rig.pass(freedoms.longestLagSeconds);
   if (model.baselined) await take(QUIET);
   for (const round of model.rounds) {
     await take(round, round.overlap);
-    // What follows would only repeat it.
+    // Further rounds would only repeat the error.
     if (ledger.problems.length > 0) return ledger.problems;
   }
 
@@ -350,9 +349,9 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
   const { fetchesPerPoll } = model;
   const waits = settlingWaits(history.jobs.length, fetchesPerPoll);
   if (freedoms) {
-    // Until every view shows the last changes, and what was throttled may be asked again.
+    // Until every view contains the last changes, and throttled requests are permitted again.
     waits.unshift(freedoms.longestLagSeconds + 600, 60);
-    // Until the detail of every job was fetched for what the list does not show (rule 8): in the end one a poll.
+    // Until the detail of every job was fetched for values that the list does not contain (rule 8): at the end, one per poll.
     waits.push(DAY, ...history.everyJob.map(() => 60), 900, 900);
   }
   for (const waitSeconds of waits) {
@@ -373,7 +372,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
   return [...ledger.problems, ...counted];
 }
 
-/** Where a poll is held back, and until when. */
+/** Where a poll is paused, and until when. */
 interface Held {
   readonly at: 'request' | 'table call';
   readonly nth: number;

@@ -1,4 +1,4 @@
-/** What there is to tell customers, for tests that need something of everything: settings, recipients, messages, a link. */
+/** Customer notifications with data of every kind: settings, recipients, messages, a link. */
 
 import { readMessage } from '../../shared/notifications/message-history.ts';
 import { toMessageId, toWorkId } from '../../shared/notifications/message-ids.ts';
@@ -13,7 +13,7 @@ import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts'
 import type { AccountRef } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
 
-/** What an account has to tell, and to whom. */
+/** The notification data of an account. */
 export interface Notifying {
   readonly recipients: readonly string[];
   readonly messages: readonly string[];
@@ -22,13 +22,13 @@ export interface Notifying {
   readonly token: string;
 }
 
-/** The addresses of recipients that {@link notifying} makes. */
+/** The addresses of recipients that {@link notifying} creates. */
 export const ADDRESSES = {
   email: { ann: 'ann@example.com', ben: 'ben@example.com' },
   mobile: '+64211234567',
 } as const;
 
-/** Makes it. Messages are about `job`. */
+/** Creates the data. Messages are about `job`. */
 export async function notifying(
   deps: NotificationDeps & { readonly history: Table },
   ref: AccountRef,

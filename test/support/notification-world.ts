@@ -26,7 +26,7 @@ export const START = Date.parse('2026-03-04T12:00:00Z');
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const WINDOW = 5 * MINUTE;
-/** From an event to when its notice is closed. */
+/** Time (ms) from an event until its notice is closed. */
 export const CLOSED_AFTER = WINDOW + 15_000;
 export const ACME: AccountRef = { region: 'us', account: 'acme' };
 
@@ -40,8 +40,8 @@ export interface JobOptions {
   readonly tracking?: readonly Parcel[];
 }
 
-/** An event about a job, observed at a time (epoch ms). */
-export function said(
+/** Returns a draft of an event about a job, observed at `time` (epoch ms). */
+export function draftEvent(
   type: 'job.dispatched' | 'job.dispatch_revoked' | 'job.tracking_added' | 'job.due_date_changed',
   jobNumber: number,
   time: number,
@@ -83,7 +83,7 @@ export interface WorldOptions {
   readonly around?: (tables: { table: Table; history: Table }) => { table: Table; history: Table };
 }
 
-/** See the top of the file. */
+/** Creates an account as described at the top of the file. */
 export async function createNotifyingWorld(options: WorldOptions = {}) {
   const clock = { now: START };
   const now = () => clock.now;
@@ -158,7 +158,7 @@ export async function createNotifyingWorld(options: WorldOptions = {}) {
       clock.now += afterMs;
       return sendDue({ ...deps, ...changes }, ACME.region, clock.now + HOUR);
     },
-    /** The messages as the history has them, oldest first. */
+    /** Returns the messages in the history, oldest first. */
     async messages(): Promise<Message[]> {
       return (await listMessages(history, ACME, { limit: 1000 })).messages.reverse();
     },

@@ -1,6 +1,6 @@
 /**
- * Requests as an OpenAPI document describes them, and requests beyond it: values come from the schemas, or by the name of
- * their field from what a world holds.
+ * Requests as an OpenAPI document describes them, and requests beyond it. Values come from the schemas or, by field name, from
+ * the data of a world.
  */
 import * as fc from 'fast-check';
 import { anyCharacter } from './runs.ts';
@@ -43,17 +43,17 @@ export interface Operation {
   readonly operationId: string;
   readonly parameters: readonly Parameter[];
   readonly body: Schema | undefined;
-  /** Media types that its body may have. */
+  /** Media types of its body. */
   readonly bodyTypes: readonly string[];
   readonly responses: Readonly<
     Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> }>
   >;
 }
 
-/** A request, as it goes out. */
+/** A request to send. */
 export interface Asked {
   readonly method: string;
-  /** With the query, percent-encoded or badly so. */
+  /** With the query, percent-encoded correctly or not. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
@@ -85,7 +85,7 @@ export function listOperations(document: Document): Operation[] {
   );
 }
 
-/** Texts of every kind that nobody means. */
+/** Unusual texts of every kind. */
 export const strangeText = fc.oneof(
   fc.string({ unit: anyCharacter, maxLength: 20 }),
   fc.string({ maxLength: 12 }),
@@ -117,27 +117,27 @@ const strangeValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 );
 
-/** What requests are made of besides their document. */
+/** Sources of requests besides the document. */
 export interface Requests {
-  /** The schemas of the document that have a name. */
+  /** The named schemas of the document. */
   readonly named: Readonly<Record<string, Schema>>;
-  /** Values by the name of a field or parameter; what an array of that name holds is found by it as well. */
+  /** Values by the name of a field or parameter. They are also used for the items of an array of that name. */
   readonly known: Readonly<Record<string, fc.Arbitrary<unknown>>>;
   readonly day: fc.Arbitrary<string>;
   readonly instant: fc.Arbitrary<string>;
-  /** Tokens that are taken. */
+  /** Valid tokens. */
   readonly token: fc.Arbitrary<string>;
-  /** Whole `Authorization` headers, as strange requests have them; an empty one is none. */
+  /** Complete `Authorization` headers of unusual requests. Empty: no header. */
   readonly authorizations: readonly string[];
-  /** Names of headers that strange requests have. */
+  /** Header names of unusual requests. */
   readonly headers: readonly string[];
-  /** Bodies that make sense more often than what the schema alone makes. */
+  /** Bodies that are accepted more often than those generated from the schema alone. */
   readonly body?: (described: fc.Arbitrary<unknown>) => fc.Arbitrary<unknown>;
-  /** Another value for a parameter of the path than its own, by the others. */
+  /** Another value for a path parameter, depending on the other parameters. */
   readonly inPath?: (name: string, path: Readonly<Record<string, string>>) => string | undefined;
 }
 
-/** Requests of an operation: as the document says and with a chance to succeed, and strange ones. */
+/** Requests of an operation: those that conform to the document and are likely to succeed, and unusual ones. */
 export function requestsFrom(
   operation: Operation,
   { named, known, day, instant, token, authorizations, headers: headerNames, body, inPath }: Requests,
@@ -146,7 +146,7 @@ export function requestsFrom(
     const schema = resolve(given);
     const hint = known[name];
     const choices = schema.anyOf ?? schema.oneOf;
-    // A range in a body has the name of a day in a query.
+    // A range in a body has the same field names as the day in a query.
     const inner = name === 'from' || name === 'to' ? '' : name;
     if (choices) return fc.oneof(...choices.map((choice) => toArbitrary(choice, inner, isItem)));
     if (Array.isArray(schema.type)) {
@@ -205,7 +205,7 @@ export function requestsFrom(
     return fc
       .tuple(
         fc.record(Object.fromEntries(entries.filter(([name]) => required.includes(name)))),
-        // A few of them: many together seldom make sense.
+        // Only a few of them: many together are rarely valid.
         optional.length === 0
           ? fc.constant([])
           : fc.subarray(optional, { maxLength: Math.min(4, optional.length) }),
@@ -218,7 +218,7 @@ export function requestsFrom(
     return name === undefined ? schema : resolve(named[name] ?? {});
   }
 
-  /** As the document says. */
+  /** A request that conforms to the document. */
   const parts = fc.record({
     path: fc.record(valuesIn('path')),
     query: seldom('query'),
@@ -256,7 +256,7 @@ export function requestsFrom(
     });
   }
 
-  /** One thing that is otherwise, beyond what the document says. */
+  /** One deviation from the document. */
   const twist: fc.Arbitrary<(given: Parts & Extra) => Parts & Extra> = fc.oneof(
     ...Object.keys(valuesIn('path')).flatMap((name) => [
       strangeText.map((text) => (given: Parts & Extra) => ({
@@ -372,7 +372,7 @@ export function requestsFrom(
       .map((authorization) => (given: Parts & Extra) => ({ ...given, authorization })),
   );
 
-  /** As the document says and with a chance to succeed. */
+  /** A request that conforms to the document and is likely to succeed. */
   const valid = parts.map((given) => render(given));
   const strange = fc
     .tuple(parts, fc.array(twist, { minLength: 1, maxLength: 3 }))
@@ -406,7 +406,7 @@ export function requestsFrom(
   }
 }
 
-/** What only strange requests have. */
+/** The additional parts of unusual requests. */
 interface Extra {
   readonly rawPath?: string;
   readonly rawQuery?: string;
@@ -414,10 +414,10 @@ interface Extra {
   readonly authorization?: string;
 }
 
-/** Lone surrogates can't be sent in a URL. */
+/** Lone surrogates cannot be sent in a URL. */
 const encode = (text: string): string => encodeURIComponent(text.toWellFormed());
 
-/** The same with one of its fields otherwise, or without it. */
+/** The same body with one changed or removed field. */
 function changed(value: unknown, at: number, to: unknown): unknown {
   if (typeof value !== 'object' || value === null) return to;
   const names = Object.keys(value);

@@ -49,7 +49,7 @@ const isDispatchOrNew = (type: string) => type === 'job.dispatched' || type === 
 /** State of a job according to its emitted events. */
 interface EmittedState {
   job: JobSummary;
-  /** View that decided when log and snapshot were last compared. */
+  /** The deciding view when log and snapshot were last compared. */
   view: 'list' | 'detail';
   /** Whether that view had no status then. */
   unnamed: boolean;
@@ -71,7 +71,10 @@ export interface Ledger {
   begin(snapshots: readonly Snapshot[], startedAt: number): void;
   /** Adds the next events of the log. */
   take(events: readonly JobEvent[]): void;
-  /** Checks that log and snapshots have the same state of every job. Call it after every poll: the deciding view changes at most once between calls. */
+  /**
+   * Checks that log and snapshots have the same state of every job. Call it after every poll: the deciding view changes at most
+   * once between calls.
+   */
   compare(snapshots: readonly Snapshot[]): void;
   /** Checks that the log has the same state as the ordering API. Call it when nothing has changed or failed for long enough. */
   settle(known: {
@@ -79,7 +82,7 @@ export interface Ledger {
     readonly index: JobIndex;
     /** When the baseline was complete (epoch ms). */
     readonly baselinedAt: number;
-    /** A job whose detail can't be read thrice is adopted without an event. */
+    /** A job whose detail fetch fails three times is adopted without an event. */
     readonly lastFaultAt: number;
   }): void;
   /** Checks that only listed jobs remain in the index. */
@@ -96,7 +99,7 @@ export function createLedger(history: History): Ledger {
   const leeway = createLeeway();
   const groups = createGroupLedger(history, problems);
   let begunAt: number | undefined;
-  /** The events that are taken at the same time. */
+  /** The events that are processed together. */
   let upcoming: readonly JobEvent[] = [];
 
   function begin(snapshots: readonly Snapshot[], startedAt: number): void {
@@ -142,7 +145,8 @@ export function createLedger(history: History): Ledger {
       job,
       view: 'list',
       unnamed: job.status === null,
-      // The first state of a job that is not provably new counts as emitted, unless a later event of the same answer emits it.
+      // The first state of a job that is not provably new counts as emitted, unless a later event of the same response emits
+      // it.
       dispatched:
         type === 'job.dispatch_revoked' ||
         (!isDispatchOrNew(type) && job.dateOut !== null && !isDispatchedNext(event)),
@@ -284,7 +288,7 @@ export function createLedger(history: History): Ledger {
       const apart = (field: string) => leeway.isUnsure(jobNumber, field);
       const phase = index.get(jobNumber)?.phase;
       const [, first, ...more] = history.stands(jobNumber);
-      // Whatever was created since, and could be seen, was emitted to be.
+      // Every job that was created since and was visible must have job.created.
       if (!emitted?.created && first && first.at > baselinedAt && lastFaultAt < first.at + ADOPTION_MS) {
         const seen = (stand: Stand) => stand.where === 'active' || stand.where === 'closed';
         if (where === 'active' || more.every(seen)) complain('was not emitted to be created');
@@ -300,7 +304,7 @@ export function createLedger(history: History): Ledger {
         // After some days it is no longer fetched.
         const forgotten = emitted && phase === undefined && at >= emitted.at + 7 * DAY_MS;
         if (!emitted || !snapshot || forgotten) continue;
-        // A change of the outcome after the end is not another end.
+        // A change of the outcome after the end is not a second end.
         if (!emitted.ended && where !== 'hidden' && ENDING_OF[where] !== emitted.ended) {
           complain('has another outcome than emitted');
         }
@@ -385,7 +389,8 @@ function createLeeway() {
       }
       const before = read.get(jobNumber) ?? null;
       read.set(jobNumber, detail.dateOut);
-      // Changed and changed back between two detail fetches, and the list had the first change: the second was not observed.
+      // Changed and changed back between two detail fetches, and the list contained the first change: the second was not
+      // observed.
       if (before !== null && before === detail.dateOut && announced.dateOut !== before) {
         takenOver.add(`${jobNumber} dateOut ${before}`);
       } else if (before !== detail.dateOut) takenOver.delete(`${jobNumber} dateOut ${before}`);
@@ -439,7 +444,7 @@ function createLeeway() {
   };
 }
 
-/** Returns the view that decides: the list while the job is listed, then the detail. */
+/** Returns the deciding view: the list while the job is listed, then the detail. */
 function getDecidingView(snapshot: Snapshot): 'list' | 'detail' {
   return isListAuthoritative(snapshot) ? 'list' : 'detail';
 }

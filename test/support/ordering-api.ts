@@ -1,6 +1,6 @@
 /**
- * The ordering service as a client of it sees it: a sandbox over HTTP, whose every answer is compared with what its
- * operation declares. An undeclared status, a field too many or one of the wrong type fails the test that asked.
+ * The ordering API from a client's view: a sandbox over HTTP. Every response is compared with the declaration of its operation.
+ * An undeclared status, an additional field or one of the wrong type fails the test.
  *
  *     const { us } = await startService();
  *     const { status, json } = await us.get('/Jobs/active?pageSize=5');
@@ -13,46 +13,46 @@ import type { Role } from '../../sandbox/world/records.ts';
 import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { startSandbox } from './jobwire.ts';
 
-/** When the clock of a service stands at first: a Friday, 9.14 in Denver. */
+/** Initial time of the clock: a Friday, 9.14 in Denver. */
 export const START = Date.parse('2026-11-20T16:14:00Z');
 
-/** An answer, read to its end. */
+/** A response with its complete body. */
 export interface Reply<T = unknown> {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Undefined when there is no JSON. What it holds is what tests are about. */
+  /** Undefined if the body is not JSON. The tests check its content. */
   readonly json: T;
 }
 
-/** What asks with one account's credentials of a role. */
+/** A client with the credentials of one account and role. */
 export interface Client {
   readonly account: SandboxAccount;
   readonly token: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the schema has been checked; what a test makes of it is its own.
+  // biome-ignore lint/suspicious/noExplicitAny: the response conforms to its schema; each test reads other fields.
   get<T = any>(path: string, headers?: Record<string, string>): Promise<Reply<T>>;
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   post<T = any>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply<T>>;
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   patch<T = any>(path: string, body: unknown, headers?: Record<string, string>): Promise<Reply<T>>;
-  /** Any request; without a token when `token` is empty. */
+  /** Sends any request. An empty `token`: without one. */
   ask(path: string, init?: RequestInit & { token?: string }): Promise<Reply>;
 }
 
-/** A running service: an account `acme` in the US with an ordinary user, and a clock that stands until it is moved. */
+/** A running sandbox: an account `acme` in the US with an ordinary user, and a stopped clock. */
 export interface Service {
   readonly sandbox: Sandbox;
   readonly world: World;
   /** Epoch ms. */
   readonly clock: { now: number };
   readonly acme: SandboxAccount;
-  /** Asks as acme's ordinary user. */
+  /** Client of acme's ordinary user. */
   readonly us: Client;
-  /** Asks with credentials of a role, of acme or of another account, which are made when there are none. */
+  /** Returns a client with credentials of a role, of acme or of another account. Creates missing credentials. */
   as(role: Role, account?: SandboxAccount): Promise<Client>;
 }
 
-/** Starts a service; it ends with the test. */
+/** Starts a sandbox, which ends with the test. */
 export async function startService(options: Partial<SandboxOptions> = {}): Promise<Service> {
   const clock = { now: START };
   const world = options.world ?? createWorld({ now: () => clock.now });
@@ -62,7 +62,7 @@ export async function startService(options: Partial<SandboxOptions> = {}): Promi
   return { sandbox, world, clock, acme, us: await as('user'), as };
 }
 
-/** A token for credentials of an account's region. */
+/** Requests a token for credentials of an account's region. */
 export async function fetchToken(
   sandbox: Sandbox,
   { region }: SandboxAccount,
@@ -81,7 +81,7 @@ export async function fetchToken(
   return ((await answer.json()) as { access_token: string }).access_token;
 }
 
-/** What asks a sandbox with credentials of a role of an account, which are made when there are none. */
+/** Creates a client of a sandbox with credentials of a role of an account. Creates missing credentials. */
 export async function connectClient(
   sandbox: Sandbox,
   account: SandboxAccount,
@@ -118,10 +118,10 @@ export async function connectClient(
   };
 }
 
-/** Compares an answer with what its operation declares. */
+/** Compares a response with the declaration of its operation. */
 function check(method: string, path: string, status: number, body: unknown): void {
   const spec = getOperation(method, path);
-  // What is no operation answers 404 or 401, whatever it is.
+  // An unknown operation returns 404 or 401.
   if (!spec) return;
   const declared = listAnswers(spec)[status];
   if (!declared)

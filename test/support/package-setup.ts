@@ -1,4 +1,4 @@
-/** Builds the dashboard and the package, and installs it, once for all files that use them. */
+/** Builds the dashboard and the package, and installs it, once for all test files that use them. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** The folder of the built package. */
     readonly packageFolder: string;
-    /** A folder with a private package in which it was installed, packed and offline. */
+    /** A folder with a private package, in which the built package was installed, packed and offline. */
     readonly consumerFolder: string;
   }
 }
@@ -20,9 +20,9 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   const built = join(folder, 'dist');
   const run = promisify(execFile);
   await run(process.execPath, ['build.ts', built], { timeout: 120_000 });
-  // Fills V8's compile cache: servers that tests kill write none.
+  // Fills V8's compile cache: servers that are killed by tests write none.
   await run(process.execPath, [join(built, 'cli', 'jobwire.js'), 'start', '--config', '']).catch(() => {});
-  // npm must not take this repository for the folder it works in, nor find our Node first.
+  // npm must not use this repository as its working folder, nor find our Node first.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
   const paths = (env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
   env.PATH = paths.join(delimiter);

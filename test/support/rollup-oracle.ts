@@ -37,18 +37,18 @@ export async function rollupProblems(
   time: { readonly from: number; readonly to: number },
 ): Promise<string[]> {
   const { total, days } = await readAll(table, ref, time.from - 60 * DAY_MS, time.to + 3 * DAY_MS);
-  const said = (type: string) => known.events.filter((event) => event.type === type).length;
-  const standing = new Set<string>();
+  const count = (type: string) => known.events.filter((event) => event.type === type).length;
+  const dispatched = new Set<string>();
   for (const { type, subject = '' } of known.events) {
-    if (type === 'job.dispatched') standing.add(subject);
-    if (type === 'job.dispatch_revoked') standing.delete(subject);
+    if (type === 'job.dispatched') dispatched.add(subject);
+    if (type === 'job.dispatch_revoked') dispatched.delete(subject);
   }
   const expected = {
-    created: said('job.created'),
-    dispatched: standing.size,
-    overdue: said('job.overdue'),
-    cancelled: said('job.cancelled'),
-    closed: said('job.closed'),
+    created: count('job.created'),
+    dispatched: dispatched.size,
+    overdue: count('job.overdue'),
+    cancelled: count('job.cancelled'),
+    closed: count('job.closed'),
   };
   const byDay = new Map<string, [number, number, number]>();
   for (const { counted } of known.snapshots) {

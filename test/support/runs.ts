@@ -1,4 +1,4 @@
-/** How large a test is: sized for feedback in `npm test`, in full in `npm run test:full` (docs/internals/testing.md). */
+/** Size of a test: small in `npm test`, full in `npm run test:full` (docs/internals/testing.md). */
 import * as fc from 'fast-check';
 import { inject } from 'vitest';
 

@@ -113,7 +113,7 @@ export async function fileTables(): Promise<SqliteTables> {
   return tables;
 }
 
-/** Of the possible crash points, every nth is tried: on DynamoDB a sample, in memory and at full size each. */
+/** Only every nth possible crash point is tested: a sample on DynamoDB, all of them in memory at full size. */
 export const crashStep = (kind: TableKind): number => (kind === 'on DynamoDB' ? sized(6, 1) : 1);
 
 /** A call as received over the wire. */
@@ -125,22 +125,22 @@ export interface WireCall {
 
 /** Fault of a call. */
 export type WireFault =
-  /** The call never arrives; this is the answer. */
+  /** The call never arrives. This is its response. */
   | { readonly kind: 'answer'; readonly status: number; readonly body: Readonly<Record<string, unknown>> }
   /** The call never arrives: the connection breaks. */
   | { readonly kind: 'reset' }
-  /** The call is executed, and the connection breaks before the answer. */
+  /** The call is executed, and the connection breaks before the response. */
   | { readonly kind: 'lost answer' }
-  /** The call is executed, and the answer never arrives: the caller times out. */
+  /** The call is executed, and the response never arrives: the caller times out. */
   | { readonly kind: 'silence' }
-  /** A modified call is executed, and its answer is modified too. */
+  /** A modified call is executed, and its response is modified too. */
   | {
       readonly kind: 'changed';
       readonly call?: (body: Record<string, unknown>) => Record<string, unknown>;
       readonly answer?: (body: Record<string, unknown>, call: WireCall) => Record<string, unknown>;
     };
 
-/** A wire to the server on which calls can go wrong. */
+/** A connection to the server with injected faults. */
 export interface FaultyWire {
   readonly endpoint: string;
   /** All calls so far, including failed ones. */

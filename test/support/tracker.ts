@@ -1,4 +1,4 @@
-/** A tracker on a sandbox of the ordering service, with a clock that tests move. */
+/** A tracker on a sandbox of the ordering API, with a clock that tests advance. */
 import { randomUUID } from 'node:crypto';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
 import { createSandbox, type Sandbox, type SandboxApp, type SandboxOptions } from '../../sandbox/server.ts';
@@ -23,7 +23,7 @@ import { type Snapshot, toSnapshot } from '../../shared/tracking/snapshot.ts';
 import { wireTo } from './in-process-upstream.ts';
 import { startSandbox } from './jobwire.ts';
 
-/** When every rig begins. */
+/** Initial time of every rig. */
 export const START = Date.parse('2026-03-02T08:00:00Z');
 
 /** The sandbox, the tracker, and the operations of a test on them. */
@@ -38,17 +38,20 @@ export interface Rig<S extends SandboxApp = SandboxApp> {
   readonly upstream: SandboxAccount;
   /** Epoch ms. */
   now(): number;
-  /** Registers the account, unless that was left to the test it is already done. Repeating it is harmless. */
+  /** Registers the account, unless this was done already. Can be repeated. */
   register(): Promise<void>;
-  /** Moves the clock on. */
+  /** Advances the clock. */
   pass(seconds: number): void;
-  /** Parts of another process that polls the account: its own tokens, and optionally its own path to table and upstream. */
+  /**
+   * Returns the dependencies of another process that polls the account: its own tokens, and optionally its own access to table
+   * and upstream.
+   */
   depsOver(table: Table, fetch?: typeof globalThis.fetch): PollDeps;
-  /** Polls once, a poll interval after the last time. */
+  /** Polls once, one poll interval after the last poll. */
   poll(): Promise<PollReport>;
   /** The events since the last call, checked against the catalogue. */
   fresh(): Promise<JobEvent[]>;
-  /** Polls this many times: the types of the events, each with its job number if it has one. */
+  /** Polls this many times. Returns the types of the events, each with its job number if it has one. */
   pollTypes(times?: number): Promise<string[]>;
   status(): Promise<Status>;
   snapshot(jobNumber: number): Promise<Snapshot | undefined>;
@@ -59,7 +62,7 @@ export interface Rig<S extends SandboxApp = SandboxApp> {
   fault(rule: FaultRule): void;
   /** Changes the settings of configured events. */
   configure(events: EventSettingsUpdate): Promise<void>;
-  /** From now on the tracker has the credentials of this account. */
+  /** Gives the tracker the credentials of this account. */
   actAs(account: SandboxAccount): void;
 }
 
@@ -70,11 +73,11 @@ interface RigOptions {
   readonly pollIntervalSeconds?: number;
   readonly events?: EventSettingsUpdate;
   readonly leavesListOnDispatch?: boolean;
-  /** How long the tracker waits for an answer, in real time. */
+  /** Time for which the tracker waits for a response, in real time. */
   readonly timeoutMs?: number;
   /** False: the test registers the account itself. */
   readonly registered?: false;
-  /** Moves the sandbox's jobs automatically; default: only the test does. Over HTTP only. */
+  /** Advances the sandbox's jobs automatically. Default: only the test changes them. Over HTTP only. */
   readonly scenario?: (world: World) => SandboxOptions['scenario'];
 }
 
@@ -139,7 +142,7 @@ async function assemble<S extends SandboxApp>(
       }),
       now,
       ...(fetch && { fetch }),
-      // Nothing waits in real time: pauses between retries are skipped.
+      // Pauses between retries take no real time.
       timing: {
         sleep: async () => {},
         random: () => 0,
@@ -229,7 +232,7 @@ export interface TableCall {
   readonly of: readonly string[];
 }
 
-/** A table that records its calls; `before` and `after` may make them fail by throwing, and delay them. */
+/** A table that records its calls. `before` and `after` can delay them, or make them fail by throwing. */
 export function watchedTable(
   inner: Table,
   hooks: {

@@ -10,7 +10,7 @@ export interface VirtualTime {
   /** Epoch ms. */
   now(): number;
   at(time: number, act: () => void): void;
-  /** Rejects with the signal's reason when that fires first. */
+  /** Rejects with the reason of the signal if it is aborted first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** `AbortSignal.timeout` by this clock. */
   timeout(ms: number): AbortSignal;
@@ -34,7 +34,7 @@ export function createRandom(seed: number): Random {
 
 interface Timed {
   readonly at: number;
-  /** Of those at the same time, the first caller is first. */
+  /** Of several at the same time, the first caller is first. */
   readonly order: number;
   readonly act: () => void;
 }
@@ -129,9 +129,9 @@ function before(one: Timed, other: Timed): boolean {
 /** A process of a function. Its pending calls never return after its end. */
 export interface Environment {
   readonly alive: boolean;
-  /** Ends, and the invocation with it. */
+  /** Ends the process and its invocation. */
   die(): void;
-  /** Hangs until the time of the invocation is over. */
+  /** Hangs until the timeout of the invocation. */
   freeze(): void;
 }
 
@@ -144,7 +144,7 @@ type Handler = (
 export interface Invocation {
   readonly startedAt: number;
   readonly endedAt: number;
-  /** The start of a new process included. */
+  /** The start of a new process is included. */
   readonly billedMs: number;
   readonly died: boolean;
 }
@@ -168,7 +168,7 @@ export function createFunction({ time, random, ...options }: FunctionOptions): V
   interface Process {
     readonly environment: Environment;
     readonly handler: Handler;
-    /** Ends the invocation under way. */
+    /** Ends the current invocation. */
     die: (() => void) | undefined;
   }
   const idle: Process[] = [];
@@ -270,7 +270,7 @@ export function createQueue(options: QueueOptions): VirtualQueue {
     receive();
   }
 
-  /** Hands on full batches, and those that were gathered for long enough. */
+  /** Delivers full batches, and batches that were gathered for long enough. */
   function receive(): void {
     while (visible.length > 0 && running < Math.min(pollers, options.maxConcurrency)) {
       const gatheredUntil = (visible[0]?.since ?? 0) + options.batchingSeconds * 1000;

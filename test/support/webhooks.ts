@@ -1,4 +1,4 @@
-/** A receiver of webhooks, and requests to a running Jobwire with the key of the tests. */
+/** A receiver of webhooks, and requests to a running Jobwire with the API key of the tests. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
@@ -14,7 +14,7 @@ export interface Event {
   readonly data: { readonly after?: string; readonly changes?: object };
 }
 
-/** A receiver that keeps every verified delivery, by the text of its body. */
+/** A receiver that records every verified delivery, by the text of its body. */
 export async function startReceiver() {
   const bodies: string[] = [];
   const listeners = new Set<() => void>();
@@ -47,7 +47,7 @@ export async function startReceiver() {
     verifyWith(value: string) {
       secret = value;
     },
-    /** Resolves with the first event that fits. */
+    /** Resolves with the first matching event. */
     event: (fits: (event: Event) => boolean) =>
       new Promise<Event>((resolve) => {
         const listener = (): void => {
