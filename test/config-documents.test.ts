@@ -42,7 +42,7 @@ describe('the example configuration', () => {
     expect(isValid.errors).toBeNull();
   });
 
-  it('has the default wherever it shows how a default is written', () => {
+  it('contains the default of each key whose default it shows', () => {
     const { accounts, regions } = example;
     const { webhooks, departures, settling, port, host, dataDir } = parseConfig(
       { accounts: [], regions },

@@ -25,7 +25,7 @@ function findRejection(config: object): string {
     if (cause instanceof ConfigError) return cause.message;
     throw cause;
   }
-  throw new Error('Nothing was refused.');
+  throw new Error('Nothing was rejected.');
 }
 
 test('event settings of an account are optional and checked', () => {
@@ -89,7 +89,7 @@ describe('endpoints in the configuration', () => {
   ])('are rejected with a message that names the field: %j', (endpoint, words) => {
     const rejection = findRejection(withEndpoint(endpoint));
     expect(rejection).toContain(`endpoints[0].${words}`);
-    expect(rejection.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
+    expect(rejection.match(/\.( |$)/g), 'one error message').toHaveLength(1);
     expect(rejection).not.toContain('c2hvcnQ');
   });
 
@@ -191,7 +191,7 @@ describe('notifications in the configuration', () => {
   ])('are rejected with a message that names the field: %j', (notifications, words) => {
     const rejection = findRejection(told(notifications));
     expect(rejection).toContain(words);
-    expect(rejection.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
+    expect(rejection.match(/\.( |$)/g), 'one error message').toHaveLength(1);
     expect(rejection).not.toContain('top-secret');
   });
 

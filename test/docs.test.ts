@@ -138,7 +138,7 @@ test('the configuration in the README is the one of an account of the sandbox', 
   expect(readme).toContain('\nACME_SECRET=us-demo-1-secret npm start -- --config jobwire.json');
 });
 
-test('the figures in the summaries are those of the measured tables', () => {
+test('the numbers in the summaries equal those in the measured tables', () => {
   const read = (name: string) => readFileSync(`docs/${name}.md`, 'utf8');
   const cells = (row: string) => row.split('|').map((cell) => cell.trim());
   const [summary = '', delays = ''] = read('truth').split('<!-- delays -->');

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 
-// It installs everything once more.
+// The dry run installs everything again.
 test.runIf(inject('full'))(
   'a dry run builds, packs and installs a package of the new version, and changes nothing',
   () => {

@@ -1,4 +1,4 @@
-/** The version of Jobwire, and what a release verifies. `test/release.integration.test.ts` makes one. */
+/** The version of Jobwire, and what a release verifies. `test/release.integration.test.ts` runs one. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { findProblems, type Packed, toReleasedChangelog } from '../release.ts';

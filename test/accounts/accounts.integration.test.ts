@@ -114,7 +114,7 @@ async function readAllItems(table: Table, ref: AccountRef): Promise<Item[]> {
 /** Number of events that take several pages to delete. */
 const MANY_EVENTS = 230;
 
-/** An account with something of every kind, at a sink that follows everything. */
+/** An account with data of every kind, and a sink that follows all accounts. */
 async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef, events = 5): Promise<void> {
   const { region, account } = ref;
   const sink = { region, id: 'erp', kind: 'webhook', target: 'https://erp.example.com/' } as const;
@@ -448,7 +448,7 @@ eachTable('accounts', (makeTable, kind) => {
       await deleteAccount(deps, ACME);
       expect(removed).toEqual([]);
       await updateAccount(deps, ACME_2, { secretRef: 'elsewhere' });
-      expect(removed, 'nobody reads them any more').toEqual(['acme-2']);
+      expect(removed, 'they are no longer read').toEqual(['acme-2']);
       expect(await readAccount(deps, ACME_2)).toMatchObject({ secretRef: 'elsewhere' });
     });
 
@@ -457,7 +457,7 @@ eachTable('accounts', (makeTable, kind) => {
       await rig.create();
       await fill(rig, ACME);
       let calls = 0;
-      // The time is over after a number of clock reads.
+      // The deadline passes after a number of clock reads.
       const hasty = { ...rig.deps, now: () => rig.clock.now + (calls++ > 5 ? 1000 : 0) };
       expect(await deleteAccount(hasty, ACME, {}, 1000)).toEqual({ kind: 'deleted', complete: false });
       expect(await readAccount(rig.deps, ACME)).toBeUndefined();
@@ -590,7 +590,7 @@ eachTable('accounts', (makeTable, kind) => {
       const secrets: AccountSecrets = {
         ...rig.secrets,
         async remove(region, account) {
-          if (account === 'acme') throw new SecretError(account, 'is nobody’s to remove.');
+          if (account === 'acme') throw new SecretError(account, 'cannot be removed.');
           await rig.secrets.remove(region, account);
         },
       };
@@ -651,7 +651,7 @@ eachTable('accounts', (makeTable, kind) => {
       return { tracker, deps, done, knows };
     }
 
-    test('a pause holds, at any point of the poll: the account is not scheduled', async () => {
+    test('a pause remains effective at any point of the poll: the account is not scheduled', async () => {
       for (let at = 0; ; at += 1) {
         const { tracker, done } = await during(at, (deps) => pauseAccount(deps, ACME));
         if (!done) {
@@ -686,32 +686,28 @@ eachTable('accounts', (makeTable, kind) => {
 
 const REFUSED: readonly (readonly [string, object, string])[] = [
   [
-    'an id that is none',
+    'an invalid id',
     { id: '_cell' },
     'id must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit.',
   ],
   [
-    'no region, where there are two',
+    'no region, although there are two',
     { region: undefined },
     'region is missing; it must be one of the regions that are served here (uk, us).',
   ],
+  ['an unknown region', { region: 'x' }, 'region must be one of the regions that are served here (uk, us).'],
   [
-    'a region that is none',
-    { region: 'x' },
-    'region must be one of the regions that are served here (uk, us).',
-  ],
-  [
-    'polls too close together',
+    'a poll interval that is too short',
     { pollIntervalSeconds: 59 },
     'pollIntervalSeconds must be an integer number of seconds from 60 to 86400.',
   ],
   [
-    'polls too far apart',
+    'a poll interval that is too long',
     { pollIntervalSeconds: 86_401 },
     'pollIntervalSeconds must be an integer number of seconds from 1 to 86400.',
   ],
   [
-    'a lead time of no hours',
+    'a lead time of 0 hours',
     { events: { dueSoonHours: 0 } },
     'events.dueSoonHours must be an integer number of hours from 1 to 1440, or null.',
   ],
@@ -721,7 +717,7 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
     'events.attentionStatuses[0] must be a status name of 1 to 200 characters, without spaces around it.',
   ],
   [
-    'a status twice',
+    'a duplicate status',
     { events: { attentionStatuses: ['On hold', 'On hold'] } },
     'events.attentionStatuses must name each status once.',
   ],
@@ -732,7 +728,7 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   ],
   ['both of them', { secretRef: 'x' }, 'The request must hold either credentials or a secretRef.'],
   [
-    'a reference, where there is no store',
+    'a reference, although there is no store',
     { credentials: undefined, secretRef: 'x' },
     'secretRef must be left out here, where credentials have to be given: there is no other store for them.',
   ],
@@ -746,7 +742,7 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
     { credentials: { clientId: 'x', clientSecret: 's3cret\n' } },
     'credentials.clientSecret must be without spaces around it and without line breaks: they come along when it is copied.',
   ],
-  ['a field too many', { realm: 'us' }, 'realm is not a known setting.'],
+  ['an unknown field', { realm: 'us' }, 'realm is not a known setting.'],
 ];
 
 test.each(REFUSED)(
@@ -923,7 +919,7 @@ describe('with a sandbox', () => {
       'The account or its client is disabled (HTTP 400)',
     ],
     [
-      'a service that never responds',
+      'an ordering API that never responds',
       1,
       ({ sandbox }) => {
         sandbox.faults.add({ match: { operation: 'token' }, fault: { kind: 'hang' } });
@@ -963,7 +959,7 @@ describe('with a sandbox', () => {
       'The ordering API received too many requests (HTTP 429). Try again in 30 seconds.',
     ],
     [
-      'a service with an internal error',
+      'an ordering API with an internal error',
       3,
       ({ sandbox }) => void sandbox.faults.add({ match: { operation: 'activeJobs' }, fault: html }),
       'The ordering API has an internal problem (HTTP 502)',

@@ -35,7 +35,7 @@ test('the last twenty polls are read as they were written, in order', () => {
   const polls = [
     ...Array.from({ length: 30 }, (_, number) => poll(number)),
     poll(30, { outcome: 'partial', events: 65_535, requests: 700, ms: 299_999, problem: 'Page 3 failed.' }),
-    poll(31, { outcome: 'failed', requests: 0, problem: 'The ordering service did not answer.' }),
+    poll(31, { outcome: 'failed', requests: 0, problem: 'The ordering API did not respond.' }),
     poll(32),
   ];
   expect(after(polls)).toEqual(polls.slice(-KEPT_POLLS));

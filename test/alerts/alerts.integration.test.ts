@@ -304,7 +304,7 @@ describe('keys', () => {
   });
 });
 
-it('rejects invalid rules with a sentence that names the field', async () => {
+it('rejects invalid rules with an error message that names the field', async () => {
   const world = await start();
   const rule = {
     name: 'x',

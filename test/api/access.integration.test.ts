@@ -26,7 +26,7 @@ import {
 interface Asker {
   readonly name: string;
   readonly secret: string | undefined;
-  /** Absent: the key is not good. */
+  /** Absent: the key is invalid. */
   readonly may?: { readonly role: Role; readonly accounts: readonly string[] | null };
 }
 
@@ -90,7 +90,7 @@ function listResources(path: string, world: ApiWorld): Thing[] {
         };
       });
     case 'endpoints': {
-      // A replay is of all that its endpoint follows.
+      // A replay contains the events of all accounts of its endpoint.
       const replays = path.includes('{replay}');
       const all = { own: [OWN], foreign: [FOREIGN], both: [OWN, FOREIGN], everything: null };
       return Object.entries(all)

@@ -124,7 +124,7 @@ test('a conditional deletion can be repeated unchanged until nothing is left', a
   const etag = (await ask('GET', '/v1/accounts/acme', {})).headers.get('etag') ?? '';
   const pk = snapshotPk({ region: 'us', account: 'acme' });
   await table.putMany(Array.from({ length: 250 }, (_, at) => ({ pk, sk: String(at) })));
-  // One request has time for a part of it.
+  // One request has time for only a part of the deletion.
   hooks.beforeWrite = (write) => {
     if ('delete' in write && write.delete.pk === pk) clock.now += 100;
   };

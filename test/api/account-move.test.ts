@@ -1,4 +1,4 @@
-/** Moving an account between two cells: notifications, refusals, and what a page may contain. */
+/** Moving an account between two cells: notifications, rejections, and what a page may contain. */
 import { randomUUID } from 'node:crypto';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -145,7 +145,7 @@ describe('notifications of a moved account', () => {
     expect(JSON.stringify(former.emails.map(({ to }) => to))).toContain('carl@customer.example');
   });
 
-  it('a cell with another key of addresses refuses the account, because it could not recognize suppressions', async () => {
+  it('a cell with another key of addresses rejects the account, because it could not recognize suppressions', async () => {
     const cells = await createCells();
     await cells.former.recipient(ANN);
     await createSuppression(cells.former.people, ACME, { channel: 'email', address: 'ann@customer.example' });
@@ -273,7 +273,7 @@ describe('only one cell is active', () => {
     expect(await resumeAccount(cells.to, ACME)).toMatchObject({ account: { paused: false } });
   });
 
-  it('a cell with an account of this id refuses it', async () => {
+  it('a cell with an account of this id rejects it', async () => {
     const cells = await createCells();
     await cells.move();
     const [data = ''] = await cells.exportPages();

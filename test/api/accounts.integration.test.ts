@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
+// biome-ignore lint/suspicious/noExplicitAny: responses of all shapes; each test reads its own fields
 type Body = any;
 
 async function start() {

@@ -1,4 +1,4 @@
-/** The attention queue over every table: what is in it, and what users do with its items. */
+/** The attention queue over every table: its items, and the actions of users on them. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { parseItemId } from '../../shared/api/attention/items.ts';
@@ -152,7 +152,7 @@ eachTable('the attention queue', (makeTable) => {
     expect(await find(troubledIndexPk('us'))).toEqual([]);
     await rig.table.write({ update: keys.status(rig.ref), set: troubledIndexKeys(rig.ref, true) });
     expect(await find(troubledIndexPk('us'))).toEqual(['STATUS']);
-    // A good poll removes the account.
+    // A successful poll removes the account.
     rig.pass(120);
     await rig.poll();
     expect(await find(troubledIndexPk('us'))).toEqual([]);

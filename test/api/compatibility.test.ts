@@ -13,7 +13,7 @@ import { runs, sized } from '../support/runs.ts';
 // biome-ignore lint/suspicious/noExplicitAny: documents are changed anywhere
 type Any = any;
 
-/** A small document with one of everything. */
+/** A small document with a part of every kind. */
 function openApi(): Any {
   const problem = { $ref: '#/components/responses/Problem' };
   const answer = (schema: Any) => ({
@@ -146,58 +146,62 @@ const lost = () => ({ ...made(openApi()).oneOf[0], properties: { type: { const: 
 
 describe('in OpenAPI', () => {
   test.each<[change: string, (d: Any) => void, said: string]>([
-    ['a path goes', (d) => delete d.paths['/healthz'], 'GET /healthz is gone'],
-    ['an operation goes', (d) => delete d.paths['/v1/things'].post, 'POST /v1/things is gone'],
+    ['a path is removed', (d) => delete d.paths['/healthz'], 'GET /healthz is gone'],
+    ['an operation is removed', (d) => delete d.paths['/v1/things'].post, 'POST /v1/things is gone'],
     ['an operation is renamed', (d) => (list(d).operationId = 'x'), 'GET /v1/things has another operationId'],
-    ['a role grows', (d) => (list(d)['x-role'] = 'admin'), 'GET /v1/things takes the role admin'],
     [
-      'what was open takes a key',
+      'an operation requires a higher role',
+      (d) => (list(d)['x-role'] = 'admin'),
+      'GET /v1/things takes the role admin',
+    ],
+    [
+      'a public operation requires a key',
       (d) => delete d.paths['/healthz'].get.security,
       'GET /healthz asks for more than nothing',
     ],
     [
-      'another key is asked for',
+      'another security scheme is required',
       (d) => (list(d).security = [{ other: [] }]),
       'GET /v1/things asks for more than key',
     ],
     [
-      'a scope is asked for',
+      'a scope is required',
       (d) => (d.security = [{ key: ['big'] }]),
       'GET /v1/things asks for more than key',
     ],
     [
-      'the key is shown elsewhere',
+      'the key is sent in another place',
       (d) => (d.components.securitySchemes.key = { type: 'apiKey', in: 'header', name: 'k' }),
       'security scheme key is another',
     ],
-    ['a parameter goes', (d) => list(d).parameters.shift(), 'GET /v1/things query limit is gone'],
+    ['a parameter is removed', (d) => list(d).parameters.shift(), 'GET /v1/things query limit is gone'],
     [
-      'a parameter must be given',
+      'a parameter becomes required',
       (d) => (list(d).parameters[0].required = true),
       'GET /v1/things query limit is required',
     ],
     [
-      'a new one must be given',
+      'a new parameter is required',
       (d) => list(d).parameters.push({ name: 'n', in: 'query', required: true, schema: {} }),
       'GET /v1/things query n is new and required',
     ],
     [
-      'a header must be given',
+      'a header becomes required',
       (d) => (list(d).parameters[2].required = true),
       'GET /v1/things header if-match is required',
     ],
     [
-      'a parameter is written otherwise',
+      'a parameter is serialized differently',
       (d) => (list(d).parameters[1].explode = false),
       'GET /v1/things query state has another explode',
     ],
     [
-      'a parameter takes less',
+      'a parameter accepts fewer values',
       (d) => (list(d).parameters[0].schema.maximum = 100),
       'GET /v1/things query limit has a stricter maximum',
     ],
     [
-      'a value is taken no more',
+      'a value is no longer accepted',
       (d) => list(d).parameters[1].schema.enum.pop(),
       'GET /v1/things query state no longer takes "closed"',
     ],
@@ -206,20 +210,20 @@ describe('in OpenAPI', () => {
       (d) => (list(d).parameters[0].schema.default = 50),
       'GET /v1/things query limit has another default',
     ],
-    ['a body must be sent', (d) => (make(d).requestBody.required = true), 'POST /v1/things body is required'],
+    ['a body is required', (d) => (make(d).requestBody.required = true), 'POST /v1/things body is required'],
     [
-      'a new body must be sent',
+      'a new body is required',
       (d) => (list(d).requestBody = { required: true, content: {} }),
       'GET /v1/things body is required',
     ],
     [
-      'a kind of body goes',
+      'a media type of a body is removed',
       (d) => (make(d).requestBody.content = { 'text/plain': {} }),
       'POST /v1/things body as application/json is gone',
     ],
-    ['a field must be sent', (d) => fresh(d).required.push('mode'), 'schema NewThing (in): mode is required'],
+    ['a field is required', (d) => fresh(d).required.push('mode'), 'schema NewThing (in): mode is required'],
     [
-      'a new field must be sent',
+      'a new field is required',
       (d) => {
         fresh(d).required.push('more');
         fresh(d).properties.more = {};
@@ -227,74 +231,74 @@ describe('in OpenAPI', () => {
       'schema NewThing (in): more is required',
     ],
     [
-      'a field is taken no more',
+      'a field is no longer accepted',
       (d) => delete fresh(d).properties.mode,
       'schema NewThing (in): mode is gone',
     ],
     [
-      'a field takes less',
+      'a field accepts fewer values',
       (d) => (fresh(d).properties.name.maxLength = 49),
       'schema NewThing (in): name has a stricter maxLength',
     ],
     [
-      'a list takes less',
+      'a list accepts fewer entries',
       (d) => (fresh(d).properties.tags.maxItems = 4),
       'schema NewThing (in): tags has a stricter maxItems',
     ],
     [
-      'what is in a list takes less',
+      'the entries of a list accept fewer values',
       (d) => (fresh(d).properties.tags.items.minLength = 1),
       'schema NewThing (in): tags[] has a stricter minLength',
     ],
     [
-      'null is taken no more',
+      'null is no longer accepted',
       (d) => (fresh(d).properties.size.type = 'number'),
       'schema NewThing (in): size no longer takes null',
     ],
     [
-      'a pattern is new',
+      'a pattern is added',
       (d) => (fresh(d).properties.name.pattern = '^a'),
       'schema NewThing (in): name has another pattern',
     ],
     [
-      'a type becomes another',
+      'a type is replaced by another',
       (d) => (fresh(d).properties.name = { type: 'integer' }),
       'schema NewThing (in): name no longer takes string',
     ],
     [
-      'fractions are taken no more',
+      'fractions are no longer accepted',
       (d) => (fresh(d).properties.size.type = ['integer', 'null']),
       'schema NewThing (in): size no longer takes number',
     ],
     [
-      'any text becomes some',
+      'any text becomes an enumeration',
       (d) => (fresh(d).properties.name = { enum: ['a'] }),
       'schema NewThing (in): name takes some values only',
     ],
     [
-      'a rule that is not understood comes',
+      'an unknown constraint is added',
       (d) => (fresh(d).properties.name.not = { const: 'x' }),
       'schema NewThing (in): name has another not',
     ],
-    ['an answer goes', (d) => delete list(d).responses[404], 'GET /v1/things answer 404 is gone'],
+    ['a response is removed', (d) => delete list(d).responses[404], 'GET /v1/things answer 404 is gone'],
     [
-      'another kind of success comes',
+      'another success status is added',
       (d) => (make(d).responses[202] = { description: 'later' }),
       'POST /v1/things answer 202 is new',
     ],
     [
-      'a kind of content goes',
+      'a media type of a response is removed',
       (d) => (list(d).responses[200].content = {}),
       'GET /v1/things answer 200 as application/json is gone',
     ],
     [
-      'a header goes',
+      'a header is removed',
       (d) => delete list(d).responses[200].headers.ETag,
       'GET /v1/things answer 200 header etag is gone',
     ],
-    ['a field of an answer goes', (d) => delete thing(d).properties.size, 'schema Thing (out): size is gone'],
+    ['a field is removed', (d) => delete thing(d).properties.size, 'schema Thing (out): size is gone'],
     [
-      'a field of a page goes',
+      'a field of a page is removed',
       (d) => delete page(d).properties.next,
       'GET /v1/things answer 200: next is gone',
     ],
@@ -304,48 +308,48 @@ describe('in OpenAPI', () => {
       'GET /v1/things answer 200: next may be missing',
     ],
     [
-      'null may come',
+      'null may occur',
       (d) => (thing(d).properties.id.type = ['string', 'null']),
       'schema Thing (out): id may be null',
     ],
     [
-      'a type becomes another',
+      'a type is replaced by another',
       (d) => (thing(d).properties.id = { type: 'integer' }),
       'schema Thing (out): id may be integer',
     ],
     [
-      'it may be longer',
+      'a text may be longer',
       (d) => (thing(d).properties.id.maxLength = 21),
       'schema Thing (out): id has a looser maxLength',
     ],
     [
-      'a value is new',
+      'a value is added',
       (d) => thing(d).properties.state.enum.push('x'),
       'schema Thing (out): state may be "x"',
     ],
     [
-      'a value never comes',
+      'a value is no longer sent',
       (d) => thing(d).properties.state.enum.pop(),
       'schema Thing (out): state is never "closed" any more',
     ],
     [
-      'some values become any',
+      'an enumeration becomes any value',
       (d) => delete thing(d).properties.state.enum,
       'schema Thing (out): state may be any value',
     ],
     [
-      'a known value goes',
+      'a known value is removed',
       (d) => thing(d).properties.hint['x-extensible-enum'].pop(),
       'schema Thing (out): hint no longer knows "b"',
     ],
-    ['one of several goes', (d) => part(d).pop(), 'schema Thing (out): part is never object any more'],
+    ['an alternative is removed', (d) => part(d).pop(), 'schema Thing (out): part is never object any more'],
     [
-      'one of several is new',
+      'one of several alternatives is added',
       (d) => part(d).push({ type: 'object', required: ['kind'], properties: { kind: { const: 'z' } } }),
       'schema Thing (out): part.kind may be "z"',
     ],
     [
-      'a field of one of several goes',
+      'a field of one of several alternatives is removed',
       (d) => {
         delete part(d)[1].properties.s;
         part(d)[1].required = ['kind'];
@@ -353,38 +357,38 @@ describe('in OpenAPI', () => {
       'schema Thing (out): part.s is gone',
     ],
     [
-      'what labels hold changes',
+      'the values of labels change',
       (d) => (thing(d).properties.labels.additionalProperties.type = 'number'),
       'schema Thing (out): labels.* may be number',
     ],
     [
-      'a problem is never answered',
+      'a problem is no longer sent',
       (d) => problem(d)['x-problems'].pop(),
       'GET /v1/things answer 404 problem gone is gone',
     ],
     [
-      'a type of problem goes',
+      'a type of problem is removed',
       (d) => problem(d).content['application/problem+json'].schema.properties.type.enum.pop(),
       'GET /v1/things answer 404: type is never "urn:b" any more',
     ],
-    ['a webhook goes', (d) => delete d.webhooks['thing.made'], 'webhook thing.made is gone'],
+    ['a webhook is removed', (d) => delete d.webhooks['thing.made'], 'webhook thing.made is gone'],
     [
-      'a webhook comes as another type of content',
+      'a webhook has another media type',
       (d) => (d.webhooks['thing.made'].post.requestBody.content = { 'text/plain': {} }),
       'webhook thing.made as application/json is gone',
     ],
     [
-      'a field of an alternative goes',
+      'a field of an alternative is removed',
       (d) => delete made(d).oneOf[1].properties.at,
       'schema Made (out): at is gone',
     ],
     [
-      'an alternative of an extensible union goes',
+      'an alternative of an extensible union is removed',
       (d) => made(d).oneOf.pop(),
       'schema Made (out) is never object any more',
     ],
     [
-      'an alternative is new in a union that is not extensible',
+      'an alternative is added to a union that is not extensible',
       (d) => {
         made(d).oneOf.push(lost());
         delete made(d)['x-extensible'];
@@ -399,53 +403,53 @@ describe('in OpenAPI', () => {
 
   test.each<[change: string, (d: Any) => void]>([
     ['nothing changes', () => {}],
-    ['a path is new', (d) => (d.paths['/v1/more'] = { get: { responses: {} } })],
-    ['an operation is new', (d) => (d.paths['/v1/things'].put = { operationId: 'p', responses: {} })],
-    ['a role shrinks', (d) => (make(d)['x-role'] = 'read')],
-    ['no key is needed any more', (d) => (list(d).security = [])],
-    ['another key is good, too', (d) => (d.security = [{ key: [] }, { other: [] }])],
+    ['a path is added', (d) => (d.paths['/v1/more'] = { get: { responses: {} } })],
+    ['an operation is added', (d) => (d.paths['/v1/things'].put = { operationId: 'p', responses: {} })],
+    ['an operation requires a lower role', (d) => (make(d)['x-role'] = 'read')],
+    ['a key is no longer required', (d) => (list(d).security = [])],
+    ['another security scheme is accepted', (d) => (d.security = [{ key: [] }, { other: [] }])],
     [
-      'a parameter is new',
+      'a parameter is added',
       (d) => list(d).parameters.push({ name: 'n', in: 'query', schema: { type: 'string' } }),
     ],
-    ['a parameter takes more', (d) => (list(d).parameters[0].schema.maximum = 1000)],
-    ['a value more is taken', (d) => list(d).parameters[1].schema.enum.push('late')],
-    ['a body may be sent', (d) => (list(d).requestBody = { content: {} })],
-    ['a field may be sent', (d) => (fresh(d).properties.more = { type: 'string' })],
-    ['a field need not be sent', (d) => (fresh(d).required = [])],
-    ['null is taken, too', (d) => (fresh(d).properties.name.type = ['string', 'null'])],
+    ['a parameter accepts more values', (d) => (list(d).parameters[0].schema.maximum = 1000)],
+    ['an additional value is accepted', (d) => list(d).parameters[1].schema.enum.push('late')],
+    ['an optional body is added', (d) => (list(d).requestBody = { content: {} })],
+    ['an optional field is added', (d) => (fresh(d).properties.more = { type: 'string' })],
+    ['a field becomes optional', (d) => (fresh(d).required = [])],
+    ['null is accepted', (d) => (fresh(d).properties.name.type = ['string', 'null'])],
     [
-      'null is taken in other words',
+      'null is accepted in another notation',
       (d) => (fresh(d).properties.size = { anyOf: [{ type: 'null' }, { type: 'number' }] }),
     ],
-    ['a bound goes', (d) => delete fresh(d).properties.name.maxLength],
-    ['some values become any', (d) => delete fresh(d).properties.mode.enum],
-    ['unknown fields are taken', (d) => delete fresh(d).additionalProperties],
-    ['a field of an answer is new', (d) => (thing(d).properties.more = { type: 'string' })],
-    ['a field is always there', (d) => thing(d).required.push('size')],
-    ['null never comes', (d) => (page(d).properties.next = { type: 'string' })],
-    ['only integers come', (d) => (thing(d).properties.size.type = 'integer')],
-    ['it is never so long', (d) => (thing(d).properties.id.maxLength = 19)],
-    ['an alternative is new in an extensible union', (d) => made(d).oneOf.push(lost())],
-    ['a webhook is new', (d) => (d.webhooks['thing.lost'] = { post: {} })],
-    ['a known value is new', (d) => thing(d).properties.hint['x-extensible-enum'].push('c')],
+    ['a bound is removed', (d) => delete fresh(d).properties.name.maxLength],
+    ['an enumeration becomes any value', (d) => delete fresh(d).properties.mode.enum],
+    ['unknown fields are accepted', (d) => delete fresh(d).additionalProperties],
+    ['a field of a response is added', (d) => (thing(d).properties.more = { type: 'string' })],
+    ['a field is always present', (d) => thing(d).required.push('size')],
+    ['null is no longer sent', (d) => (page(d).properties.next = { type: 'string' })],
+    ['only integers are sent', (d) => (thing(d).properties.size.type = 'integer')],
+    ['the maximum length becomes shorter', (d) => (thing(d).properties.id.maxLength = 19)],
+    ['an alternative is added to an extensible union', (d) => made(d).oneOf.push(lost())],
+    ['a webhook is added', (d) => (d.webhooks['thing.lost'] = { post: {} })],
+    ['a known value is added', (d) => thing(d).properties.hint['x-extensible-enum'].push('c')],
     ['the order of several changes', (d) => part(d).reverse()],
     [
-      'a schema is written where it is used',
+      'a schema is inlined',
       (d) => (thing(d).properties.inner = { allOf: [{ $ref: '#/components/schemas/Thing' }] }),
     ],
     [
-      'a kind of problem is new',
+      'a kind of problem is added',
       (d) => problem(d).content['application/problem+json'].schema.properties.type.enum.push('urn:c'),
     ],
     [
-      'a condition may be sent that is answered with 304',
+      'a conditional request is added, which is answered with 304',
       (d) => {
         list(d).parameters.push({ name: 'If-None-Match', in: 'header', schema: { type: 'string' } });
         list(d).responses[304] = { description: 'not modified' };
       },
     ],
-    ['a status of problems is new', (d) => (list(d).responses[429] = { description: 'slow' })],
+    ['a status of problems is added', (d) => (list(d).responses[429] = { description: 'slow' })],
     [
       'words change',
       (d) => {
@@ -456,7 +460,7 @@ describe('in OpenAPI', () => {
       },
     ],
     [
-      'a header of an answer is new',
+      'a header of a response is added',
       (d) => (list(d).responses[200].headers.Age = { schema: { type: 'string' } }),
     ],
   ])('is compatible when %s', (_, change) => {
@@ -471,22 +475,22 @@ describe('in AsyncAPI', () => {
   const closed = (d: Any) => d.components.schemas['job.closed'];
 
   test.each<[change: string, (d: Any) => void, said: string]>([
-    ['a channel goes', (d) => delete d.channels.webhook, 'channel webhook is gone'],
+    ['a channel is removed', (d) => delete d.channels.webhook, 'channel webhook is gone'],
     [
-      'a channel is elsewhere',
+      'a channel has another address',
       (d) => (d.channels.stream.address = '/v2'),
       'channel stream has another address',
     ],
-    ['a server goes', (d) => delete d.servers.sns, 'server sns is gone'],
-    ['a server is elsewhere', (d) => (d.servers.sns.protocol = 'sqs'), 'server sns has another protocol'],
-    ['an operation goes', (d) => delete d.operations.followAll, 'operation followAll is gone'],
+    ['a server is removed', (d) => delete d.servers.sns, 'server sns is gone'],
+    ['a server is changed', (d) => (d.servers.sns.protocol = 'sqs'), 'server sns has another protocol'],
+    ['an operation is removed', (d) => delete d.operations.followAll, 'operation followAll is gone'],
     [
-      'an operation turns round',
+      'an operation changes its direction',
       (d) => (d.operations.followAll.action = 'receive'),
       'operation followAll has another action',
     ],
     [
-      'a type goes',
+      'a type is removed',
       (d) => delete d.channels.topic.messages['job.closed'],
       'channel topic message job.closed is gone',
     ],
@@ -496,7 +500,7 @@ describe('in AsyncAPI', () => {
       'schema job.closed (out): type may be "job.shut"',
     ],
     [
-      'a field goes',
+      'a field is removed',
       (d) => delete d.components.schemas.Job.properties.mustDate,
       'schema Job (out): mustDate is gone',
     ],
@@ -511,12 +515,12 @@ describe('in AsyncAPI', () => {
       'schema Job (out): jobNumber may be missing',
     ],
     [
-      'a value is new',
+      'a value is added',
       (d) => d.components.schemas.Observed.properties.view.enum.push('guess'),
       'schema Observed (out): view may be "guess"',
     ],
     [
-      'the envelope loses a field',
+      'a field of the envelope is removed',
       (d) => delete closed(d).properties.sequence,
       'schema job.closed (out): sequence is gone',
     ],
@@ -526,17 +530,17 @@ describe('in AsyncAPI', () => {
       'schema job.closed (out): subject may be missing',
     ],
     [
-      'a header goes',
+      'a header is removed',
       (d) => delete d.components.messageTraits.webhook.headers.properties['webhook-id'],
       'channel webhook message job.created header: webhook-id is gone',
     ],
     [
-      'an attribute goes',
+      'an attribute is removed',
       (d) => delete d.components.messageTraits.topic.headers.properties.region,
       'channel topic message job.created header: region is gone',
     ],
     [
-      'the content is of another type',
+      'the media type changes',
       (d) => (d.components.messageTraits.webhook.contentType = 'text/plain'),
       'channel webhook message job.closed has another content type',
     ],
@@ -548,22 +552,22 @@ describe('in AsyncAPI', () => {
 
   test.each<[change: string, (d: Any) => void]>([
     ['nothing changes', () => {}],
-    ['a type is new', (d) => (d.channels.topic.messages['job.moved'] = { payload: { type: 'object' } })],
-    ['a field is new', (d) => (d.components.schemas.Job.properties.weight = { type: 'number' })],
+    ['a type is added', (d) => (d.channels.topic.messages['job.moved'] = { payload: { type: 'object' } })],
+    ['a field is added', (d) => (d.components.schemas.Job.properties.weight = { type: 'number' })],
     [
-      'a new field is always there',
+      'a required field is added',
       (d) => {
         d.components.schemas.Job.properties.weight = { type: 'number' };
         d.components.schemas.Job.required.push('weight');
       },
     ],
-    ['a channel is new', (d) => (d.channels.more = { messages: {} })],
+    ['a channel is added', (d) => (d.channels.more = { messages: {} })],
     [
-      'an attribute is new',
+      'an attribute is added',
       (d) => (d.components.messageTraits.topic.headers.properties.more = { type: 'string' }),
     ],
     [
-      'words and examples change',
+      'descriptions and examples change',
       (d) => {
         closed(d).description = 'x';
         d.components.messages['webhook.job.closed'].examples = [];

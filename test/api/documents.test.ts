@@ -1,4 +1,4 @@
-/** The committed API documents equal the generated ones, and have no unannounced breaking changes. */
+/** The committed API documents equal the generated ones, and have no undocumented breaking changes. */
 import { existsSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -101,7 +101,7 @@ describe('the AsyncAPI document', () => {
         }
       }
     }
-    // Headers on three ways but for the ping, payloads once; the reference, the cursor.
+    // The headers of three channels (of one for the ping), the payloads once, the reference and the cursor.
     expect(tried).toBe((eventTypes.length - 1) * 3 + 1 + eventTypes.length + 4);
   });
 });

@@ -33,7 +33,7 @@ afterEach(async () => {
 });
 
 /** Bodies of any answer; each has some of these fields. */
-// biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
+// biome-ignore lint/suspicious/noExplicitAny: responses of all shapes; each test reads its own fields
 type Body = any;
 
 type Write = Parameters<Table['write']>[0];
@@ -539,7 +539,7 @@ describe('a key', () => {
     expect((await rig.ask('DELETE', '/v1/endpoints/q')).status).toBe(204);
   });
 
-  test('for some accounts reads nothing that an endpoint did for others before', async () => {
+  test('for some accounts cannot read earlier deliveries of an endpoint for other accounts', async () => {
     const rig = await start();
     const receiver = await startReceiver(({ body }) => ({
       status: body.includes('"jobNumber":1,') ? 422 : 204,
@@ -1113,7 +1113,7 @@ describe('the statistics of an endpoint', () => {
 });
 
 describe('a replay', () => {
-  test('sends a range of the log once more, shows its progress, and ends', async () => {
+  test('sends a range of the log again, reports its progress, and completes', async () => {
     const rig = await start();
     const seen: number[] = [];
     let path = '';
@@ -1212,7 +1212,7 @@ describe('a replay', () => {
     expect(await dead()).toEqual(['acme.e1.1', 'other.e1.1']);
   });
 
-  test('that is cancelled sends nothing more', async () => {
+  test('that is cancelled sends no further events', async () => {
     const rig = await start();
     const receiver = await startReceiver(() => ({ status: 204 }));
     await rig.make({ id: 'erp', url: receiver.url });

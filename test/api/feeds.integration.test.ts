@@ -355,8 +355,8 @@ describe('API key', () => {
   test.each([
     ['missing', undefined],
     ['wrong', 'Bearer wrong'],
-    ['a beginning of the right one', `Bearer ${KEY.slice(0, -1)}`],
-    ['the right one and more', `Bearer ${KEY}x`],
+    ['a prefix of the valid key', `Bearer ${KEY.slice(0, -1)}`],
+    ['longer than the valid key', `Bearer ${KEY}x`],
     ['under another scheme', `Basic ${KEY}`],
     ['empty', 'Bearer '],
     ['without a scheme', KEY],
@@ -763,7 +763,7 @@ describe('account feed', () => {
     const api = await start();
     await api.append(ACME, jobEvents(1));
     api.hooks.afterRead = async () => {
-      // A poll concludes right between reading the log and answering.
+      // A poll completes between reading the log and responding.
       delete api.hooks.afterRead;
       const status = toStatus((await api.table.get(keys.status(ACME))) ?? { pk: '', sk: '' });
       const head = await api.log.head(ACME);
@@ -1095,7 +1095,7 @@ describe('stream of all accounts', () => {
       globalThis.EventSource = class extends undici.EventSource {
         constructor(path) { super(new URL(path, process.env.ORIGIN)); }
       };
-      // Its timers keep no process.
+      // Its timers do not keep the process running.
       setInterval(() => {}, 60_000);
       await import('./follow.mjs');`;
     writeFileSync(join(folder, 'browser.mjs'), browser);

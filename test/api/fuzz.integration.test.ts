@@ -119,7 +119,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
       }),
     );
     expect(wrong.join('\n\n')).toBe('');
-    expect(never, 'operations that never did what was asked for').toEqual([]);
+    expect(never, 'operations without a successful request').toEqual([]);
   });
 
   test('rejects names that are longer than a table key', async () => {

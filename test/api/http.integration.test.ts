@@ -19,7 +19,7 @@ afterEach(async () => {
 const worldWith = (api: Partial<ApiDeps> = {}) =>
   createApiWorld({ table: createMemoryTable(), history: createMemoryTable(historySchema), api });
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
+// biome-ignore lint/suspicious/noExplicitAny: responses of all shapes; each test reads its own fields
 type Body = any;
 
 /** Sends a request as an admin; returns the complete answer. */

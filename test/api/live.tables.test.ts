@@ -204,7 +204,7 @@ eachTable('the function that waits', (makeTable) => {
 });
 
 test.each([
-  ['its time is over', (cell: Cell) => cell.pass(STREAM_MS)],
+  ['its time has passed', (cell: Cell) => cell.pass(STREAM_MS)],
   ['its connection fails', (_: Cell, connection: Connection) => connection.destroy(new Error('It broke.'))],
 ])('an invocation whose stream ends because %s ends after its slot is released', async (_, end) => {
   const inner = createMemoryTable();
@@ -639,7 +639,7 @@ async function createCell(
       };
       return {
         invoke: start,
-        /** The answer of a request that does not continue. */
+        /** Returns the status of a request that is neither a stream nor a long poll. */
         async status(path: string, asked: Asked = {}): Promise<number> {
           const { connection, done } = start(path, asked);
           await done;

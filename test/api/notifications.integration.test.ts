@@ -7,7 +7,7 @@ import { ADDRESSES } from '../support/notification-samples.ts';
 
 const shared = sharedWorld();
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
+// biome-ignore lint/suspicious/noExplicitAny: responses of all shapes; each test reads its own fields
 type Body = any;
 
 async function ask(
@@ -38,10 +38,10 @@ async function ask(
 }
 
 const account = `/v1/accounts/${OWN}`;
-/** Once a test has the shared.world. */
+/** Available once a test has the shared world. */
 const told = () => {
   const found = shared.world.ids.notifying[OWN];
-  if (!found) throw new Error('Nobody is told anything.');
+  if (!found) throw new Error('The account has no notifications.');
   return found;
 };
 
@@ -112,7 +112,7 @@ describe('settings', () => {
       locale: 'en-NZ',
       revision: 1,
     });
-    expect((await ask('PUT', fresh, { ...first, ...etag })).status, 'somebody was faster').toBe(412);
+    expect((await ask('PUT', fresh, { ...first, ...etag })).status, 'another request was first').toBe(412);
   });
 
   test('warn of surprising effects', async () => {
@@ -367,7 +367,7 @@ describe('the unsubscribe page', () => {
     const { status, text } = await open({ method: 'POST', ...init });
     expect([status, await stopped()]).toEqual([200, true]);
     expect(text).toContain('You are unsubscribed');
-    // Repeated, and on GET, it says the same.
+    // A repetition, and a GET, return the same text.
     expect((await open({ method: 'POST', ...init })).status).toBe(200);
     expect((await open()).text).toContain('value="subscribe"');
   });

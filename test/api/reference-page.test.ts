@@ -78,11 +78,11 @@ test('a file is read once, and again after a failure', async () => {
   expect(asked).toHaveLength(2);
 });
 
-test('keys are not stored, and the document is not taken from a URL in the link', async () => {
+test('keys are not stored, and the document is not loaded from a URL in the link', async () => {
   const { version = '' } = assets()[0] ?? {};
   const start = text((await reference.asset(version, 'start.js'))?.body);
   expect(start).toContain('persistAuthorization: false');
   expect(start).toContain('queryConfigEnabled: false');
-  // Swagger UI would have the document checked by a service of others.
+  // By default, Swagger UI sends the document to a validator of third parties.
   expect(start).toContain('validatorUrl: null');
 });

@@ -32,7 +32,7 @@ async function overNode(): Promise<Get> {
     fetch(`http://127.0.0.1:${port}${path}`, { headers: { 'accept-encoding': 'identity', ...headers } });
 }
 
-/** As API Gateway invokes the function, and hands its answer on with all media types binary. */
+/** As API Gateway invokes the function, and passes its response on with all media types binary. */
 async function throughApiGateway(): Promise<Get> {
   const app = createApp();
   const handler = createRestProxyHandler((request, from) => app.fetch(request, from));

@@ -255,7 +255,7 @@ describe('a bearer token', () => {
     expect((await site.ask('GET', '/v1/key', { token: before })).status).toBe(401);
   });
 
-  it('with an unknown key makes the API ask the issuer at most once per 10 seconds, however many there are', async () => {
+  it("with an unknown key makes the API request the issuer's keys at most once per 10 seconds, for any number of tokens", async () => {
     const { ask } = createSite();
     expect((await ask('GET', '/v1/key', { token: await issuer.sign(claims()) })).status).toBe(200);
     issuer.requests.length = 0;
@@ -302,7 +302,7 @@ describe('a bearer token', () => {
 });
 
 describe('while the issuer does not respond', () => {
-  it('keys work, tokens are answered with 503, and the issuer is not asked for each request', async () => {
+  it('keys work, tokens are rejected with 503, and not every request is sent to the issuer', async () => {
     const { ask, faults } = createSite();
     const token = await issuer.sign(claims());
     issuer.down = true;
@@ -329,7 +329,7 @@ describe('while the issuer does not respond', () => {
     expect((await renewal()).status).toBe(200);
   });
 
-  it('ends the session of the browser at sign-out all the same', async () => {
+  it('ends the session of the browser at sign-out nevertheless', async () => {
     const { ask, signInAs } = createSite();
     const session = await signInAs('ann');
     issuer.down = true;

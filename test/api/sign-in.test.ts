@@ -119,7 +119,7 @@ describe('the settings of the sign-in', () => {
       'signIn.groups.desk.accounts must name at least one account',
     ],
     [{ clientSecret: 'x' }, 'signIn.clientSecret is not a known setting'],
-  ])('%j are rejected with one sentence', (signIn, message) => {
+  ])('%j are rejected with one error message', (signIn, message) => {
     expect(() => parse(signIn)).toThrow(message);
   });
 

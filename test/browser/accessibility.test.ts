@@ -19,7 +19,7 @@ describe.each(places)('$name', (place) => {
   });
 });
 
-test('pages with nothing to show say so', async () => {
+test('pages without data display a message', async () => {
   const page = await signedIn(bare, '/');
   for (const path of ['/', '/jobs', '/health', '/setup', '/setup/endpoints', '/setup/keys']) {
     await page.goto(`${bare.url}${path}`);

@@ -159,7 +159,7 @@ describe('the queue', () => {
     expect(await page.getByRole('menuitem').allTextContents()).toEqual(['History']);
   });
 
-  test('an empty queue says that nothing needs attention, and what is watched', async () => {
+  test('an empty queue displays that nothing needs attention, and what is monitored', async () => {
     const page = await signedIn(site, '/?region=nz');
     await page
       .getByText(/^Nothing needs attention\. Watched: 1 account and \d endpoints? in NZ/)

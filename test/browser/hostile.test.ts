@@ -1,4 +1,4 @@
-/** Texts of customers that would do something where they were taken for more than text. */
+/** Customer texts that would have an effect if they were interpreted as markup or code. */
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { signedIn } from '../support/browser.ts';
@@ -7,7 +7,7 @@ import { arrive, furnishedDesk, HOSTILE, places } from './desk.ts';
 const desk = furnishedDesk();
 
 describe.each(places)('$name', (place) => {
-  test('takes texts of customers for text', async () => {
+  test('renders customer texts as text only', async () => {
     const page = await arrive(desk, place);
     await expectHarmless(page);
   });
@@ -20,12 +20,12 @@ test.each([
     [HOSTILE.description, HOSTILE.comments, HOSTILE.orderGroup],
   ],
   ['in the list', () => '/jobs?which=all', [HOSTILE.description, HOSTILE.longWord]],
-])('a job’s texts are shown as they were typed, %s', async (_, path, texts) => {
+])('a job’s texts are displayed unchanged, %s', async (_, path, texts) => {
   const page = await signedIn(desk, path());
   for (const text of texts) await page.getByText(text).first().waitFor();
 });
 
-test('a tracking link that is no web address is shown as text, and leads nowhere', async () => {
+test('a tracking link that is not a web address is displayed as text, without a link', async () => {
   const page = await signedIn(desk, `/jobs/acme/${desk.jobs.hostile}`);
   await page.getByText(HOSTILE.comments).first().waitFor();
   await expectHarmless(page);
@@ -40,7 +40,7 @@ test('events that arrive later are rendered as text too', async () => {
   await expectHarmless(page);
 });
 
-/** Nothing of what was typed has become an element, an address or a direction of writing. */
+/** Checks that no text has become an element, a URL or a direction of writing. */
 async function expectHarmless(page: Page): Promise<void> {
   for (const frame of page.frames()) {
     expect(await frame.evaluate(() => 'hurt' in window && window.hurt), frame.url()).toBe(false);
@@ -61,7 +61,7 @@ async function expectHarmless(page: Page): Promise<void> {
     }
     return { handlers: handlers.map((one) => one.outerHTML.slice(0, 160)), addresses, turning };
 
-    /** Whether the direction of a text does not affect other text: it is isolated, or alone in its line. */
+    /** Returns whether the direction of a text does not affect other text: it is isolated, or alone in its line. */
     function standsApart(text: Node): boolean {
       for (let one = text.parentElement; one; one = one.parentElement) {
         const { display, unicodeBidi } = getComputedStyle(one);

@@ -7,7 +7,7 @@ import { arrive, furnishedDesk, places } from './desk.ts';
 const desk = furnishedDesk();
 
 describe.each(places)('$name', (place) => {
-  test('fits into 320 pixels, and nothing jumps while it fills', async () => {
+  test('fits into 320 pixels, and has no layout shift while it loads', async () => {
     const page = await arrive(desk, place, { size: 'narrow' });
     await answeredLate(page);
     for (const size of ['narrow', 'desktop'] as const) {

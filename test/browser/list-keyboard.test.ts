@@ -16,7 +16,7 @@ const countStops = (
     return { stops: controls.filter(({ tabIndex }) => tabIndex >= 0).length, controls: controls.length };
   }, list);
 
-/** Returns the place of the focused control: its row, and its place in the row. */
+/** Returns the position of the focused control: its row, and its position in the row. */
 const getPlace = (page: Page, list: string): Promise<readonly [row: number, place: number]> =>
   page.evaluate((selector) => {
     const rows = [...document.querySelectorAll(`${selector} > *`)].map((row) => [

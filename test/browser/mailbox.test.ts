@@ -31,7 +31,7 @@ test.each(looks)(
   120_000,
 );
 
-/** Runs axe without animations: it takes a moving item above the list for one that covers the bar. */
+/** Runs axe without animations: axe treats a moving item above the list as one that covers the bar. */
 async function axeAtRest(page: Page): Promise<void> {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await axe(page);

@@ -1,4 +1,4 @@
-/** The command palette: what it finds, by keyboard and by touch, and what it says when nothing is found. */
+/** The command palette: its results by keyboard and by touch, and its message when nothing is found. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { axe, expectFault, loaded, show, signedIn } from '../support/browser.ts';
@@ -96,7 +96,7 @@ test('offers only what the role of the key permits', async () => {
   expect(names).not.toContain('New key');
 });
 
-test('drops the answer to a former text, and says when nothing is found or a search fails', async () => {
+test('ignores the response to an earlier text, and displays a message when nothing is found or a search fails', async () => {
   const page = await signedIn(desk, '/');
   const held = Promise.withResolvers<void>();
   await page.route(/\/v1\/search\?q=acme/, async (route) => {

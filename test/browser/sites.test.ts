@@ -1,4 +1,4 @@
-/** The sites that the other tests look at. */
+/** The sites of the browser tests. */
 import { expect, test } from 'vitest';
 import { scriptedSite } from '../support/browser.ts';
 
@@ -11,7 +11,7 @@ const getStatus = async (job: number): Promise<string | null> => {
   return jobs.find(({ jobNumber }) => jobNumber === job)?.status ?? null;
 };
 
-test('what happens in a scripted ordering service is seen at once, and is still known after a restart', async () => {
+test('changes of a simulated ordering API are displayed at once, and still exist after a restart', async () => {
   const job = site.account.createJob({ status: 'Scheduled' });
   await expect.poll(() => getStatus(job)).toBe('Scheduled');
   site.account.setStatus(job, 'In production');
@@ -24,7 +24,7 @@ test('what happens in a scripted ordering service is seen at once, and is still 
   expect(await getStatus(job)).toBe('In production');
 });
 
-test('webhooks are taken, and refused as the test wants', async () => {
+test('webhooks are accepted, or rejected as the test configures', async () => {
   site.receiver.answer = () => ({ status: 503 });
   const body = { region: 'us', url: site.receiver.url, accounts: ['acme'] };
   const { endpoint } = await site.api<{ endpoint: { id: string } }>('/endpoints', { body });
@@ -35,7 +35,7 @@ test('webhooks are taken, and refused as the test wants', async () => {
   await expect.poll(async () => (await deliveries()).deliveries.length).toBeGreaterThan(0);
 });
 
-test('a key of a role may do no more than that', async () => {
+test('a key of a role has no further permissions', async () => {
   const { key } = await site.makeKey('read', ['acme']);
   await site.api('/accounts/acme', { key });
   await expect(site.api('/accounts/kiwi', { key })).rejects.toThrow(/404|403/);

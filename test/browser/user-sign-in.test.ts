@@ -1,4 +1,4 @@
-/** Sign-in of users at a real OpenID Connect server: the page that was asked for, renewal, the end of a session, sign-out. */
+/** Sign-in of users at a real OpenID Connect server: the requested page, renewal, the end of a session, sign-out. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { axe, expectFault, layoutShift, scriptedSite, signIn, visit } from '../support/browser.ts';
@@ -73,7 +73,7 @@ test('the sign-in page offers single sign-on and API keys, is accessible and has
   await heading(page, 'Jobs').waitFor();
 });
 
-test('a user lands on the page that was asked for; no token is stored where scripts can read it, or stays in the history', async () => {
+test('a user lands on the requested page; no token is stored where scripts can read it, or stays in the history', async () => {
   const page = await signInAs('ann', '/jobs?account=acme');
   await heading(page, 'Jobs').waitFor();
   expect(page.url()).toBe(`${site.url}/jobs?account=acme`);
@@ -137,7 +137,7 @@ test('sign-out ends the session here, in other tabs and at the issuer', async ()
   await page.getByLabel('User').waitFor();
 });
 
-test('a user without a group with access gets a page that says so, and can sign in as another user', async () => {
+test('a user without a group with access gets a page with the reason, and can sign in as another user', async () => {
   const page = await signInAs('eve', '/jobs');
   expectFault(page, /answered 403: POST .*session$/);
   await heading(page, 'No access').waitFor();
@@ -149,7 +149,7 @@ test('a user without a group with access gets a page that says so, and can sign 
   await heading(page, 'Jobs').waitFor();
 });
 
-test('an answer that this tab did not ask for is rejected', async () => {
+test('a response that this tab did not request is rejected', async () => {
   const page = await visit(site, '/sign-in?code=stolen&state=other');
   expect(await page.getByRole('status').textContent()).toMatch(/expired, or was begun in another tab/);
   expect(page.url()).toBe(`${site.url}/`);

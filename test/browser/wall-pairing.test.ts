@@ -93,7 +93,7 @@ test('a user pairs a screen in Setup; it shows the wall of the chosen accounts, 
   expect(await storedKey(screen)).toBeNull();
 }, 90_000);
 
-test('a wrong code pairs no screen, and the form says so', async () => {
+test('a wrong code pairs no screen, and the form displays an error', async () => {
   const page = await signedIn(site, '/setup/wall-displays');
   await pair(page, '12345', 'Desk');
   await page.getByText('must be the 6 digits that the screen shows').first().waitFor();

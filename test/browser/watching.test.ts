@@ -1,4 +1,4 @@
-/** The watch that every page of these tests is under: what it must see, on pages made to do it. */
+/** The fault detection of the browser tests (`test/support/browser.ts`), on pages that cause each fault. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ test.each([
   ['a script in the page', '/inline', /^policy: script-src-elem forbids inline/],
   ['one in a frame', '/frame', /^policy: script-src-elem forbids inline at .*\/inline$/],
   ['a picture', '/picture', /^policy: img-src forbids/],
-])('the policy holds, and %s that it forbids is a fault', async (_, path, fault) => {
+])('the content security policy is enforced, and %s that it forbids is a fault', async (_, path, fault) => {
   const page = await visit(site, path);
   await expect.poll(() => getFaults(page)).toContainEqual(expect.stringMatching(fault));
   expect(await page.title()).toBe('x');
@@ -41,7 +41,7 @@ test.each([
   if (path === '/picture') expectFault(page, /^failed: GET .*other\.png/);
 });
 
-test('an answer that is an error is a fault', async () => {
+test('a response with an error status is a fault', async () => {
   const page = await visit(site, '/missing');
   expect(getFaults(page)).toEqual([expect.stringMatching(/^answered 404: GET .*\/nothing\.js$/)]);
   expectFault(page, /^answered 404/);
@@ -81,7 +81,7 @@ test('too little contrast is found, with the strict policy in force', async () =
   await expect(axe(page)).rejects.toThrow(/color-contrast/);
 });
 
-test('what pushes others down counts as a jump', async () => {
+test('an element that moves others down counts as a layout shift', async () => {
   const page = await visit(site, '/');
   expect(await layoutShift(page)).toBe(0);
   await page.evaluate(

@@ -221,7 +221,7 @@ describe('errors with --json', () => {
 
   test('contain no terminal control characters', async () => {
     const { err } = await site.run('\u001b[31macounts', '--json');
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for them
     expect(err.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
   });
 });
@@ -244,7 +244,7 @@ describe('lists', () => {
       .toBe(2);
     for (const args of [[], ['--json']]) {
       const { out } = await site.run('jobs', 'list', 'acme', ...args);
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for them
       expect(out.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
     }
     const jobs = await site.json('jobs', 'list', 'acme');

@@ -64,7 +64,7 @@ test('the documented commands lead to a verified webhook of an own account: at m
   const last = others.pop() ?? '';
   expect(install).toMatch(/^npm install \.\/jobwire-\d/);
   expect(last).toMatch(/^npx jobwire listen /);
-  // Files that the reader has before the first command, or saves himself.
+  // Files that exist before the first command, or that the reader saves.
   const [receiver = ''] = getBlocks(section, 'js');
   writeFileSync(join(empty, 'receiver.mjs'), adapt(receiver));
   if (inject('full')) {

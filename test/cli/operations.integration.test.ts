@@ -19,7 +19,7 @@ const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
 let site: Awaited<ReturnType<typeof startSite>>;
 
-/** What the receiver was sent, and the status with which it responds. */
+/** Requests to the receiver, and the status of its responses. */
 const received: { readonly body: string; readonly headers: Record<string, string> }[] = [];
 let status = 204;
 let receiver: string;

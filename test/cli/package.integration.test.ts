@@ -157,7 +157,7 @@ async function receive() {
   };
 }
 
-/** A way to an API on which the first answer is lost. */
+/** A proxy of an API that drops the first response. */
 async function cutFirst(url: string) {
   let asked = 0;
   const server = createServer(async (request, response) => {
@@ -406,7 +406,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const scripts = [...dashboard.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(
         ([, target]) => target,
       );
-      expect(scripts.length, 'what the dashboard is made of').toBeGreaterThan(1);
+      expect(scripts.length, 'scripts of the dashboard').toBeGreaterThan(1);
       for (const script of scripts) expect((await fetch(`${url}${script}`)).status, script).toBe(200);
       const page = await (await fetch(`${url}/docs`)).text();
       const assets = [...page.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, target]) => target);

@@ -1,4 +1,7 @@
-/** The client of the API on broken connections, redirects and unexpected responses, from a server that drops what it likes. */
+/**
+ * The client of the API on broken connections, redirects and unexpected responses, with a server that drops connections at any
+ * point.
+ */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ApiError, createClient, type FollowOptions, UnreachableError } from '../../client/index.ts';
@@ -92,7 +95,7 @@ describe('a broken connection', () => {
     expect(asked.at(-1)?.headers['idempotency-key']).not.toBe(first);
   });
 
-  test('for good: the message says that the request may have been processed; a DELETE is not repeated', async () => {
+  test('that persists: the message says that the request may have been processed; a DELETE is not repeated', async () => {
     const { client, asked } = await serve({
       'POST /v1/keys': cut,
       'DELETE /v1/keys/k2': cut,

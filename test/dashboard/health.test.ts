@@ -120,7 +120,7 @@ test('accounts are sorted by severity, then accounts with failed polls, then by 
     account('b'),
     account('a', {}, { region: 'nz' }),
     account('paused', { state: 'paused' }, { paused: true }),
-    account('once', { consecutiveFailures: 1, problem: 'The ordering service did not answer.' }),
+    account('once', { consecutiveFailures: 1, problem: 'The ordering API did not respond.' }),
     account('failing', { state: 'failing' }),
     account('stale', { observedThrough: ago(3_600) }),
   ];

@@ -129,7 +129,7 @@ test('each subject of the queue links to its page', () => {
   ]);
 });
 
-test('the impact names what waits, and no single job', () => {
+test('the impact names the numbers of events and jobs, and omits a single job', () => {
   expect(formatImpact(item({}))).toBe('');
   const impact = { jobs: 2, waitingEvents: 1_200, parkedEvents: 3, deadEvents: 0 };
   expect(formatImpact(item({ ...subject('endpoint', 'erp'), impact }))).toBe(
@@ -137,7 +137,7 @@ test('the impact names what waits, and no single job', () => {
   );
 });
 
-test('a row says whether the customer knows, with the last message', () => {
+test('a row contains whether the customer was notified, with the last message', () => {
   expect(formatCustomer(item({}))).toBeUndefined();
   const lastMessage = { id: 'm1', kind: 'due_date_changed', state: 'sent', at: '' } as const;
   expect(formatCustomer(item({ customer: { informed: true, lastMessage } }))).toEqual({

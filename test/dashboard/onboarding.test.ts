@@ -29,7 +29,7 @@ describe('toSteps', () => {
       expect(isComplete(toSteps({ ...all, [missing]: false }, ADMIN))).toBe(false);
   });
 
-  it('offers no step that the key cannot take', () => {
+  it('offers no step that the key cannot perform', () => {
     expect(Object.keys(states({}, { role: 'admin', accounts: ['acme'] }))).toEqual([
       'observation',
       'endpoint',

@@ -209,7 +209,7 @@ test('for any sink answers, crashes, lost leases, discards, cancellations and re
             const { account, job } = jobs[said] ?? { account: 'acme', job: 1 };
             const ref = { region: REGION, account };
             const appended = await rig.log.append(ref, [moved(job, `${said}`)]);
-            if (appended.kind !== 'appended') throw new Error('The event was refused.');
+            if (appended.kind !== 'appended') throw new Error('The event was rejected.');
             const { sequence } = appended.head;
             const id = `${account}.e1.${sequence}`;
             all.push(id);
@@ -373,7 +373,7 @@ describe('parked events', () => {
       await rig.say(Array.from({ length: 75 }, (_, n) => moved(at * 75 + n, 'x')));
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', parked: 1000 });
     await rig.say([moved(0, 'of a lane that is set aside')]);
-    expect(await rig.drain(), 'nothing goes').toMatchObject({ outcome: 'waiting', parked: 0 });
+    expect(await rig.drain(), 'nothing is sent').toMatchObject({ outcome: 'waiting', parked: 0 });
     mended = true;
     rig.state.now += LONG_MS;
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1001 });
@@ -727,7 +727,7 @@ describe('parked events in detail', () => {
     }
     const ofLane = rig.got.filter(({ jobNumber }) => jobNumber === 1);
     expect(ofLane.map(({ sequence }) => sequence)).toEqual([1, 3]);
-    expect((await table.get(keys.sink(REGION, 'erp')))?.parking, 'nothing is any more').toBeUndefined();
+    expect((await table.get(keys.sink(REGION, 'erp')))?.parking, 'none is parked any more').toBeUndefined();
   });
 
   test('are due behind a delivered one, also if the sink fails right then', async () => {
@@ -896,7 +896,7 @@ describe('a lingering drain', () => {
       await rig.say([moved(1, 'b')]);
       return { accounts: [], due: true };
     };
-    expect(await linger(rig, [due]), 'told only that something is').toMatchObject({ delivered: 1 });
+    expect(await linger(rig, [due]), 'woken without the accounts').toMatchObject({ delivered: 1 });
   });
 
   test('keeps its lease', async () => {

@@ -367,7 +367,7 @@ describe('drain', () => {
     ]);
     expect((await rig.sink()).health.lost).toBe(2);
     await rig.drain();
-    expect(await rig.readCellLog(), 'said once').toHaveLength(1);
+    expect(await rig.readCellLog(), 'emitted once').toHaveLength(1);
   });
 
   test('a sink is drained beyond the due cursors of one query', async () => {
@@ -527,7 +527,7 @@ describe('rejected events', () => {
     ).toEqual([]);
     rig.state.now += 5_000;
     expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
-    expect(await rig.drain(), 'refused again').toMatchObject({ failed: 1, delivered: 0 });
+    expect(await rig.drain(), 'rejected again').toMatchObject({ failed: 1, delivered: 0 });
     rig.state.now += 299_000;
     expect(await listDueSinks(rig.table, REGION, rig.state.now), 'the second wait').toEqual([]);
     mended = true;
@@ -871,7 +871,7 @@ describe('a failing sink', () => {
     });
     await rig.say([moved(3, 'd')]);
     await rig.drain();
-    expect(await rig.readCellLog(), 'each said once').toHaveLength(2);
+    expect(await rig.readCellLog(), 'each emitted once').toHaveLength(2);
   });
 
   test('with a success within five days is not disabled', async () => {

@@ -249,7 +249,7 @@ eachTable('endpoints', (makeTable, kind) => {
       const [first, second] = [await rig.create({ url: URL, secret }), await rig.create({ url: URL })];
       if (first.kind !== 'created' || second.kind !== 'created') throw new Error('not made');
       expect(first.endpoint.id).toMatch(/^ep-[a-z0-9]{24}$/);
-      expect(endpointId.safeParse(first.endpoint.id).success, 'as one that somebody chooses').toBe(true);
+      expect(endpointId.safeParse(first.endpoint.id).success, 'valid as a given id').toBe(true);
       expect(first.endpoint.id).not.toBe(second.endpoint.id);
       expect(first.secret).toBe(secret);
       expect(second.secret).not.toBe(secret);
@@ -278,7 +278,7 @@ eachTable('endpoints', (makeTable, kind) => {
         ).toEqual(expected);
         expect(
           cursors.every((cursor) => cursor?.duePk),
-          'due, for nobody may wake it',
+          'due, because no event may wake it',
         ).toBe(true);
       }
     });
@@ -593,7 +593,7 @@ eachTable('endpoints', (makeTable, kind) => {
       await enableEndpoint(rig.deps, REGION, 'erp');
       const sink = await rig.sink();
       expect(sink).toMatchObject({ failures: 1, announcedAt: START, lost: 7, revision: 2 });
-      expect(sink?.suspects, 'what the probe is not to be').toEqual(['acme.e1.1']);
+      expect(sink?.suspects, 'the probe is another event').toEqual(['acme.e1.1']);
       for (const name of ['disabledAt', 'disabledReason', 'failingSince', 'waitUntil']) {
         expect(sink?.[name], name).toBeUndefined();
       }

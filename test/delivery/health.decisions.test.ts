@@ -1,4 +1,4 @@
-/** How a sink is after a drain: waits, probes, suspects, disabling (shared/delivery/health.ts). */
+/** The state of a sink after a drain: waits, probes, suspects, disabling (shared/delivery/health.ts). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -270,12 +270,12 @@ describe('a sink that an operator enables', () => {
 
 describe('whether a sink can be drained', () => {
   test.each([
-    ['as a rule', {}, false, true],
+    ['by default', {}, false, true],
     ['not while it is paused', {}, true, false],
     ['not while it waits', { waitUntil: NOW + 1 }, false, false],
-    ['as soon as the wait is over', { waitUntil: NOW }, false, true],
+    ['as soon as the wait has ended', { waitUntil: NOW }, false, true],
     ['not while it is disabled', { disabledAt: 0 }, false, false],
-    ['whatever failures it had', { failures: 5, failingSince: 1, announcedAt: 1 }, false, true],
+    ['for any failures', { failures: 5, failingSince: 1, announcedAt: 1 }, false, true],
   ])('%s', (_, change, paused, ready) => {
     expect(isReady({ paused, health: healthy(change) }, NOW)).toBe(ready);
   });
@@ -311,7 +311,7 @@ describe('the stored state', () => {
 
   test('is empty for a sink without failures, as for a new sink', () => {
     const attributes = healthAttributes(healthy());
-    expect(Object.keys(attributes).sort(), 'all are taken away').toEqual(Object.keys(healthy()).sort());
+    expect(Object.keys(attributes).sort(), 'all are removed').toEqual(Object.keys(healthy()).sort());
     expect(Object.values(attributes).filter((value) => value !== undefined)).toEqual([]);
     expect(toHealth({ pk: 'SINKS#us', sk: 'erp' })).toEqual(healthy());
   });

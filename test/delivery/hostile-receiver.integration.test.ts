@@ -1,6 +1,6 @@
 /**
- * Receivers of every bad habit, a delivering process that is killed again and again, real sockets, a real database.
- * One file: it is one test, whose scene is used once for deliveries and once for replays.
+ * Receivers with every kind of fault, a delivering process that is killed repeatedly, real sockets, a real database. One file:
+ * it is one test, whose setup is used once for deliveries and once for replays.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -354,7 +354,7 @@ test('for any receivers and kills: every event is delivered, in order per job, a
   const child = scene.deliver();
   await sayPart(KILLS.length);
 
-  // Until everything is delivered that is not dead, and every receiver had all its troubles.
+  // Until everything is delivered that is not dead, and every receiver has had all its faults.
   const never = `${NEVER.account}.e1.${NEVER.sequence}`;
   const expected = new Map<string, string[]>();
   for (const endpoint of receivers.keys()) {

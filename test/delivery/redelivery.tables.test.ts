@@ -248,7 +248,7 @@ eachTable('redelivery', (makeTable) => {
   });
 });
 
-test('examines a bounded number of dead events, and says so', async () => {
+test('examines a bounded number of dead events, and reports that', async () => {
   const rig = await createRig(async () => createMemoryTable());
   await rig.table.putMany(
     Array.from({ length: MAX_EXAMINED_DEAD + 1 }, (_, at) => ({

@@ -285,7 +285,7 @@ eachTable('replays', (makeTable, kind) => {
       reason: '"erp" has 5 running replays, which is the maximum. Wait for one to complete, or cancel one.',
     };
     expect(await rig.start({ from: 'beginning' })).toEqual(refused);
-    expect(await rig.cursors(), 'nothing is left of those refused').toHaveLength(10);
+    expect(await rig.cursors(), 'the rejected ones leave nothing').toHaveLength(10);
     expect(await rig.table.query({ pk: replayPk(REGION, 'erp') })).toHaveLength(5);
     await rig.finish(running[0]?.id ?? '');
     await started(rig, { from: 'beginning' });

@@ -169,7 +169,7 @@ test('the parts of a divided sink are drained at the same time, each has the acc
   expect(inOrderPerJob(rig.got)).toBe(true);
 });
 
-test('a part that fails or parks events does not delay the others, and the sink is shown as its worst part', async () => {
+test('a part that fails or parks events does not delay the others, and the sink has the state of its worst part', async () => {
   const failing = getDrainName('topic', 'a0');
   const rejecting = ACCOUNTS.map((account) => getDrainName('topic', account)).find(
     (name) => name !== failing,

@@ -594,12 +594,12 @@ describe('answers', () => {
     ['resets', 'reset' as const, /^SNS could not be reached \(ECONNRESET\)\.$/],
     ['does not answer', 'silent' as const, /^SNS did not respond in time\.$/],
     [
-      'answers what is no SNS',
+      'does not respond like SNS',
       { status: 502, body: '<html>Bad gateway' },
       /^SNS responded with status 502 \(\w+\)\.$/,
     ],
     [
-      'answers what is no SNS and a 200',
+      'does not respond like SNS, with status 200',
       { status: 200, body: '{}' },
       /^SNS responded with status 200 \(\w+\)\.$/,
     ],

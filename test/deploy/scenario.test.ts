@@ -59,7 +59,7 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
   ],
   [
     /^Notifications\/Notify: dynamodb:ConditionCheckItem on ACCOUNTS#/,
-    'An address that is refused for good is told nothing more; the outbox takes all.',
+    'A permanently rejected address gets no more messages; the outbox accepts all.',
   ],
   [
     /^Notifications\/MailFeedback: dynamodb:(GetItem|UpdateItem) on SENT#/,

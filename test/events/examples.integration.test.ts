@@ -16,7 +16,7 @@ describe.each(eventTypes)('the example of %s', (type) => {
   const example = getExample(type);
 
   test('has exactly the data that the catalogue describes', () => {
-    // Parsed as an answer, the schema rejects other fields.
+    // Parsed as a response, the schema rejects other fields.
     const validate = ajv.compile(z.toJSONSchema(catalogue[type].data, { io: 'output' }));
     validate(example?.data);
     expect(validate.errors ?? []).toEqual([]);

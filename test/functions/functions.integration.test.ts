@@ -1,6 +1,6 @@
 /**
- * The Lambda handlers through their factories, on the in-memory table and the very use-cases that they run on AWS.
- * One file: its tests share the cell of handlers and the recorder of telemetry.
+ * The Lambda handlers through their factories, on the in-memory table and with the same use cases as on AWS. One file: its
+ * tests share the cell of handlers and the recorder of telemetry.
  */
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
@@ -611,7 +611,7 @@ test('an account that grows while its sink only rejects is drained right after t
     await cell.grow(NEIGHBOUR_OF_A);
     await cell.wakeBy([NEIGHBOUR_OF_A, 1]);
     await cell.drain(sqsEvent({ sink: TOPIC_OF_A }));
-    return { kind: 'rejected', reason: 'The topic refused it.' };
+    return { kind: 'rejected', reason: 'The topic rejected it.' };
   });
   await cell.drain(sqsEvent({ sink: TOPIC_OF_A }));
   expect(cell.delivered.map(({ account }) => account)).toEqual([NEIGHBOUR_OF_A]);
@@ -1283,7 +1283,7 @@ function proxyEvent(
   };
 }
 
-/** A client of AWS that answers by itself. */
+/** A stub of an AWS client. */
 function fake<C>(send: (command: { input: unknown }) => Promise<object>): C {
   return { send: vi.fn(send) } as C;
 }

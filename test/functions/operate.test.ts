@@ -19,7 +19,7 @@ const INVALID: readonly (readonly [string, unknown, string])[] = [
   ],
 ];
 
-test.each(INVALID)('%s is answered with one message that names the field', async (_, command, message) => {
+test.each(INVALID)('%s returns one error message that names the field', async (_, command, message) => {
   const { run, reports } = await createOperator();
   expect(await run(command)).toEqual({ error: { kind: 'rejected', message } });
   expect(reports).toMatchObject([{ outcome: 'rejected' }]);

@@ -144,7 +144,7 @@ test('processes that store the first secrets at once use one data key', async ()
   for (const n of processes.keys()) expect(await reader.endpoints.load('us', `erp-${n}`)).toEqual(KEPT);
 });
 
-test('a lost data key is reported in one sentence, and used as soon as it is restored', async () => {
+test('a lost data key is reported in one error message, and used as soon as it is restored', async () => {
   const { table, start } = createCell();
   await start().endpoints.save('us', 'erp', KEPT);
   const lost = await table.get(keys.dataKey('us', 1));

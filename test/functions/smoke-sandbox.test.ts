@@ -37,7 +37,7 @@ test('the sandbox of a smoke test serves nothing without the secret of the run',
   expect(await token.json()).toMatchObject({ access_token: SECRET, expires_in: 600 });
 });
 
-test('two instances show the same jobs, and some of them change within a minute', async () => {
+test('two instances serve the same jobs, and some of them change within a minute', async () => {
   const read = async (app: ReturnType<typeof createInstance>) => {
     const response = await app.request('/us/api/Jobs/active?pageSize=100', authorized());
     expect(response.status).toBe(200);
@@ -51,7 +51,7 @@ test('two instances show the same jobs, and some of them change within a minute'
   expect(await read(createInstance())).toBe(after);
 });
 
-test('a webhook is kept with the headers that its signature covers', async () => {
+test('a webhook is stored with the headers that its signature covers', async () => {
   const response = await createInstance().request('/hook', authorized({ method: 'POST', body: '{"id":1}' }));
   expect(response.status).toBe(204);
   expect(kept).toEqual([{ headers: { 'webhook-id': 'acme.1.1' }, body: '{"id":1}' }]);

@@ -1,7 +1,8 @@
 /**
- * Clients that public generators make of the OpenAPI document are generated without a complaint about it, and compile. Needs Go, Python
- * and their package registries, so it is no part of `npm test`: `npm run test:generators`. A generator that can't be installed is
- * skipped with the reason. Tools are kept in GENERATORS_DIR (default: a folder below the system's temporary one).
+ * Clients that public generators create from the OpenAPI document are generated without a warning about it, and compile. Needs
+ * Go, Python and their package registries, so it is not part of `npm test`: `npm run test:generators`. A generator that cannot
+ * be installed is skipped with the reason. Tools are stored in GENERATORS_DIR (default: a folder below the system's temporary
+ * one).
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

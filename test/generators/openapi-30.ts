@@ -26,7 +26,7 @@ function convert(value: unknown): unknown {
   if ('$ref' in value && typeof value.$ref === 'string') return { $ref: value.$ref };
   const entries = Object.entries(value).map(([key, one]) => [key, VALUES.has(key) ? one : convert(one)]);
   const plain: Json = Object.fromEntries(entries);
-  // `properties` has fields of any name, so a map of schemas is not taken for a schema.
+  // `properties` has fields of any name, so a map of schemas is not treated as a schema.
   return isSchema(plain) ? toSchema30(plain) : plain;
 }
 
@@ -71,14 +71,17 @@ function toSchema30({
   };
 }
 
-/** `anyOf` with `null` is an alternative that is nullable. Others exclude each other in our document, so `oneOf` says the same. */
+/**
+ * `anyOf` with `null` becomes a nullable schema. Other alternatives exclude each other in our document, so `oneOf` is
+ * equivalent.
+ */
 function alternatives(all: readonly Json[]): Json {
   const isNull = (one: Json) => one.nullable === true && one.type === undefined && !('allOf' in one);
   const others = all.filter((one) => !isNull(one));
   const nullable = others.length < all.length ? { nullable: true } : {};
   const [one, ...more] = others;
   if (one === undefined || more.length > 0) {
-    // ogen tells alternatives apart by their JSON type, or by their fields, but not by both in one place.
+    // ogen distinguishes alternatives by their JSON type or by their fields, but not by both in one place.
     const objects = others.filter(({ type }) => type === 'object');
     const rest = others.filter((other) => !objects.includes(other));
     const nested = objects.length > 1 && rest.length > 0;

@@ -14,7 +14,7 @@ export const INSTALL_MS = 300_000;
 export const GENERATE_MS = 60_000;
 export const COMPILE_MS = 300_000;
 
-/** Pinned: what a later version accepts is found out when this changes. */
+/** Pinned, so that support of a later version is tested when this changes. */
 const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 const PYTHON_CLIENT = 'openapi-python-client==0.29.1';
 
@@ -22,7 +22,7 @@ type Skip = (reason: string) => never;
 
 const execute = promisify(execFile);
 
-/** Runs a program in a folder below {@link HOME}. Returns what it writes; rejects with that when it fails. */
+/** Runs a program in a folder below {@link HOME}. Returns its output, and rejects with its output if it fails. */
 export async function run(
   folder: string,
   timeout: number,
@@ -35,7 +35,7 @@ export async function run(
   return `${stdout}${stderr}`;
 }
 
-/** Installs a tool that is not there yet. Returns why that failed. */
+/** Installs a missing tool. Returns the reason if that fails. */
 export async function install(tool: string, steps: () => Promise<unknown>): Promise<string | undefined> {
   if (existsSync(tool)) return undefined;
   return steps().then(

@@ -81,7 +81,7 @@ describe('resources that outlive the stack', () => {
     },
   );
 
-  test('a first deployment that fails can be rolled back: nothing refuses its deletion or stays behind', () => {
+  test('a first deployment that fails can be rolled back: no resource prevents its deletion or remains', () => {
     const { resources, template } = synthesize('prod', { cell: { established: false } });
     for (const [id, { Properties }] of resources('AWS::DynamoDB::GlobalTable'))
       expect(Properties.Replicas[0].DeletionProtectionEnabled ?? false, id).toBe(false);
@@ -306,7 +306,7 @@ describe('a cell with its own key', () => {
   });
 });
 
-describe('a cell without a key for everything', () => {
+describe('a cell without `customerKey`', () => {
   const cell = synthesize('prod');
   const [[keyId = '', key] = []] = cell.resources('AWS::KMS::Key');
 

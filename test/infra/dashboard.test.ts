@@ -68,7 +68,7 @@ describe('paths', () => {
   const ask = (uri: string, headers: EdgeRequest['headers'] = {}) =>
     runAtEdge(code, { request: { method: 'GET', uri, headers } });
 
-  test('a path has the file of `fileOf`, and any other, however odd, answers 404', () => {
+  test('a path has the file of `fileOf`, and any other path returns 404', () => {
     const heads = [...PAGE_PATHS, '', '/assets', '/ASSETS', '/v1', '/docs', `/${MAIL_FRAME}`, '/cells.json'];
     const tails = [
       ...['', '/', '//', '/us/acme/1', '/..', '/../index.html', '/%2e%2e/x', '/a b', '/\u00e9', '/\n', '\n'],

@@ -131,7 +131,7 @@ test('every permission comes from a role’s policy, and no deny statement hides
       NotAction?: unknown;
       NotResource?: unknown;
     })[]) {
-      // Only of SMS is all allowed but something: a phone number can't be named.
+      // Only for SMS, everything except some resources is allowed: a telephone number has no ARN.
       const others = statement.Action === 'sns:Publish' ? statement.NotResource : undefined;
       expect([statement.Effect, statement.NotAction, statement.NotResource], id).toEqual([
         'Allow',

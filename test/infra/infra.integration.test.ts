@@ -627,7 +627,7 @@ describe('HTTP API', () => {
       const others = getStatements(name).flatMap(({ Action }) => Action);
       expect(others.filter((action) => !/^(dynamodb|logs):/.test(action))).toEqual([]);
     }
-    // Keys are written by those who make them, and nobody else.
+    // Keys are written only by the functions that create them.
     const makers = FUNCTION_NAMES.filter((name) =>
       getGrants(name).some(({ action, pattern }) => action === 'PutItem' && pattern === API_KEY_PK),
     );
@@ -689,14 +689,14 @@ describe('HTTP API', () => {
       }
       expect(headers).toHaveProperty(['gatewayresponse.header.content-security-policy']);
       expect(headers).not.toHaveProperty(['gatewayresponse.header.access-control-allow-origin']);
-      // A text in quotes can't hold any.
+      // A quoted text cannot contain a quote.
       for (const value of Object.values(headers)) expect(value).toMatch(/^(context\.requestId|'[^']+')$/);
       const isForLater = body.status === 429 || body.status === 500;
       expect('gatewayresponse.header.retry-after' in headers).toBe(isForLater);
     }
   });
 
-  test("the sign-in of a stage's users: every function of the API knows the settings, and no other", () => {
+  test("the sign-in of a stage's users: only the functions of the API have the settings", () => {
     for (const name of ['api', 'manage', 'live'] as const) {
       expect(getEnvironment(name)).not.toHaveProperty('JOBWIRE_SIGN_IN');
     }
@@ -751,13 +751,13 @@ describe('HTTP API', () => {
     }
   });
 
-  test('no function reserves concurrency, which an AWS account with its first limit of 10 refuses', () => {
+  test('no function reserves concurrency, which an AWS account with the initial limit of 10 rejects', () => {
     for (const { stackName } of stacks())
       for (const [id, { Properties: fn }] of all('AWS::Lambda::Function', stackName))
         expect(fn, `${stackName} ${id}`).not.toHaveProperty('ReservedConcurrentExecutions');
   });
 
-  test('the limits of a dev cell leave room for its tick within the first limit of an AWS account', () => {
+  test('the limits of a dev cell leave room for its tick within the initial limit of an AWS account', () => {
     const limits = all('AWS::Lambda::EventSourceMapping', 'jobwire-dev-us').flatMap(
       ([, { Properties }]) =>
         (Properties.ScalingConfig as { MaximumConcurrency: number } | undefined)?.MaximumConcurrency ?? [],
@@ -828,7 +828,7 @@ describe('HTTP API', () => {
       },
     });
     expect(JSON.stringify(rules[2])).toMatch(/NoUserAgent_HEADER.*SizeRestrictions_QUERYSTRING/);
-    // The rule set takes the HTML of a template for cross-site scripting.
+    // The rule set classifies the HTML of a template as cross-site scripting.
     const { ManagedRuleGroupStatement } = (rules[2]?.Statement ?? {}) as unknown as {
       ManagedRuleGroupStatement: { ScopeDownStatement: { NotStatement: { Statement: Properties } } };
     };
@@ -1130,7 +1130,7 @@ describe('permissions', () => {
     answer = delivered;
     expect(await drain(DAY_MS)).toMatchObject({ delivered: 1 });
     await wakeSinksOf(memory, cellLog('us'), 1, now());
-    expect(await drain(), 'what was said of it').toMatchObject({ delivered: 1 });
+    expect(await drain(), 'the events of the region').toMatchObject({ delivered: 1 });
 
     // The dead event is sent again by filter.
     const erpSink = { region: 'us', id: 'erp' };
@@ -1161,7 +1161,7 @@ describe('permissions', () => {
     state.now += 91 * DAY_MS;
     await rig.say([moved(1, 'f')]);
     expect(await drain()).toMatchObject({ lost: 1, delivered: 1 });
-    expect(await rig.log.head(cellLog('us')), 'that is said too').toMatchObject({ sequence: 4 });
+    expect(await rig.log.head(cellLog('us')), 'emitted in the region’s log').toMatchObject({ sequence: 4 });
 
     const kms = new FakeKms();
     const kept = { secrets: [newSecret()] };
@@ -1485,7 +1485,7 @@ describe('permissions', () => {
     // It outlives the first of its accounts.
     await ask('post', '/v1/keys', { role: 'read', accounts: ['acme', 'acme-0'] });
     for (const id of ['acme', ...ids]) await ask('delete', `/v1/accounts/${id}`);
-    // Until then the id of an account that is gone is not free.
+    // Until then, the id of a deleted account cannot be reused.
     rig.pass(3600);
     await ask('post', '/v1/accounts', { id: 'acme-0', credentials, paused: true });
     await ask('post', '/v1/accounts/import', { data: moved.data, credentials });

@@ -40,7 +40,7 @@ const names = Object.keys(METRICS) as MetricName[];
 
 // Log lines and metrics
 
-/** A line of a function's log, read. */
+/** A parsed line of a function's log. */
 type Line = Readonly<Record<string, unknown>>;
 
 /** All output during an action. */
@@ -460,7 +460,7 @@ const happenings = {
 
 type Happened = { [K in keyof typeof happenings]: Awaited<ReturnType<(typeof happenings)[K]>> };
 let happened: Happened;
-/** All of it. */
+/** All lines and metrics. */
 let all: Told;
 
 beforeAll(async () => {
@@ -632,7 +632,7 @@ describe('requests', () => {
   });
 });
 
-describe('telling customers', () => {
+describe('notifying customers', () => {
   test('each attempt is one log line with ids, each run another; outcomes are counted per cell', () => {
     const { notify, tick } = happened.telling;
     expect(tick.of('tick')).toMatchObject([{ unsentSeconds: 90 }]);
@@ -1028,7 +1028,7 @@ describe('alarms and dashboard', () => {
     expect(JSON.stringify(allowed)).toContain(':alarm:jobwire-prod-us-*"');
   });
 
-  test('a cell outside us-east-1 shows the metrics of its distribution, and has no alarm that could never see them', () => {
+  test('a cell outside us-east-1 displays the metrics of its distribution, and has no alarm on them', () => {
     const elsewhere = synthesize('prod', { cell: { awsRegion: 'eu-central-1', notifications: undefined } });
     const names = elsewhere
       .resources('AWS::CloudWatch::Alarm')

@@ -126,7 +126,7 @@ test('an AWS account that is ready passes every check, with exit code 0', async 
   expect(code).toBe(0);
 });
 
-test('each problem of a new AWS account has a line that says what to do, with exit code 1', async () => {
+test('each problem of a new AWS account has a line with the fix, with exit code 1', async () => {
   const { code, lines } = await preflight('NEW');
   expect(lines).toEqual([
     'problem  AWS account, us-east-1: The credentials belong to 111111111111, but awsAccount of the stage prod is 000000000000. Use credentials of that account.',

@@ -343,7 +343,7 @@ test('a protected stage names its AWS account', () => {
   expect(stage?.awsAccount).toBe('111122223333');
 });
 
-test('a missing settings file, a syntax error and a file without stages are each reported in one sentence', () => {
+test('a missing settings file, a syntax error and a file without stages are each reported in one error message', () => {
   expect(() => readStages('nowhere.json')).toThrow(
     'The settings file nowhere.json cannot be read. Copy jobwire.cells.example.json to jobwire.cells.json and change it, or name another file with "-c cells=FILE".',
   );

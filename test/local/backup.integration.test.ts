@@ -98,7 +98,7 @@ test('a backup of a running Jobwire, restored elsewhere after kill -9: events be
   expect(newEpochs.size).toBe(1);
   expect([...newEpochs][0]).toSatisfy((text: string) => text > (epoch ?? ''));
   expect(events.map(({ sequence }) => Number(sequence))).toEqual(events.map((_, at) => at + 1));
-  // The lost event keeps its id for ever: a reader at its position is sent to the new epoch.
+  // The lost event keeps its id permanently: a reader at its position is sent to the new epoch.
   const gone = await call(`${after.url}/v1/accounts/acme/events?after=${lost.id.replace('acme.', '')}`);
   expect(gone).toMatchObject({
     status: 410,
@@ -140,7 +140,7 @@ describe('without a start', () => {
     new DatabaseSync(join(held.queuesPath, 'fauxqs.db')).exec(
       'PRAGMA journal_mode = WAL; CREATE TABLE sqs_messages (body); INSERT INTO sqs_messages VALUES (1)',
     );
-    // As while Jobwire runs: the folder is held, and the databases are open.
+    // As in a running Jobwire: the folder is locked, and the databases are open.
     tables = await openSqliteTables(join(data, 'tables.db'));
     await tables.table.putMany([{ pk: 'A', sk: 'A', text: 'x'.repeat(5_000) }]);
     backup = join(folder, 'backup.tar.gz');

@@ -202,7 +202,7 @@ describe('the demo', () => {
     expect(others).toEqual([]);
   });
 
-  test('the address of the dashboard is repeated before it leaves a screen of 24 lines', {
+  test('the address of the dashboard is repeated before it scrolls off a screen of 24 lines', {
     timeout: PATIENCE_MS,
   }, async () => {
     const address = `Dashboard: ${url}/`;
@@ -331,7 +331,7 @@ describe('a configured Jobwire', () => {
     const mail = await simpleParser(await source.text());
     expect(mail.from?.value[0]).toEqual({ name: 'Acme', address: 'orders@acme.example' });
     expect(getUnsubscribeLink(mail)).toMatch(/^https:\/\/jobwire\.example\/wire\/v1\/unsubscribe\/./);
-    expect(mail.text, 'a number without a link is said in words').toContain('T1');
+    expect(mail.text, 'a number without a link is plain text').toContain('T1');
     await first.stop(2_000);
 
     await start();
@@ -400,7 +400,7 @@ async function follow(url: string) {
     /** The first mail to an address whose subject contains this. */
     mail: (to: string, about: string) =>
       until(() => mails.find((one) => one.to === to && one.mail.subject?.includes(about))?.mail),
-    /** The first SMS to a number that holds this. */
+    /** The first SMS to a number that contains this. */
     sms: (to: string, about: string) =>
       until(() => texts.find((one) => one.to.address === to && one.text.includes(about))),
     /** Whether an address has a mail. */

@@ -205,7 +205,7 @@ test('an endpoint created at run time gets events, is pinged, rotated, replayed 
   expect(verify(made.secret ?? '', live)).toMatchObject({ data: { status: '3' } });
 
   const replay = await startReplay(first.endpoints, 'us', 'shop', { from: 'beginning' });
-  if (replay.kind !== 'started') throw new Error('The replay was refused.');
+  if (replay.kind !== 'started') throw new Error('The replay was rejected.');
   const replayed = () => receivers.of('/shop').filter(({ headers }) => headers['webhook-replay'] === 'true');
   await receivers.until(() =>
     replayed().some(({ headers }) => headers['webhook-id'] === live.headers['webhook-id']),

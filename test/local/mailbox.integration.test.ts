@@ -87,7 +87,7 @@ describe('the mailbox', () => {
     const rules = new Map(policy.split('; ').map((rule) => [rule.split(' ')[0], rule.split(' ').slice(1)]));
     expect(rules.get('sandbox')).toEqual(['allow-popups', 'allow-popups-to-escape-sandbox']);
     expect(rules.get('default-src')).toEqual(["'none'"]);
-    expect(rules.get('img-src'), 'no third party learns who looks').toEqual(['data:']);
+    expect(rules.get('img-src'), 'no request to third parties').toEqual(['data:']);
     expect(rules.has('script-src')).toBe(false);
     expect(await html.text()).toContain('<head><base target="_blank">');
     for (const path of ['/messages', '/messages/1', '/messages/1/source', '/nothing', '/stream']) {

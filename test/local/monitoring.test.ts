@@ -97,7 +97,7 @@ test.each([
   'jobwire_backlog{account="acme"}',
   'jobwire_polls_total > 3',
   'jobwire_account_state{state="quarantine"}',
-])('an invalid query is noticed: %s', (query) => {
+])('an invalid query is detected: %s', (query) => {
   expect(() => checkQuery(query)).toThrow(query);
 });
 

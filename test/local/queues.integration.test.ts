@@ -45,9 +45,9 @@ describe('the embedded SNS and SQS', () => {
       ['a page that is opened', {}],
       ['a command without a signature', { method: 'POST', headers: LIST, body: '{}' }],
       ['a form that a web page posts', { method: 'POST', headers: FORM, body: 'Action=ListTopics' }],
-      ['a question of a browser first', { method: 'OPTIONS', headers: { origin: 'http://evil.example' } }],
+      ['a preflight request of a browser', { method: 'OPTIONS', headers: { origin: 'http://evil.example' } }],
       [
-        'a signature of nothing',
+        'an empty signature',
         {
           method: 'POST',
           headers: {
@@ -93,9 +93,9 @@ describe('the embedded SNS and SQS', () => {
     });
 
     test.each<[string, (request: Signed) => Signed]>([
-      ['is changed on its way', (request) => ({ ...request, body: request.body.replace('first', 'other') })],
+      ['was changed in transit', (request) => ({ ...request, body: request.body.replace('first', 'other') })],
       [
-        'comes under another name',
+        'has another host name',
         ({ headers, body }) => ({ headers: { ...headers, host: 'evil.example' }, body }),
       ],
       ['comes from a web page', ({ headers, body }) => ({ headers: { ...headers, origin: 'null' }, body })],
@@ -251,7 +251,7 @@ function runProgram(code: string): {
   };
 }
 
-/** Addresses of this machine, other than that of the servers, which something that listens everywhere answers on. */
+/** Other addresses of this machine. A server that listens on all addresses accepts connections there. */
 function otherAddresses(): string[] {
   const outside = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
@@ -260,7 +260,7 @@ function otherAddresses(): string[] {
   return process.platform === 'linux' ? ['127.0.0.2', ...outside] : outside;
 }
 
-/** The addresses on which something listens at the port of the endpoint. */
+/** Returns the addresses that accept connections at the port of the endpoint. */
 async function reachableFrom(addresses: readonly string[], endpoint: string): Promise<string[]> {
   const reached = await Promise.all(
     addresses.map(

@@ -6,7 +6,7 @@ import { eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { getExample } from '../../shared/events/examples.ts';
 
-/** Returns the value with control characters in each of its texts, and and with a text in place of each number. */
+/** Returns the value with control characters in each of its texts, and with a text in place of each number. */
 function poison(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(poison);
   if (typeof value !== 'object' || value === null) return `${value}\u001b]0;title\u0007\r\n\u202e\u009b31m`;

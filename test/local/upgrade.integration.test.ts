@@ -15,7 +15,7 @@ const FOLDER = join(import.meta.dirname, 'data-folders');
 const cli = await loadCli(join(inject('packageFolder'), 'cli'));
 const versions = readdirSync(FOLDER).flatMap((file) => (file.endsWith('.json') ? [file.slice(0, -5)] : []));
 
-/** What a test must know of a stored folder. */
+/** Description of a stored folder. */
 interface Facts {
   /** Time at which the jobs were created (epoch ms). */
   readonly jobsCreatedAt: number;

@@ -1,6 +1,6 @@
 /**
- * E-mails and SMS on their way out: over real sockets to an SMTP server, and to servers that speak as SES and SNS do.
- * One file: the tests of SMTP, SES and SNS share the comparison of outcomes and the local servers.
+ * The transports of e-mails and SMS: over real sockets to an SMTP server, and to servers that emulate SES and SNS. One file:
+ * the tests of SMTP, SES and SNS share the comparison of outcomes and the local servers.
  */
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
@@ -284,7 +284,7 @@ describe('an SMTP connection', () => {
     const server = await startSmtp();
     const transport = connect(server, { connections: 1 });
     await transport.send(aMail({ messageId: 'm1@shop.example' }));
-    // As a server ends sessions that were idle.
+    // As servers close idle sessions.
     server.cut();
     expect((await transport.send(aMail({ messageId: 'm2@shop.example' }))).kind).toBe('accepted');
     expect(server.mails).toHaveLength(2);
@@ -358,14 +358,14 @@ describe.each([{ pipelining: true }, { pipelining: false }])(
 
 describe('a broken SMTP connection', () => {
   test.each([
-    ['before anybody answers', { at: 'never' }, { kind: 'later', everything: true }],
+    ['before any response', { at: 'never' }, { kind: 'later', everything: true }],
     ['instead of the greeting', { at: 'greeting' }, { kind: 'later', everything: true }],
     ['instead of the answer to EHLO', { at: 'EHLO' }, { kind: 'later', everything: true }],
     ['instead of the answer to MAIL', { at: 'MAIL' }, { kind: 'later', everything: false }],
     ['instead of the answer to RCPT', { at: 'RCPT' }, { kind: 'later', everything: false }],
     ['instead of the answer to DATA', { at: 'DATA' }, { kind: 'later', everything: false }],
     ['instead of the answer to the mail', { at: '.' }, { kind: 'unknown' }],
-    ['amid the answer to the mail', { at: '.', with: '25' }, { kind: 'unknown' }],
+    ['within the answer to the mail', { at: '.', with: '25' }, { kind: 'unknown' }],
     [
       'after a rejection of the mail that lacks its line end',
       { at: '.', with: '554 5.7.1 no' },
@@ -610,8 +610,8 @@ describe('Amazon SNS', () => {
   test.each([
     ['is cut off', 'reset'],
     ['never comes', 'silent'],
-    ['is cut short', { status: 200, body: '<PublishResponse><Publish', headers: {} }],
-    ['is of something in between', { status: 502, body: '<html>', headers: {} }],
+    ['is truncated', { status: 200, body: '<PublishResponse><Publish', headers: {} }],
+    ['is that of a proxy', { status: 502, body: '<html>', headers: {} }],
   ] as const)('is called once to publish if its answer %s: the outcome is unknown', async (_, answer) => {
     const wire = await startWire();
     wire.answers.push(checked(false), answer);

@@ -692,7 +692,7 @@ describe('a spreadsheet saved by Excel', () => {
     ['semicolons', 'name;email\r\nLee, Ann;ann@example.com\r\n'],
     ['tabs', 'name\temail\r\nLee, Ann\tann@example.com\r\n'],
     ['a mark of its encoding', '\ufeffname;email\r\nLee, Ann;ann@example.com'],
-    ['a line that says what separates', 'sep=;\r\nname;email\r\nLee, Ann;ann@example.com\r\n'],
+    ['a line that names the separator', 'sep=;\r\nname;email\r\nLee, Ann;ann@example.com\r\n'],
     ['other columns first', 'email,name\nann@example.com,"Lee, Ann"\n'],
     ['empty lines and rows', '\n\nname,email\n\n,\n"Lee, Ann",ann@example.com\n,\n\n'],
     ['line breaks of old Macs', 'name;email\rLee, Ann;ann@example.com\r'],
@@ -807,7 +807,7 @@ describe('invalid rows', () => {
   });
 });
 
-eachTable('addresses that get nothing more', (makeTable) => {
+eachTable('suppressed addresses', (makeTable) => {
   const EMAIL = { channel: 'email', address: 'Ann@example.com' } as const;
 
   test('unsubscribing stops the messages of one account only, for any spelling of the address', async () => {
@@ -1013,7 +1013,7 @@ eachTable('links to unsubscribe', (makeTable) => {
   });
 });
 
-eachTable('the ordering service’s user', (makeTable) => {
+eachTable('the API user of the ordering API', (makeTable) => {
   const USER: AccountUser = {
     ...{ id: 1, firstName: 'Robin', lastName: 'Buyer', emailAddress: 'Robin@Example.com' },
     ...{ mobile: '021 123 4567', phone: null, active: true, receiveEmails: true, textNotifyDispatch: true },

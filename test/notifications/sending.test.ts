@@ -82,7 +82,7 @@ describe('message sending', () => {
     expect(world.emails).toHaveLength(1);
   });
 
-  /** Two messages that are to be tried again, and transports that take everything from now on. */
+  /** Two messages that wait for a retry, and transports that accept everything from now on. */
   const createWaitingWorld = async (around?: WorldOptions['around']) => {
     const world = await createNotifyingWorld(around && { around });
     await world.recipient({ name: 'Ann', email: 'ann@example.com' });
@@ -1006,7 +1006,7 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
           );
         }
         await settleShut();
-        // From here on all is well.
+        // No faults from here on.
         plan = undefined;
         Object.assign(faults, { left: Number.POSITIVE_INFINITY, history: false });
         for (let turn = 0; turn < 60; turn += 1) {

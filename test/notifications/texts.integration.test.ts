@@ -141,7 +141,7 @@ describe('parcels', () => {
     }
   });
 
-  test('a mail ends with the name of the sender, and invites an answer only where answers are read', () => {
+  test('a mail ends with the name of the sender, and invites replies only where replies are read', () => {
     const content = notice({});
     const text = (replyTo: string | null): string => email({ content, replyTo }).text;
     expect(text(null)).toContain('\n\nThank you,\nNorthlight Print\n\n-- \n');
@@ -257,7 +257,7 @@ describe('dates', () => {
 });
 
 describe("customers' texts", () => {
-  /** Text that tries to be more than text. */
+  /** A text with markup, attributes and templates. */
   const hostile = fc
     .array(
       fc.oneof(
@@ -676,14 +676,14 @@ describe('custom templates', () => {
       /^intro: \{% if order %\} is not closed/,
     ],
     [
-      'names a variable there is not, even where it is seldom used',
+      'names an unknown variable, even in a rarely used branch',
       { subject: 'x', intro: '{% if count > 9999 %}{{ custmer }}{% endif %}' },
       /^intro: unknown variable custmer$/,
     ],
-    ['names a field there is not', { subject: '{{ brand.nam }}' }, /^subject: unknown variable brand.nam /],
-    ['names a filter there is not', { subject: '{{ order | shout }}' }, /^subject: unknown filter shout /],
+    ['names an unknown field', { subject: '{{ brand.nam }}' }, /^subject: unknown variable brand.nam /],
+    ['names an unknown filter', { subject: '{{ order | shout }}' }, /^subject: unknown filter shout /],
     [
-      'wants to put out something unescaped',
+      'outputs unescaped text',
       { subject: 'x', html: `${shown}{{ order | raw }}` },
       /^html: unknown filter raw /,
     ],
@@ -692,15 +692,15 @@ describe('custom templates', () => {
       { subject: 'x', text: `${shown}{% render "/etc/passwd" %}` },
       /^text: unknown tag render /,
     ],
-    ['looks behind the variables', { subject: '{{ order.constructor.name }}' }, /^subject: unknown variable/],
+    ['accesses other properties', { subject: '{{ order.constructor.name }}' }, /^subject: unknown variable/],
     ['is empty for some notices', { subject: '{% if group %}x{% endif %}' }, /^subject: it is empty$/],
     [
-      'leaves out how to unsubscribe',
+      'omits the unsubscribe link',
       { subject: 'x', html: '<p>Hello</p>' },
       /^html: it must contain \{\{ unsubscribe_url \}\}$/,
     ],
     [
-      'captures itself twice, over and over',
+      'repeatedly doubles its own text',
       {
         subject: 'x',
         html: '{% assign a = "x" %}{% for i in (1..60) %}{% capture a %}{{ a }}{{ a }}{% endcapture %}{% endfor %}{{ a.size }}',
@@ -763,7 +763,7 @@ describe('rendering limits', () => {
   });
 });
 
-eachTable('templates that are kept', (makeTable) => {
+eachTable('stored templates', (makeTable) => {
   const ref = { region: 'us', account: 'acme' };
   const place = { kind: 'dispatched', channel: 'email', locale: 'en-US' } as const;
   const own: Template = { subject: 'Our {{ order }}' };

@@ -185,7 +185,7 @@ describe('notices of order groups', () => {
     expect(await oldestUnsent(world.table, REGION, START + 10 * HOUR)).toBeUndefined();
   });
 
-  test('a dispatch reverted within the window is not notified, and the history says so', async () => {
+  test('a dispatch reverted within the window is not notified, and the history has the reason', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), revoked(1, MINUTE));
     expect(await world.finishDue(WINDOW + GRACE)).toEqual([]);
@@ -460,7 +460,7 @@ describe('changes of a job', () => {
     expect(notice?.content.jobs).toMatchObject([{ formerDateDue: DAY_1, dateDue: '2026-03-09' }]);
   });
 
-  test('changes that are too old when they are folded are not notified, and the history says so', async () => {
+  test('changes that are too old when they are folded are not notified, and the history has the reason', async () => {
     const world = await createWorld();
     world.state.now = START + 30 * HOUR;
     await world.fold(dispatched(1, 0), dispatched(2, 29 * HOUR));

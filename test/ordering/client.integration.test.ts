@@ -359,7 +359,7 @@ describe('calls', () => {
   );
 
   test.each(['ftp://host', 'https://user:pw@host/api', 'https://host/api?x=1', 'api.example'])(
-    'the base address %s is refused when the client is built, without quoting it',
+    'the base address %s is rejected when the client is created, without quoting it',
     (baseUrl) => {
       const build = () => createOrderingClient({ baseUrl, tokens: source('http://127.0.0.1:1') });
       expect(build).toThrow(TypeError);

@@ -326,12 +326,12 @@ const CHECK = `
     }
     switch (event.type) {
       case 'job.status_changed':
-        // @ts-expect-error: what another type has
+        // @ts-expect-error: a field of another type
         event.data.openJobs;
         return event.data.changes.status.to;
       case 'account.baselined':
         return event.data.openJobs.toFixed();
-      // @ts-expect-error: a type that there is not
+      // @ts-expect-error: a type that does not exist
       case 'job.dispached':
         return null;
       default: {

@@ -170,7 +170,7 @@ describe('the signature vectors', () => {
       'bad-signature': 1,
     };
     const verdicts = new Set(cases.map(({ verdict }) => verdict));
-    // A body that was parsed can't be written down as a text.
+    // A parsed body has no form as a text.
     expect([...verdicts, 'bad-body'].sort()).toEqual(['ok', ...Object.keys(codes)].sort());
     expect(cases.filter(({ sent }) => sent).length).toBeGreaterThan(3);
   });
@@ -371,7 +371,7 @@ async function catchFault(work: () => Promise<unknown>): Promise<WebhookVerifica
   if (fault instanceof WebhookVerificationError || fault instanceof EventParseError) {
     return fault as WebhookVerificationError;
   }
-  throw new Error('It was not refused.', { cause: fault });
+  throw new Error('It was not rejected.', { cause: fault });
 }
 
 function faultMessage(work: () => unknown): string | undefined {

@@ -1,6 +1,6 @@
 /**
- * The account, its users, payments and shipment settings, row by row of the ordering service's contract.
- * One file: its tests share the accounts of one service.
+ * The account, its users, payments and shipment settings, row by row of the contract of the ordering API. One file: its tests
+ * share the accounts of one service.
  */
 import { describe, expect, test } from 'vitest';
 import { addDemoAccounts } from '../../sandbox/simulation/scenario.ts';

@@ -410,7 +410,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     ]);
     expect((await prices(service.us, 10, 10))[0].unitPrice).toBe(4.5);
     expect((await prices(service.us, 5, 20))[0].unitPrice).toBe(4.5);
-    // The same in centimetres costs the same, but for the level of the region.
+    // The same size in centimetres costs the same, except for the price level of the region.
     const eu = await buyer(service, { region: 'eu' });
     expect((await prices(eu, 12.7, 25.4))[0].unitPrice).toBe(2.3);
   });

@@ -121,7 +121,7 @@ function formatTable(head: string, rows: readonly (readonly [string, string])[])
   );
 }
 
-/** A document with something else between the markers of a name. */
+/** Returns a document with other text between the markers of a name. */
 function between(document: string, name: string, text: string): string {
   const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`];
   const [from, to] = [document.indexOf(open), document.indexOf(close)];

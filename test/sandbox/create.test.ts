@@ -1,6 +1,6 @@
 /**
- * Ordering from the sandbox of the ordering service: the contract, row by row, over HTTP.
- * One file: its tests share the valid order that each of them varies.
+ * Ordering from the sandbox of the ordering API: the contract, row by row, over HTTP. One file: its tests share the valid order
+ * that each of them varies.
  */
 import * as fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
@@ -15,7 +15,7 @@ import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
 import { type Client, START, startService } from '../support/ordering-api.ts';
 import { runs } from '../support/runs.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: orders here are wrong in every way.
+// biome-ignore lint/suspicious/noExplicitAny: the orders are invalid in any way.
 type Loose = Record<string, any>;
 
 const DENVER = {
@@ -57,7 +57,7 @@ const POLO = { itemType: 'Stock', code: 'KF-POLO-WHT', sizeQuantities: { M: 30 }
 const order = (more: Loose = {}): Loose => ({ deliveryAddress: DENVER, items: [FILM], ...more });
 /** An order with overrides of its line. */
 const line = (more: Loose, base: Loose = FILM): Loose => order({ items: [{ ...base, ...more }] });
-/** The same with something else in its address. */
+/** An order with overrides of its address. */
 const address = (more: Loose): Loose => order({ deliveryAddress: { ...DENVER, ...more } });
 
 const create = async (

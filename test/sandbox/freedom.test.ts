@@ -1,4 +1,4 @@
-/** Contract freedom: what the sandbox may do where the contract leaves it open, each over HTTP. */
+/** Contract freedom: behaviour of the sandbox that the contract permits without specifying it, each over HTTP. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FreedomSettings, freedomSchema } from '../../sandbox/http/freedom.ts';
@@ -407,7 +407,7 @@ describe('statuses', () => {
 });
 
 describe('records', () => {
-  it('a detail answers 500 or 403 for good, while lists have the job', async () => {
+  it('a detail answers 500 or 403 permanently, while lists have the job', async () => {
     const { acme, us, list, sandbox, jobs } = await startFilled({}, 3);
     const [broken, forbidden, fine] = jobs as [number, number, number];
     sandbox.freedom.set({

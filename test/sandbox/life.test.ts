@@ -609,9 +609,9 @@ describe('artwork', () => {
       { found: true, bytes: 1 },
     ],
     ['404 is none', lost, { found: false, reason: 'It answered 404.' }],
-    ['an empty file is none', (_, response) => void response.end(), { reason: 'It is empty.' }],
+    ['an empty file is not artwork', (_, response) => void response.end(), { reason: 'It is empty.' }],
     [
-      'a web page is none',
+      'a web page is not artwork',
       (_, response) =>
         void response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<p>'),
       { reason: 'It is a web page.' },
@@ -625,7 +625,7 @@ describe('artwork', () => {
       { found: true, bytes: 2 },
     ],
     [
-      'not for ever',
+      'an endless redirection is not followed',
       (_, response) => void response.writeHead(301, { location: '/' }).end(),
       { reason: 'It redirects too often.' },
     ],
@@ -640,12 +640,12 @@ describe('artwork', () => {
       { reason: 'The address carries credentials.' },
     ],
     [
-      'a broken answer is none',
+      'a broken response is not artwork',
       (_, response) => void response.destroy(),
       { reason: 'The host is unreachable.' },
     ],
     [
-      'a file without end is cut off at the most bytes',
+      'a file without end is aborted at the maximum size',
       (_, response) => {
         const more = () => {
           while (!response.destroyed && response.write(Buffer.alloc(1000)));
@@ -784,7 +784,7 @@ describe('scenarios as files', () => {
       const answer = await fetch(sandbox.apiUrl(region) + path, {
         headers: { authorization: `Bearer ${bearer}` },
       });
-      // biome-ignore lint/suspicious/noExplicitAny: what it holds is what the tests are about.
+      // biome-ignore lint/suspicious/noExplicitAny: the tests read any field.
       return { status: answer.status, json: (await answer.json().catch(() => undefined)) as any };
     };
     const at = (seconds: number) => clock.advance(START + seconds * 1000 - clock.now());
@@ -1056,7 +1056,7 @@ describe('scenarios as files', () => {
 describe('the control panel', () => {
   const ask = async (url: string, body?: unknown, method = body === undefined ? 'GET' : 'POST') => {
     const answer = await fetch(url, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
-    // biome-ignore lint/suspicious/noExplicitAny: what it holds is what the tests are about.
+    // biome-ignore lint/suspicious/noExplicitAny: the tests read any field.
     return { status: answer.status, json: (await answer.json()) as any };
   };
 

@@ -1,6 +1,6 @@
 /**
- * Stocked goods and how they ship, row by row of the ordering service's contract.
- * One file: its tests share one service and its stock.
+ * Stocked goods and how they ship, row by row of the contract of the ordering API. One file: its tests share one service and
+ * its stock.
  */
 import { describe, expect, test } from 'vitest';
 import { findStock } from '../../sandbox/operations/stock.ts';

@@ -118,7 +118,7 @@ eachTable('the search index', (makeTable) => {
       expect(await find(rig.table, text), text).toEqual(found);
     }
     expect(await find(rig.table, 'anna.vries@example')).toEqual([]);
-    // Only those who may see addresses can search for one.
+    // Only keys that can read addresses can search for one.
     expect(await find(rig.table, 'anna.vries@example.com', { ...ALL, addresses: false })).toEqual([]);
     await updateRecipient(deps, rig.ref, id, { name: 'Bea', email: 'bea@example.com' });
     expect(await find(rig.table, 'anna')).toEqual([]);

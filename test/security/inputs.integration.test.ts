@@ -23,7 +23,7 @@ import type { Asked } from '../support/openapi-requests.ts';
 import { sized } from '../support/runs.ts';
 import { testDynamo } from '../support/tables.ts';
 
-/** What is put in place of each string, by the name that a failure shows. */
+/** The replacements of each string, by their name in a failure. */
 const BAD: Readonly<Record<string, string>> = {
   empty: '',
   '1,025 bytes': 'x'.repeat(1025),
@@ -39,7 +39,7 @@ const BAD: Readonly<Record<string, string>> = {
 };
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64url');
-/** Texts that are made of several: a bad one in place of each part. By the name of the parameter or field. */
+/** Texts with several parts, and an invalid text in place of each part. By the name of the parameter or field. */
 const SHAPES: Readonly<Record<string, readonly ((text: string) => string)[]>> = {
   after: [
     base64,
@@ -62,19 +62,19 @@ const SHAPES: Readonly<Record<string, readonly ((text: string) => string)[]>> = 
   ],
 };
 
-/** Of the requests each so many-th is sent; 10 has no divisor in common with the number of bad texts, so all of them occur. */
+/** Only every nth request is sent. 10 has no divisor in common with the number of invalid texts, so all of them occur. */
 const STEP = sized(20, 1);
-/** Requests that bodies are taken from: as many as show every field at least once. */
+/** Number of requests whose bodies are used: enough to contain every field at least once. */
 const SAMPLES = 150;
 const SEED = 20_260_302;
 
-/** A place of a JSON body where a string stands, as the names that lead to it; `isKey`: the name itself. */
+/** Path of a string in a JSON body. `isKey`: the name of the field itself. */
 interface Place {
   readonly path: readonly (string | number)[];
   readonly isKey: boolean;
 }
 
-/** Every place of a string in a value, and every name in it that the schema does not fix is one too. */
+/** Returns the paths of all strings in a value, and of all names that the schema does not fix. */
 function placesIn(value: unknown, path: readonly (string | number)[] = []): Place[] {
   if (typeof value === 'string') return [{ path, isKey: false }];
   if (typeof value !== 'object' || value === null) return [];
@@ -88,7 +88,7 @@ function placesIn(value: unknown, path: readonly (string | number)[] = []): Plac
 const getName = ({ path, isKey }: Place): string =>
   `${path.map((part) => (typeof part === 'number' ? '[]' : part)).join('.')}${isKey ? ' (name)' : ''}`;
 
-/** A value with another string in a place. `__proto__` becomes a member of its own, as JSON has it. */
+/** Returns a value with another string at a path. `__proto__` becomes an own member, as in JSON. */
 function withString(value: unknown, { path: [first, ...rest], isKey }: Place, text: string): unknown {
   if (first === undefined) return text;
   const entries = Object.entries(value as object).map(([name, inner]): [string, unknown] => {
@@ -99,19 +99,19 @@ function withString(value: unknown, { path: [first, ...rest], isKey }: Place, te
   return Array.isArray(value) ? entries.map(([, inner]) => inner) : Object.fromEntries(entries);
 }
 
-/** Percent-encoded, where a lone surrogate is three bytes that are no UTF-8. */
+/** Percent-encodes a text. A lone surrogate becomes three bytes that are not UTF-8. */
 const encode = (text: string): string =>
   [...text].map((each) => (each.isWellFormed() ? encodeURIComponent(each) : '%ED%A0%80')).join('');
 
-/** A request, and what of it is bad. */
+/** A request, and its invalid part. */
 interface Case {
   readonly what: string;
   readonly asked: Asked;
-  /** No text that is well-formed, or a field called `__proto__`. */
+  /** Whether it has a text that is not well-formed, or a field `__proto__`. */
   readonly malformed: boolean;
 }
 
-/** The requests of an operation with one bad string in each. */
+/** Returns the requests of an operation with one invalid string in each. */
 function listCases(operation: Operation, world: ApiWorld): Case[] {
   const { valid } = getRequests(operation, world);
   const samples = fc.sample(valid, { seed: SEED, numRuns: operation.body ? SAMPLES : 1 });
@@ -160,7 +160,7 @@ function listCases(operation: Operation, world: ApiWorld): Case[] {
     const body: unknown = JSON.parse(sample.body);
     for (const place of placesIn(body)) {
       const name = getName(place);
-      // What stands beside it decides how far a request comes.
+      // The other fields decide how far a request is processed.
       if ((seen.get(name) ?? 0) >= sized(1, 8)) continue;
       seen.set(name, (seen.get(name) ?? 0) + 1);
       add(`body ${name}`, String(place.path.at(-1)), (text) => ({
@@ -172,11 +172,11 @@ function listCases(operation: Operation, world: ApiWorld): Case[] {
   return cases;
 }
 
-/** A path of an operation whose parts all exist. */
+/** Returns a path of an operation with existing ids. */
 const getPath = (operation: Operation, world: ApiWorld): string =>
   operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encode(getKnownValue(operation, world, name)));
 
-/** What a parameter of a path is called in the world. */
+/** Returns the name of a path parameter in the world. */
 function getKnownValue({ path }: Operation, { ids, keys }: ApiWorld, name: string): string {
   const told = ids.notifying[OWN];
   const known: Record<string, string | undefined> = {
@@ -198,7 +198,7 @@ function getKnownValue({ path }: Operation, { ids, keys }: ApiWorld, name: strin
   return path.startsWith('/v1/endpoints') ? 'own' : OWN;
 }
 
-/** The status and body of the answer; `undefined` for what no client can send. */
+/** Returns the status and body of the response. `undefined`: no client can send the request. */
 async function ask(world: ApiWorld, { method, path, headers, body }: Asked) {
   let request: Request;
   try {
@@ -208,7 +208,7 @@ async function ask(world: ApiWorld, { method, path, headers, body }: Asked) {
     return undefined;
   }
   const response = await world.app.fetch(request, {});
-  // A stream goes on until it is left.
+  // A stream continues until it is closed.
   if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
     await response.body?.cancel();
     return { status: response.status, text: '' };
@@ -221,7 +221,7 @@ async function makeWorld(): Promise<ApiWorld> {
   return createApiWorld({ table: await makeTable(), history: await makeHistoryTable() });
 }
 
-test('no string in any request makes the store fail: no answer is 5xx, and text that is not well-formed is a 400', {
+test('no string in any request causes a fault of the store: no response is 5xx, and text that is not well-formed is rejected with 400', {
   timeout: 300_000,
 }, async () => {
   const world = await makeWorld();
@@ -343,7 +343,7 @@ describe('an invalid request over a socket', () => {
     for (const stop of ends) await stop();
   });
 
-  /** Everything that is answered to the head of a request, its lines as they are given. */
+  /** Returns the complete response to the head of a request with the given lines. */
   async function answerTo(...lines: readonly string[]): Promise<string> {
     const { hostname, port } = new URL(jobwire.url);
     const socket = connect(Number(port), hostname);

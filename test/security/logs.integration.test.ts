@@ -1,4 +1,4 @@
-/** Logs are read by many: they hold no tokens of links, no keys and no queries. */
+/** Logs contain no tokens of links, no keys and no queries, because many people can read them. */
 import { expect, test } from 'vitest';
 import { synthesize } from '../support/cells.ts';
 

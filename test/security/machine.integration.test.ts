@@ -1,6 +1,7 @@
 /**
- * What other users of the machine, and web pages in a browser on it, can do to a self-hosted Jobwire: nothing. Found in a
- * penetration test: an embedded database on loopback took a forged request that wrote an admin key, and a data folder stayed open.
+ * Other users of the machine, and web pages in a browser on it, have no access to a self-hosted Jobwire. Found in a penetration
+ * test: an embedded database on loopback accepted a forged request that wrote an admin key, and a data folder was readable by
+ * other users.
  */
 
 import { once } from 'node:events';
@@ -161,7 +162,7 @@ test('with any Host header, a Jobwire that listens publicly answers', () => {
   expect(rejectForeign(new Request('http://desk.lan/'), { host: '0.0.0.0' })).toBeUndefined();
 });
 
-/** The TCP ports that a process listens on, from what Linux says of its sockets. */
+/** Returns the TCP ports on which a process listens, from /proc. */
 function listPorts(pid: number): number[] {
   const sockets = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {

@@ -1,7 +1,6 @@
 /**
- * Signing secrets and headers of endpoints while they change: what a receiver is sent by a drain that is running, in the
- * process that made the change and in another one on the same table. Receivers verify with the reference implementation of
- * Standard Webhooks.
+ * Changes of signing secrets and headers of endpoints during a drain, in the process that made the change and in another one on
+ * the same table. Receivers verify with the reference implementation of Standard Webhooks.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -91,7 +90,7 @@ async function createCell() {
     };
     return {
       deps,
-      /** What it loads secrets from. */
+      /** Source of the secrets. */
       store,
       drain: (): Promise<DrainReport> =>
         drainSink(
@@ -126,7 +125,7 @@ async function createCell() {
   };
 }
 
-/** Whether a receiver that has this secret accepts a request. */
+/** Returns whether a receiver with this secret accepts a request. */
 function isSignedBy(secret: string, { body, headers }: Post): boolean {
   try {
     new Webhook(secret).verify(body, headers as Record<string, string>);
@@ -248,7 +247,7 @@ test('headers changed together with the URL are never sent to the former URL', a
     cell.receiver.posts.filter((post) => post.path === path).map(({ headers }) => headers['x-token']);
   expect(new Set(sent('/old'))).toEqual(new Set(['old']));
   expect(new Set(sent('/new'))).toEqual(new Set(['new']));
-  // Back again with the headers it has: from now on they are meant for that URL.
+  // The URL is changed back, so the current headers are now those of that URL.
   await updateEndpoint(deps, REGION, 'erp', { url: url('/old') });
   await cell.emit(1);
   await drain();
@@ -264,7 +263,7 @@ test('an endpoint re-created with the same id is never signed with a cached secr
   await deleteEndpoint(operator.deps, REGION, 'erp');
   const secret = await cell.create(operator.deps);
   await cell.emit(1);
-  // The clock does not move: what the worker cached is still fresh.
+  // The clock is stopped, so the values that the worker cached have not expired.
   expect(await worker.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
   const [before, after] = cell.receiver.posts;
   expect(before && isSignedBy(former, before)).toBe(true);

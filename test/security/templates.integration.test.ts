@@ -60,7 +60,7 @@ test('a template that hangs is killed, others are rendered meanwhile, and the ne
     answers += 1;
   }
   expect(await hanging).toEqual({ kind: 'failed', reason: 'template: it takes too long' });
-  // A thread that is held up answers once.
+  // A blocked thread would respond only once.
   expect(answers).toBeGreaterThan(10);
   expect(await renderer.email(input({ subject: 'Sent' }), 'acme')).toMatchObject({ kind: 'rendered' });
 });
@@ -86,7 +86,7 @@ test('a template that hangs is rejected when it is saved', async () => {
 
 test('a template with excessive memory ends its worker only', async () => {
   const renderer = createRenderer({ memory: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 4 } });
-  // Allowed as a value, and made at once.
+  // Allowed as a value, and created immediately.
   const grows = '{% assign a = (1..4500000) %}{{ a.size }}';
   const outcome = await renderer.email(input({ subject: 'x', html: `${LINK}${grows}`, text: LINK }), 'acme');
   expect(outcome).toEqual({ kind: 'failed', reason: 'template: it uses too much memory' });

@@ -104,7 +104,7 @@ describe('a Jobwire with a region for each attack, and one healthy region', () =
     await expect.poll(() => attacked[at], { timeout: 30_000 }).toBeGreaterThan(0);
   });
 
-  test('polls the healthy region all the while, and answers requests', async () => {
+  test('polls the healthy region continuously, and answers requests', async () => {
     good.createJob({});
     await jobwire.printed(/us\/good +\d+ +job\.created/);
     expect((await fetch(`${jobwire.url}/healthz`)).status).toBe(200);

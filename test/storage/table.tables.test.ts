@@ -785,7 +785,7 @@ describe.runIf(mayUseNetwork)('the table on DynamoDB with failing calls', () => 
       expect(tokensSent()).toHaveLength(8);
     });
 
-    test('a failed condition beside a conflict is the answer, with the failed position', async () => {
+    test('a failed condition beside a conflict is the result, with the failed position', async () => {
       wire.fail('TransactWriteItems', cancelledFor('TransactionConflict', 'ConditionalCheckFailed'));
       expect(await table.transact(fence, token())).toEqual({ done: false, failed: [1] });
       expect(tokensSent()).toHaveLength(1);

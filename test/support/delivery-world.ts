@@ -143,7 +143,7 @@ export async function createDeliveryRig(
     async say(events: EventDraft[], ref: AccountRef | undefined = refs[0]) {
       if (!ref) throw new Error('There is no account.');
       const appended = await log.append(ref, events);
-      if (appended.kind !== 'appended') throw new Error('The events were refused.');
+      if (appended.kind !== 'appended') throw new Error('The events were rejected.');
       return wakeSinks(table, ref, appended.head.sequence, state.now);
     },
     async drain(deadline = state.now + 60_000) {

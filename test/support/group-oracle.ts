@@ -24,7 +24,8 @@ export function createGroupLedger(history: History, problems: string[]) {
       observed: { since: string | null; at: string };
     };
     const complain = (what: string) => problems.push(`${event.id} of ${orderGroup}: ${what} ${jobs}`);
-    if (repeated !== said.has(orderGroup)) complain(repeated ? 'was not said before' : 'was said before');
+    if (repeated !== said.has(orderGroup))
+      complain(repeated ? 'was not emitted before' : 'was emitted before');
     if (!news.has(orderGroup)) complain('nothing happened to it since');
     news.delete(orderGroup);
     said.set(orderGroup, Number(event.sequence));
@@ -143,7 +144,7 @@ export function createGroupLedger(history: History, problems: string[]) {
           // After 7 days, jobs are no longer investigated.
           if (now - own.at > 7 * 86_400_000) continue;
           if ((said.get(group) ?? 0) < own.sequence) {
-            problems.push(`${group} is complete since the dispatch of ${jobNumber}, and that was not said.`);
+            problems.push(`${group} is complete since the dispatch of ${jobNumber}, without an event.`);
           }
         }
       }

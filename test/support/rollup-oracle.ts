@@ -61,7 +61,7 @@ export async function rollupProblems(
   const problems: string[] = [];
   for (const [figure, n] of Object.entries(expected)) {
     const counted = total[figure as keyof Totals];
-    if (counted !== n) problems.push(`The roll-ups count ${counted} ${figure}, and the log says ${n}.`);
+    if (counted !== n) problems.push(`The roll-ups count ${counted} ${figure}, and the log has ${n}.`);
   }
   for (const day of new Set([...byDay.keys(), ...days.keys()])) {
     const [stored, snapshots] = [days.get(day) ?? '0 0 0', (byDay.get(day) ?? [0, 0, 0]).join(' ')];

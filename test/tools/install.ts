@@ -9,8 +9,9 @@ const installed = join(cwd, 'node_modules/.package-lock.json');
 export default function install(): void {
   const locked = statSync(join(cwd, 'package-lock.json')).mtimeMs;
   if (existsSync(installed) && statSync(installed).mtimeMs >= locked) return;
-  // As in a terminal. An `npm run` of the repository names that as the folder to install in, and puts the Node of node_modules
-  // first, with which npm would not read the global configuration of the machine (such as certificates of a proxy).
+  // With the environment of a terminal. `npm run` in the repository would set the repository as the folder to install in, and
+  // put the Node of node_modules first. With that Node, npm would not read the global configuration of the machine, such as the
+  // certificates of a proxy.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
   const folders = (env.PATH ?? '').split(delimiter);
   env.PATH = folders.filter((folder) => !folder.includes('node_modules')).join(delimiter);

@@ -1,6 +1,6 @@
 /**
- * Makes `shared/notifications/layout.ts` of the MJML beside it: one function, so that nothing of MJML, and no template engine
- * either, is at work when a mail is laid out.
+ * Generates `shared/notifications/layout.ts` from the MJML beside it: one function, so that rendering a mail needs neither MJML
+ * nor a template engine.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -9,13 +9,13 @@ import mjml from 'mjml';
 const SOURCE = 'shared/notifications/layout.mjml';
 const COMPILED = 'shared/notifications/layout.ts';
 
-/** What MJML takes only as values and is filled in later, and what it would make something else of. */
+/** Values that MJML requires, and output that is changed, each with its replacement. */
 const FILLED_IN: readonly (readonly [string, string])[] = [
   ['#a1b2c3', '{{ mail.brand.color }}'],
   ['#a1b2c4', '{{ mail.brand.color_text }}'],
   ['#a1b2c5', '{{ mail.edge }}'],
   ['13px 23px', '{{ mail.buttonPadding }}'],
-  // Mailboxes fill up a short preheader with what stands below it.
+  // Mailboxes fill up a short preheader with the text below it.
   ['{{ mail.preheader }}</div>', `{{ mail.preheader }}${'&#847;&zwnj;&nbsp;'.repeat(60)}</div>`],
 ];
 
@@ -26,9 +26,9 @@ import type { MailParts } from './mail-parts.ts';
 export function layout(mail: MailParts, escapeHtml: (text: string) => string): string {
 let html = '';`;
 
-/** What `layout.ts` has to be. */
+/** Returns the expected content of `layout.ts`. */
 export async function compileLayout(): Promise<string> {
-  // Without fonts: mails load nothing from anywhere but the logo.
+  // Without fonts: mails load nothing but the logo.
   const { html, errors } = await mjml(readFileSync(SOURCE, 'utf8'), {
     validationLevel: 'strict',
     keepComments: false,
@@ -43,7 +43,7 @@ export async function compileLayout(): Promise<string> {
     // A tag ends within the line that its first attribute begins.
     .replace(/(<\w+)\n/g, '$1 ')
     .replace(/\n>/g, '>')
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is one of the code that is made.
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is part of the generated code.
     .replaceAll(/\{\{ (.+?) \}\}/g, '${escapeHtml($1)}')
     .replaceAll(/\{% (.+?) %\}/g, '`;\n$1\nhtml += `');
   const statements = `html += \`${body}\`;`.replaceAll(/^html \+= ``;\n/gm, '');
@@ -57,10 +57,10 @@ function formatted(source: string): string {
   });
 }
 
-/** `layout.ts` as it is. */
+/** Returns the current content of `layout.ts`. */
 export const readLayout = (): string => readFileSync(COMPILED, 'utf8');
 
-/** Makes `layout.ts` anew. */
+/** Writes `layout.ts`. */
 export async function writeLayout(): Promise<void> {
   writeFileSync(COMPILED, await compileLayout());
 }

@@ -1,4 +1,4 @@
-/** What the tests use of packages that `npm ci` does not install. */
+/** Types of the used parts of packages that `npm ci` does not install. */
 declare module 'mjml' {
   export default function mjml(
     source: string,

@@ -1,11 +1,11 @@
-/** The linter of OpenAPI documents, as `redocly.yaml` sets it. */
+/** The linter of OpenAPI documents, configured by `redocly.yaml`. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What the linter found. */
+/** A finding of the linter. */
 export interface Finding {
   readonly ruleId: string;
   readonly severity: string;
@@ -30,7 +30,7 @@ export async function findingsIn(...documents: readonly object[]): Promise<Findi
       '--format=json',
       ...files,
     ];
-    // It ends with 1 when it found something.
+    // Exit code 1: there are findings.
     const { stdout } = await promisify(execFile)(process.execPath, args, { env }).catch((cause) => cause);
     // One JSON document for each file, in their order.
     const reports = (stdout as string).split(/(?<=^\})(?=\{)/m).map((text) => JSON.parse(text).problems);

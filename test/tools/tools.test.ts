@@ -26,17 +26,17 @@ describe('the AsyncAPI document', () => {
 
   const faults: [fault: string, (d: Any) => void, finding: string][] = [
     [
-      'a reference that leads nowhere',
+      'a reference without a target',
       (d) => (d.channels.topic.messages.x = { $ref: '#/no' }),
       'invalid-ref channels/topic/messages/x/$ref',
     ],
     [
-      'an action that there is not',
+      'an unknown action',
       (d) => (d.operations.followAll.action = 'shout'),
       'asyncapi-document-resolved operations/followAll/action',
     ],
     [
-      'a type that there is not',
+      'an unknown type',
       (d) => (d.components.schemas.reference.type = 'thing'),
       'asyncapi-document-resolved components/schemas/reference/type',
     ],
@@ -103,8 +103,8 @@ describe('the linter of OpenAPI documents', () => {
   const get = (d: Any) => d.paths['/v1/things/{id}'].get;
 
   const faults: [fault: string, (d: Any) => void, rule: string][] = [
-    ['a field that there is not', (d) => (get(d).sumary = 'A thing'), 'struct'],
-    ['a reference that leads nowhere', (d) => (get(d).parameters = [{ $ref: '#/no' }]), 'no-unresolved-refs'],
+    ['an unknown field', (d) => (get(d).sumary = 'A thing'), 'struct'],
+    ['a reference without a target', (d) => (get(d).parameters = [{ $ref: '#/no' }]), 'no-unresolved-refs'],
     [
       'a parameter of the path that is not declared',
       (d) => (get(d).parameters = []),

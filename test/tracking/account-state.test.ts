@@ -247,7 +247,7 @@ describe('the API user as a recipient', () => {
     expect(await read()).toMatchObject({ source: 'upstream' });
     rig.fault({ match: { operation: 'accountUser' }, fault: { kind: 'status', status: 403 } });
     await polls(MINUTES_PER_READ + 1);
-    expect(await read(), 'what is known of him stays').toMatchObject({ source: 'upstream' });
+    expect(await read(), 'the known user stays').toMatchObject({ source: 'upstream' });
   });
 
   test('costs a poll no additional read or write, neither between two readings nor if disabled', async () => {

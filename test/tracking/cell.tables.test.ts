@@ -224,12 +224,12 @@ describe('a region that fails for all accounts', () => {
 
   test.each<[string, FaultRule['fault'], FaultRule['match']]>([
     ['answers 500', { kind: 'status', status: 500 }, {}],
-    ['asks everybody to wait', { kind: 'status', status: 429, retryAfter: 1 }, {}],
-    ['is behind a gateway that lost its way', { kind: 'status', status: 404, body: 'html' }, {}],
+    ['responds with Retry-After', { kind: 'status', status: 429, retryAfter: 1 }, {}],
+    ['is behind a gateway that cannot reach it', { kind: 'status', status: 404, body: 'html' }, {}],
     ['resets connections', { kind: 'reset' }, {}],
     ['never answers', { kind: 'hang' }, { operation: 'activeJobs' }],
-    ['answers with a page for people', { kind: 'raw', body: '<h1>Maintenance</h1>' }, {}],
-    ['answers another page than was asked for', { kind: 'wrongPageEcho' }, {}],
+    ['responds with an HTML page', { kind: 'raw', body: '<h1>Maintenance</h1>' }, {}],
+    ['returns another page than requested', { kind: 'wrongPageEcho' }, {}],
     ['issues no tokens', { kind: 'status', status: 503 }, { operation: 'token' }],
   ])('also when it %s', async (_, fault, match) => {
     const cell = await createCell({ accounts: 3, ...(fault.kind === 'hang' ? { timeoutMs: 100 } : {}) });

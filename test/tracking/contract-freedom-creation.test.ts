@@ -1,4 +1,4 @@
-/** Whether a job is new, when its date says little: missing, without a time, or from a clock that is wrong. */
+/** Whether a job is new if its date is not reliable: missing, without a time, or from a wrong clock. */
 import { describe, expect, it } from 'vitest';
 import { highestNumber } from '../../shared/tracking/job-numbers.ts';
 import { createRig, type Rig } from '../support/tracker.ts';

@@ -102,7 +102,7 @@ describe('job.due_soon', () => {
     expect(await pollAt(rig, '2026-03-04T00:02:00Z')).toEqual([`job.due_soon ${later}`]);
   });
 
-  it('is not emitted for a job that is dispatched or gone, even if only its detail shows the dispatch', async () => {
+  it('is not emitted for a job that is dispatched or delisted, even if only its detail shows the dispatch', async () => {
     const due = { dateDue: '2026-03-05T17:00:00-07:00' };
     const rig = await baselined(SOON, due, due, due);
     const [dispatched = 0, closed = 0, lagging = 0] = rig.jobs;

@@ -1,4 +1,4 @@
-/** Order groups, and jobs after a return, where the views of the ordering API leave something open. */
+/** Order groups, and returned jobs, with incomplete views of the ordering API. */
 import { describe, expect, it } from 'vitest';
 import type { FreedomSettings } from '../../sandbox/http/freedom.ts';
 import { keys } from '../../shared/storage/schema.ts';

@@ -1,4 +1,7 @@
-/** Lines and comments of a job: changes of what only the detail shows, while it lags, omits fields or is read again after a restart. */
+/**
+ * Lines and comments of a job: changes of fields that only the detail contains, while it lags, omits fields or is read again
+ * after a restart.
+ */
 import { describe, expect, it } from 'vitest';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { keys } from '../../shared/storage/schema.ts';

@@ -311,7 +311,7 @@ describe('a correction when a job that was reported cancelled is back', () => {
     expect(shop.emails).toHaveLength(3);
     const cancellations = [...shop.emails];
     expect(shop.sms).toHaveLength(1);
-    // A recipient that is new since then was not told of the cancellation.
+    // A recipient that is new since then was not notified of the cancellation.
     await shop.recipient({ email: 'new@example.com' });
     shop.upstream.reopen(shop.job);
     await shop.run(CONFIRMED);
@@ -469,7 +469,7 @@ describe('the API user', () => {
     shop.upstream.reopen(two);
     await shop.run(SENT);
     expect(shop.emails).toHaveLength(7);
-    // The repeated dispatch would follow a revocation that no SMS told of.
+    // The repeated dispatch would follow a revocation that no SMS reported.
     expect(shop.sms.map(({ text }) => text)).toEqual([expect.stringContaining('is on its way')]);
   });
 

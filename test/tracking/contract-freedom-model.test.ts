@@ -1,4 +1,4 @@
-/** What the random histories of model.tables.test.ts found at an API that uses the freedoms of its contract. */
+/** Errors found by the random histories of model.tables.test.ts, with an API that uses the freedoms of its contract. */
 import { describe, expect, it } from 'vitest';
 import { createRig, type Rig } from '../support/tracker.ts';
 
@@ -151,7 +151,7 @@ describe('A list that is behind', () => {
 });
 
 describe('A job that was never listed', () => {
-  it('emits nothing while its detail cannot be read, and nothing half of it after that', async () => {
+  it('emits nothing while its detail cannot be read, and no partial state after that', async () => {
     const rig = await baselined(({ upstream }) => upstream.createJob());
     const job = rig.upstream.createJob();
     rig.upstream.addTracking(job, { trackingNumber: '1Z', trackingLink: null });

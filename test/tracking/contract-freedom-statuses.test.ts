@@ -108,7 +108,7 @@ describe('A rename that spreads slowly', () => {
     expect(lookups(rig)).toBeLessThan(10);
   });
 
-  it('leaves no trace in a detail that was read before it', async () => {
+  it('does not affect a detail that was read before it', async () => {
     const { rig, jobs } = await baselined(3);
     const [job = 0] = jobs;
     rig.upstream.setStatus(job, 'In production');

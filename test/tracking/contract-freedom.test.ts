@@ -1,4 +1,7 @@
-/** What the contract of the ordering API leaves open, and the tracker must survive without a missed or false event. */
+/**
+ * Cases that the contract of the ordering API permits, and in which the tracker must neither miss an event nor emit a false
+ * one.
+ */
 import { describe, expect, it } from 'vitest';
 import { createRig, type Rig } from '../support/tracker.ts';
 
@@ -43,7 +46,7 @@ describe('Job numbers', () => {
 });
 
 describe('Search index', () => {
-  it('emits job.cancelled although the index is 90 s behind and jobs are created all the time', async () => {
+  it('emits job.cancelled although the index is 90 s behind and jobs are created continuously', async () => {
     const rig = await baselined(({ upstream }) => {
       for (let n = 0; n < 5; n += 1) upstream.createJob();
     });
@@ -93,7 +96,7 @@ describe('Timestamps', () => {
     expect(emitted.filter((event) => event.startsWith('job.overdue'))).toHaveLength(1);
   });
 
-  it('takes a date in year 1 for no date: the job is neither due nor dispatched', async () => {
+  it('treats a date in year 1 as no date: the job is neither due nor dispatched', async () => {
     const rig = await baselined(({ upstream }) => upstream.createJob({ dateDue: null }));
     const [job = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
     rig.upstream.edit(job, { dateDue: '0001-01-01T00:00:00', dateOut: '0001-01-01T00:00:00' });

@@ -29,7 +29,7 @@ describe('comparing timestamps (rules 5 and 15)', () => {
 
   test.each([
     [
-      'its own offset goes before the zone',
+      'its own offset takes precedence over the zone',
       '2026-03-05T10:00:00+02:00',
       'America/Denver',
       '2026-03-05T08:00:00.000Z',
@@ -71,7 +71,7 @@ describe('comparing timestamps (rules 5 and 15)', () => {
 
   test.each([
     [
-      'a zone nobody knows is none: the latest is UTC−12',
+      'an unknown zone counts as the latest one, UTC−12',
       '2026-03-05T10:00:00',
       'Mars/Phobos',
       ['2026-03-04T20:00:00.000Z', '2026-03-05T22:00:00.000Z', '-12:00'],
@@ -83,7 +83,7 @@ describe('comparing timestamps (rules 5 and 15)', () => {
       ['2026-03-04T20:00:00.000Z', '2026-03-05T22:00:00.000Z', '-12:00'],
     ],
     [
-      'a bare date is all of its day',
+      'a bare date counts until its end',
       '2026-03-05',
       'Pacific/Auckland',
       ['2026-03-04T11:00:00.000Z', '2026-03-05T11:00:00.000Z', 'Pacific/Auckland'],

@@ -376,7 +376,7 @@ test.runIf(COMPLETE)(
   240_000,
 );
 
-test.skipIf(COMPLETE).each(ROWS)('$event $case: no event is later than docs/truth.md says', async (row) => {
+test.skipIf(COMPLETE).each(ROWS)('$event $case: no event is later than in docs/truth.md', async (row) => {
   const [, documented = ''] = readFileSync(DOCUMENT, 'utf8').split(toName(row));
   const worst = documented.split('\n')[0]?.split('|').at(-2)?.trim();
   const delays = await measureRow(row, 300);

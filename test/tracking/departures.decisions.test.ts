@@ -22,13 +22,13 @@ describe('the verdict on a missing job (rule 3)', () => {
   const out = detailed({ dateOut: '2026-03-02' });
 
   test.each([
-    ['in the active list, whatever else', { active: listed(), detail: out }, { kind: 'listed' }],
+    ['in the active list, for any other evidence', { active: listed(), detail: out }, { kind: 'listed' }],
     ['dispatched and among the closed', { detail: out, amongClosed: true }, { kind: 'left', closed: true }],
     ['dispatched, in neither list', { detail: out }, { kind: 'left', closed: false }],
     ['not dispatched, among the closed', { amongClosed: true }, { kind: 'left', closed: true }],
     ['in neither list and locked', {}, { kind: 'suspected', as: 'cancelled' }],
     [
-      'in neither list, of the lock nothing said',
+      'in neither list, without information about the lock',
       { detail: detailed() },
       { kind: 'suspected', as: 'cancelled' },
     ],
@@ -60,7 +60,7 @@ interface Script {
   readonly active?: readonly (readonly (readonly number[])[])[];
   /** Each reading of the list that includes closed jobs: its pages. */
   readonly withClosed?: readonly (readonly (readonly number[])[])[];
-  /** A question that is never answered, and the kind of fault. */
+  /** A request that is never answered, and the kind of fault. */
   readonly fails?: readonly [question: Asked, kind: OrderingErrorKind];
 }
 
@@ -118,13 +118,13 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
   const rows: [name: string, script: Script, asked: Asked[], verdict: object][] = [
     ['in the active list: a page had drifted', { active: [HERE] }, ['detail', 'active'], { kind: 'listed' }],
     [
-      'in neither list: its record is read again',
+      'in neither list: its detail is fetched again',
       {},
       ['detail', 'active', 'with closed', 'detail'],
       { kind: 'suspected', as: 'cancelled' },
     ],
     [
-      'among the closed: is it really not among the active ones?',
+      'among the closed: the active list is searched again',
       { withClosed: [HERE] },
       ['detail', 'active', 'with closed', 'active', 'detail'],
       { kind: 'left', closed: true },
@@ -136,7 +136,7 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
       { kind: 'listed' },
     ],
     [
-      'dispatched by the first word: the second could not change that',
+      'dispatched in the first detail: a second one could not change that',
       { details: [dispatched] },
       ['detail', 'active', 'with closed'],
       { kind: 'left', closed: false },
@@ -148,25 +148,25 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
       { kind: 'left', closed: true },
     ],
     [
-      'dispatched while it was asked after: the last word counts',
+      'dispatched during the investigation: the last detail counts',
       { details: [{}, dispatched] },
       ['detail', 'active', 'with closed', 'detail'],
       { kind: 'left', closed: false },
     ],
     [
-      'unlocked while it was asked after',
+      'unlocked during the investigation',
       { details: [{}, { permissions: { canEdit: true } }] },
       ['detail', 'active', 'with closed', 'detail'],
       { kind: 'contradictory' },
     ],
     [
-      'unknown, and still unknown when asked again',
+      'unknown, and still unknown at the second fetch',
       { details: [null] },
       ['detail', 'active', 'with closed', 'detail'],
       { kind: 'suspected', as: 'unavailable' },
     ],
     [
-      'unknown at first, and found when asked again',
+      'unknown at first, and found at the second fetch',
       { details: [null, {}] },
       ['detail', 'active', 'with closed', 'detail'],
       { kind: 'suspected', as: 'cancelled' },
@@ -183,7 +183,7 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
     const evidence = await investigate(service.client, 1);
     expect(service.asked).toEqual(asked);
     expect(judge(evidence)).toEqual(verdict);
-    // From the first question to the last answer, a second each (rule 13).
+    // From the first request to the last response, a second each (rule 13).
     expect(evidence.look).toEqual({
       askedAt: BASELINE + 990,
       answeredAt: BASELINE + asked.length * 1000,
@@ -219,9 +219,9 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
 
   test.each([
     ['of a job that is not dispatched', [{}], 'server_error'],
-    ['of one that nobody knows', [null], 'server_error'],
-    ['when it is not the list that fails, but the way there', [dispatched], 'network'],
-    ['nor when the credentials do', [dispatched], 'unauthorized'],
+    ['of an unknown job', [null], 'server_error'],
+    ['if the connection fails, not the list', [dispatched], 'network'],
+    ['if the credentials are rejected', [dispatched], 'unauthorized'],
   ] as const)('no verdict is reached %s without the searches', async (_, details, kind) => {
     const { client } = scripted({ details, fails: ['active', kind] });
     await expect(investigate(client, 1)).rejects.toMatchObject({ kind });

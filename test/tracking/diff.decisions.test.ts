@@ -43,7 +43,7 @@ describe('equivalent answers (rule 6)', () => {
       { tracking: [parcel('A'), parcel('A', 'https://x/2'), parcel('A', 'https://x/1')] },
     ],
     [
-      'Z, +00:00 and the same instant elsewhere',
+      'the same time with Z, +00:00 and another offset',
       { dateDue: '2026-03-05T10:00:00Z' },
       { dateDue: '2026-03-05T10:00:00+00:00' },
       { dateDue: '2026-03-05T03:00:00.000-07:00' },
@@ -646,10 +646,10 @@ describe('dispatch and tracking, in either view (rules 4 and 8)', () => {
 
   test.each([
     ['listed, both lack it', {}, {}, true],
-    ['listed, the record still shows it', {}, { dateOut: first }, false],
-    ['listed, the list still shows it', { dateOut: first }, {}, false],
-    ['left, the record lacks what it showed', undefined, {}, true],
-    ['left, the record still shows it', undefined, { dateOut: first }, false],
+    ['listed, the detail still has it', {}, { dateOut: first }, false],
+    ['listed, the list still has it', { dateOut: first }, {}, false],
+    ['delisted, the detail lacks what it had', undefined, {}, true],
+    ['delisted, the detail still has it', undefined, { dateOut: first }, false],
   ])('revoked? %s', (_, shown, own, revoked) => {
     const sent = list(start(), { dateOut: first }, 1).snapshot;
     const read = detail(sent, { dateOut: first }, 1, { dateOut: first }).snapshot;
@@ -756,7 +756,7 @@ describe('dispatch and tracking, in either view (rules 4 and 8)', () => {
     ['fills in its number', parcel(null, one), parcel('A', one), { number: 'A', link: one }],
     ['has another link', parcel('A', two), parcel('A', one), undefined],
     ['lacks the link', parcel('A', two), parcel('A'), undefined],
-    ['says the same', parcel('A', one), parcel('A', one), undefined],
+    ['is unchanged', parcel('A', one), parcel('A', one), undefined],
   ])('a detail with a known parcel for the first time %s', (_, known, shown, to) => {
     const sent = list(start(), parcels(known), 1).snapshot;
     const read = detail(sent, {}, 1, parcels(known)).snapshot;
@@ -788,30 +788,30 @@ describe('scheduling detail fetches of listed jobs', () => {
     ['the dispatch was corrected', job, { ...shown, dateOut: '2026-03-02T11:00:00Z' }, now],
     ['the list lacks the dispatch', job, { tracking: shown.tracking }, now],
     ['the list lacks tracking', job, { dateOut: shown.dateOut }, now],
-    ['the list still lacks it, and nobody asked', lacking, { dateOut: shown.dateOut }, now],
-    ['it came back', gone, shown, now],
+    ['the list still lacks it, and no fetch was requested', lacking, { dateOut: shown.dateOut }, now],
+    ['it was relisted', gone, shown, now],
   ])('immediately, or not: %s', (_, was, view, owed) => {
     expect(list({ ...was(), owed: null }, view, 2).snapshot.owed).toEqual(owed);
   });
 
   const later = { at: at(60), tries: 3 };
   test.each([
-    ['nothing new does not hurry it', job, shown, later],
-    ['nor does a text', job, { ...shown, description: 'B' }, later],
-    ['nor what the list has lacked before', lacking, { dateOut: shown.dateOut }, later],
-    ['a status does', job, { ...shown, masterJobStatus: 'Press' }, { ...later, at: at(2) }],
-    ['so does what the list lacks now, as a new question', job, { tracking: shown.tracking }, now],
-    ['and a return, likewise', gone, shown, now],
+    ['without a change it stays deferred', job, shown, later],
+    ['a text does not advance it', job, { ...shown, description: 'B' }, later],
+    ['a value that the list lacked before does not advance it', lacking, { dateOut: shown.dateOut }, later],
+    ['a status advances it', job, { ...shown, masterJobStatus: 'Press' }, { ...later, at: at(2) }],
+    ['a value that the list lacks now is a new request', job, { tracking: shown.tracking }, now],
+    ['a return to the list is a new request', gone, shown, now],
   ])('deferred: %s', (_, was, view, owed) => {
     expect(list({ ...was(), owed: later }, view, 2).snapshot.owed).toEqual(owed);
   });
 
   test.each([
-    ['both show it', shown, { ...shown, shippingAddresses: shown.tracking }, false],
-    ['the list shows it, the record does not', shown, {}, false],
+    ['both have it', shown, { ...shown, shippingAddresses: shown.tracking }, false],
+    ['the list has it, the detail does not', shown, {}, false],
     ['the list lacks the dispatch', { tracking: shown.tracking }, { dateOut: shown.dateOut }, true],
     ['the list lacks a parcel', { dateOut: shown.dateOut }, { shippingAddresses: shown.tracking }, true],
-    ['neither shows it: it is taken back', {}, {}, false],
+    ['neither has it: it is revoked', {}, {}, false],
   ])('a request stays pending while the list lacks an emitted value: %s', (_, view, own, open) => {
     const before = { ...list(job(), view, 1).snapshot, owed: later };
     const step = detail(before, own, 2, view);
@@ -832,10 +832,10 @@ describe('the evidence of a change (rule 13)', () => {
 
   test.each([
     ['a listed job was in the last complete crawl', {}, known, at(5)],
-    ['or was seen since', { listAt: listedAt(6) }, known, listedAt(6)],
+    ['or was observed since', { listAt: listedAt(6) }, known, listedAt(6)],
     ['no crawl was complete yet', {}, { lastGoodCrawlStartedAt: null }, listedAt(3)],
     ['a missing job', { departure: { tries: 0, suspected: null } }, known, listedAt(3)],
-    ['a job that left', { settling: { since: at(4), looks: 0 } }, known, listedAt(3)],
+    ['a delisted job', { settling: { since: at(4), looks: 0 } }, known, listedAt(3)],
     ['a job not known to be new', { unproven: listedAt(3) }, known, listedAt(3)],
     ['a job of which the list lacks something', { heldBack: true as const }, known, listedAt(3)],
   ])('last known as listed: %s', (_, fields, account, time) => {

@@ -120,7 +120,7 @@ describe('a failing call to DynamoDB', () => {
   /** Time of the upstream changes: the baseline is complete before, and nothing changes after. */
   const CHANGED_AT = START + 150_000;
 
-  /** A registration and some polls, with every kind of read and write; `happens` meets the call number `at`. */
+  /** A registration and some polls, with every kind of read and write. `happens` is called for the call number `at`. */
   async function story(way: Way, mishap?: { readonly at: number; readonly happens: Mishap }): Promise<Told> {
     const dynamo = testDynamo();
     const tableName = await dynamo.freshTable();
@@ -428,7 +428,7 @@ describe('a failing call to DynamoDB', () => {
   test.each([
     ['throttled', 0],
     ['cut off before it arrived', 1],
-    ['done, and its answer lost', undefined],
+    ['executed, and its response lost', undefined],
   ])(
     'a call %s without retry: that poll ends there, and the next one repairs it',
     async (name, third) => {

@@ -43,24 +43,24 @@ describe('selectFetches', () => {
   };
   const isNew = { snapshot: snapshot({ unproven: NOW }) };
 
-  it('takes the longest waiting first', () => {
+  it('selects the longest waiting first', () => {
     expect(numbers([work(1, 30), work(2, 10), work(3, 20)], 60)).toEqual({ queue: [2, 3, 1], left: 0 });
   });
 
-  it('takes new jobs, departures and hints before the others, and leaves a quarter to the longest waiting', () => {
+  it('selects new jobs, departures and hints before the others, and leaves a quarter to the longest waiting', () => {
     const { listed: _, ...departed } = work(7, 90);
     const urgent = [work(5, 80, isNew), work(6, 85, { hinted: true }), departed, work(8, 95, isNew)];
     const works = [work(1, 10), work(2, 20), work(3, 30), ...urgent];
     expect(numbers(works, 4)).toEqual({ queue: [5, 6, 7, 1], left: 3 });
   });
 
-  it('takes a quarter of a backlog, and at most ten times the usual number', () => {
+  it('selects a quarter of a backlog, and at most ten times the usual number', () => {
     const backlog = Array.from({ length: 2_000 }, (_, n) => work(n, n));
     expect(selectFetches(backlog, 60)).toMatchObject({ queue: { length: 500 }, left: 1_500 });
     expect(selectFetches(backlog, 6)).toMatchObject({ queue: { length: 60 }, left: 1_940 });
   });
 
-  it('takes jobs of the rotation last, only within the usual number, and never counts them as left', () => {
+  it('selects jobs of the rotation last, only within the usual number, and never counts them as remaining', () => {
     const rotated = [work(8, 1, { rotated: true }), work(9, 2, { rotated: true })];
     expect(numbers([...rotated, work(1, 50)], 2)).toEqual({ queue: [1, 8], left: 0 });
     expect(numbers([...rotated, work(1, 50), work(2, 60)], 2)).toEqual({ queue: [1, 2], left: 0 });

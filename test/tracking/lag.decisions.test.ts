@@ -27,7 +27,7 @@ const ahead = (fields: Record<string, readonly unknown[]>, at = AT): ListAhead =
     Object.entries(fields).map(([field, [before, ...values]]) => [field, { before, values, at }]),
   );
 
-/** How a detail catches up that was `was` and is `next`. */
+/** Returns the state of the list's values after a detail that was `was` and is `next`. */
 const caught = (
   values: ListAhead | undefined,
   was: object | null,
@@ -525,7 +525,7 @@ describe('a job is new', () => {
     ).toBe(BASELINE + 5 * MINUTE);
   });
 
-  test('or was only hidden: then the parcels of both views count as announced', () => {
+  test('or was only hidden: then the parcels of both views count as emitted', () => {
     const hidden = { ...start({ tracking: [parcel('A')] }), unproven: BASELINE };
     const shown = { tracking: [parcel('A')] };
     const first = detail(hidden, { shippingAddresses: [parcel('A'), parcel('B')] }, 1, shown);

@@ -186,9 +186,9 @@ describe('a job that was not there before (rule 5)', () => {
   });
 
   test.each([
-    ['the list and its record show', shipped, shippedRecord],
+    ['the list and its detail show', shipped, shippedRecord],
     ['only the list shows', shipped, {}],
-    ['only its record shows', {}, shippedRecord],
+    ['only its detail shows', {}, shippedRecord],
   ])(
     'created and dispatched between two observations, as %s: both are emitted, created first (rule 8)',
     (_, view, record) => {
@@ -273,8 +273,8 @@ describe('job.overdue (rule 15)', () => {
     ['a job without a due date', () => start()],
     ['a due date that is no date', () => start({ dateDue: 'soon' })],
     ['a dispatched job', () => start({ ...due, ...out })],
-    ['a job dispatched by its record alone', () => detail(start(due), out, 1, due).snapshot],
-    ['a job first seen dispatched, whose record is not read yet', () => appeared({ ...due, ...out }, 5)],
+    ['a job dispatched by its detail alone', () => detail(start(due), out, 1, due).snapshot],
+    ['a job first observed as dispatched, without a detail', () => appeared({ ...due, ...out }, 5)],
     ['a job that the list never showed', () => cameAndWent(5)],
   ])('not for %s', (_, job) => {
     const snapshot = job();

@@ -49,7 +49,7 @@ describe('lines of a job', () => {
     ['null lines', lines(line(1)), { lines: null }],
     ['no lines', lines(line(1)), lines()],
     ['a line without an id', lines(line(1), line(2)), lines(line(1), line(null))],
-    ['a line that is there twice', lines(line(1)), lines(line(1), line(1))],
+    ['a duplicate line', lines(line(1)), lines(line(1), line(1))],
     ['lines after none', { lines: null }, lines(line(1))],
     ['a quantity that is not given', lines(line(1)), lines(line(1, { quantity: null }))],
     ['a quantity given for the first time', lines(line(1, { quantity: null })), lines(line(1))],
@@ -65,7 +65,7 @@ describe('lines of a job', () => {
     expect(changed(before, after)).toEqual([]);
   });
 
-  test('what a detail does not give stays known', () => {
+  test('values that a detail omits stay known', () => {
     const before = read(lines(line(1, { comments: 'Left' }), line(2)));
     const silent = detail(before, { lines: null }, 62, {}).snapshot;
     expect(silent.detail?.lines).toEqual(before.detail?.lines);

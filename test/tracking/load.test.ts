@@ -46,7 +46,7 @@ const MOVING_PERCENT = 2;
 
 afterEach(() => vi.restoreAllMocks());
 
-/** How an account fares with the ordering service. */
+/** Behaviour of the ordering API for an account. */
 type Nature =
   | 'healthy'
   /** Long list and slow pages: a poll takes about a minute. */
@@ -89,7 +89,7 @@ test('accounts registered at the same time, ten thousand at full size, are each 
   console.info(measured.summary);
   expect(cell.faults).toEqual([]);
   expect(measured.late).toEqual([]);
-  // If all had their turns at the same time, it would never end.
+  // If all were polled at the same time, the backlog would never end.
   expect(measured.concurrency).toBeLessThan(pollConcurrency);
   // Accounts polled beside those that crash their process are regular again.
   expect(measured.polledAlone).toEqual([...cell.names('deadly'), ...cell.names('endless')].sort());

@@ -9,7 +9,7 @@ import { freeHistories, histories, play } from '../support/model.ts';
 import { runs } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';
 
-eachTable('the log is true, whole and said once', (makeTable, kind) => {
+eachTable('the log is correct, complete and without duplicates', (makeTable, kind) => {
   test('over random histories', { timeout: 1_800_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(histories, async (history) => {

@@ -122,9 +122,9 @@ describe('the crawl', () => {
     ['is a 500 twice', { kind: 'status', status: 500 }],
     ['is a 503 of a proxy in HTML', { kind: 'status', status: 503, body: 'html' }],
     ['is a 403', { kind: 'status', status: 403 }],
-    ['is refused with every token', { kind: 'status', status: 401 }],
+    ['is rejected with every token', { kind: 'status', status: 401 }],
     ['is an HTML page with 200', { kind: 'status', status: 200, body: 'html' }],
-    ['is cut short', { kind: 'cutBody' }],
+    ['is truncated', { kind: 'cutBody' }],
     ['is half a document', { kind: 'truncatedJson' }],
     ['never comes because the connection breaks', { kind: 'reset' }],
     ['has items that are null', { kind: 'itemsNull' }],
@@ -1132,8 +1132,8 @@ describe('baseline and new jobs (rule 5)', () => {
       false,
     ],
     ['in its own offset', '2026-03-02T09:05:00+01:00', null, true],
-    ['in whatever zone makes it later, if none is known', '2026-03-01T20:05:00', null, true],
-    ['a bare date as all of that day', '2026-03-02', { name: 'Denver', timezone: 'America/Denver' }, true],
+    ['in the zone that makes it latest, if none is known', '2026-03-01T20:05:00', null, true],
+    ['a bare date as any time of day', '2026-03-02', { name: 'Denver', timezone: 'America/Denver' }, true],
   ])('its time of creation is read %s', async (_, dateIn, location, created) => {
     const rig = await baselined(1);
     const job = rig.upstream.createJob({ dateIn, location });

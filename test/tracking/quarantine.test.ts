@@ -78,7 +78,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
       kind: 'nothing to confirm',
       state: 'tracking',
     });
-    // A few more are believed as ever.
+    // A few further ones are accepted as usual.
     const [next = 0] = jobs.slice(30);
     rig.upstream.cancel(next);
     expect(negative(await rig.pollTypes(CONFIRMED + 1))).toEqual([`job.cancelled ${next}`]);

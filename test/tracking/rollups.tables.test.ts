@@ -445,7 +445,7 @@ describe('the open jobs', () => {
     const zeta = { region: 'us', account: 'zeta' };
     await inner.transact([openJobsWrite(zeta, other, START).write], 'zeta');
     const table = watchedTable(inner);
-    // Over everywhere.
+    // The day has ended in every time zone.
     const now = () => Date.parse('2026-03-02T12:00:00.001Z');
     const region = z.encode(RegionOpenJobs, await readRegionOpenJobs({ table, now }, 'us'));
     expect(table.calls).toEqual([{ call: 'query', of: ['OPEN'] }]);

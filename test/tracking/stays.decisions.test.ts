@@ -1,4 +1,4 @@
-/** What a job keeps from look to look: its stay in a status, its timers, and what is still undecided (shared/tracking/diff.ts). */
+/** State of a job between observations: its stay in a status, its timers, and undecided values (shared/tracking/diff.ts). */
 import { describe, expect, test } from 'vitest';
 import type { EventRules, Known } from '../../shared/tracking/diff/step.ts';
 import { checkTimers } from '../../shared/tracking/diff/timers.ts';
@@ -59,7 +59,7 @@ const swept = (): Snapshot => {
 describe('a stay in a status (rule 20)', () => {
   const since = (poll: number) => ({ since: listedAt(poll) + 10 });
 
-  test('goes on when something else of the job changes, and at every detail', () => {
+  test('continues when another field of the job changes, and at every detail', () => {
     const job = start();
     expect(job.stay).toEqual(since(0));
     expect(list(job, { description: 'x' }, 1).snapshot.stay).toEqual(since(0));

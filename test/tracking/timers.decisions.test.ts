@@ -165,7 +165,7 @@ describe('job.stalled', () => {
     ]);
   });
 
-  test('a stay begins with a status, and goes on with other changes', () => {
+  test('a stay begins with a status, and continues with other changes', () => {
     const next = (snapshot: Snapshot, fields: object, returns = false) =>
       followStay(snapshot, listed(fields), lookAt(at(9)), returns);
     const anew = { since: at(9) + 10 };
@@ -180,7 +180,7 @@ describe('job.stalled', () => {
   });
 });
 
-test('the clock shows no status names', () => {
+test('the passing of time observes no status names', () => {
   const settings = { dueSoonMs: DAY, stalledAfter: () => 1 };
   const due = at(0) + 5 * DAY;
   for (const snapshot of [job({ dateDue: iso(due) }), job({}), start({})])
