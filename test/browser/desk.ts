@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, expect, vi } from 'vitest';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import {
+  keep,
   loaded,
   type Scripted,
   type ScriptedOptions,
@@ -181,6 +182,18 @@ export async function arrive(desk: Desk, place: Place, look: Visit & { key?: str
 export async function goTo(desk: Desk, page: Page, place: Place): Promise<void> {
   await page.goto(`${desk.url}${place.path(desk)}`);
   await waitForPage(page, place);
+}
+
+/** Returns a function that opens pages of the list one after the other in one tab: a new browser context would load all scripts again. */
+export function sharedTab(desk: Desk, look: Visit = {}): (place: Place) => Promise<Page> {
+  let tab: Page | undefined;
+  return async (place) => {
+    if (!tab || tab.isClosed()) {
+      tab = await arrive(desk, place, look);
+      keep(tab);
+    } else await goTo(desk, tab, place);
+    return tab;
+  };
 }
 
 async function waitForPage(page: Page, { heading }: Place): Promise<void> {

@@ -2,13 +2,14 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { signedIn } from '../support/browser.ts';
-import { arrive, furnishedDesk, HOSTILE, places } from './desk.ts';
+import { furnishedDesk, HOSTILE, places, sharedTab } from './desk.ts';
 
 const desk = furnishedDesk();
+const open = sharedTab(desk);
 
 describe.each(places)('$name', (place) => {
   test('renders customer texts as text only', async () => {
-    const page = await arrive(desk, place);
+    const page = await open(place);
     await expectHarmless(page);
   });
 });

@@ -2,13 +2,14 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { show, signedIn, visit } from '../support/browser.ts';
-import { arrive, furnishedDesk, places } from './desk.ts';
+import { furnishedDesk, places, sharedTab } from './desk.ts';
 
 const desk = furnishedDesk();
+const open = sharedTab(desk);
 
 describe.each(places)('$name', (place) => {
   test('every control is reachable by keyboard and shows its focus', async () => {
-    const page = await arrive(desk, place);
+    const page = await open(place);
     const stops = await tabThrough(page);
     const unseen = stops.filter(({ seen }) => !seen).map(({ what }) => what);
     expect(unseen, 'without a visible focus').toEqual([]);

@@ -43,6 +43,7 @@ describe('an empty deployment', () => {
     expect(await checklist(page).count()).toBe(0);
     await page.getByRole('button', { name: 'User menu' }).click();
     await page.getByRole('menuitem', { name: 'Getting started' }).click();
+    await page.getByRole('menu').waitFor({ state: 'detached' });
     const steps = page.getByRole('list', { name: 'Steps' }).getByRole('listitem');
     await expect.poll(() => steps.count()).toBe(2);
     expect(await page.getByRole('main').getByRole('button').count()).toBe(0);
@@ -95,6 +96,7 @@ describe('an empty deployment', () => {
 
     await page.getByRole('button', { name: 'User menu' }).click();
     await page.getByRole('menuitem', { name: 'Getting started' }).click();
+    await page.getByRole('menu').waitFor({ state: 'detached' });
     await page.getByText('5 of 5 done').waitFor();
     await axeEverywhere(page);
   });

@@ -252,25 +252,32 @@ interface Watch {
   readonly expected: RegExp[];
   /** Requests without a response, except streams, which do not end. */
   readonly waiting: Set<Request>;
+  /** Whether the page stays open for the next test. */
+  kept: boolean;
 }
 
 const watches = new Map<Page, Watch>();
 
 afterEach(async ({ task }) => {
   const opened = [...watches];
-  watches.clear();
   const unexpected = opened.flatMap(([, watch]) => unnamedFaults(watch));
   const missing = opened.flatMap(([, { faults, expected }]) =>
     expected.filter((pattern) => !faults.some((fault) => pattern.test(fault))).map(String),
   );
   const failed = task.result?.state === 'fail' || unexpected.length > 0 || missing.length > 0;
-  for (const [at, [page]] of opened.entries()) {
+  for (const [at, [page, watch]] of opened.entries()) {
     if (failed) {
       mkdirSync('reports/browser', { recursive: true });
       const name = `${task.file.name} ${task.name}`.replace(/[^a-z0-9]+/gi, '-').slice(0, 120);
       // If the page hangs, there is no screenshot. The test fails for its own reason.
       await page.screenshot({ path: `reports/browser/${name}-${at + 1}.png` }).catch(() => {});
     }
+    if (watch.kept && !failed) {
+      watch.faults.length = 0;
+      watch.expected.length = 0;
+      continue;
+    }
+    watches.delete(page);
     await page.context().close();
   }
   expect(unexpected, 'faults of the pages').toEqual([]);
@@ -301,10 +308,16 @@ export async function visit(site: { readonly url: string }, path: string, look: 
   return page;
 }
 
+/** Leaves a page open for the next tests of the file, unless a test fails. Faults fail the test in which they occur. */
+export function keep(page: Page): void {
+  const watch = watches.get(page);
+  if (watch) watch.kept = true;
+}
+
 async function watchOver(page: Page, origin: string): Promise<void> {
   const faults: string[] = [];
   const waiting = new Set<Request>();
-  watches.set(page, { faults, expected: [], waiting });
+  watches.set(page, { faults, expected: [], waiting, kept: false });
   page.on('console', (message) => {
     // The event of the request reports more details.
     if (message.type() !== 'error' || message.text().startsWith('Failed to load resource')) return;
@@ -399,25 +412,29 @@ export async function show(page: Page, { theme, size }: Look): Promise<void> {
 
 const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-/** Fails if axe finds a violation of WCAG 2.2 A or AA in the page or its frames. */
-export async function axe(page: Page): Promise<void> {
+/** The rules of axe whose result depends on the theme. */
+const THEME_RULES = ['color-contrast', 'link-in-text-block'];
+
+/** Fails if axe finds a violation of WCAG 2.2 A or AA in the page or its frames. `themeOnly`: checks only what depends on the theme. */
+export async function axe(page: Page, { themeOnly = false } = {}): Promise<void> {
   await settled(page);
   const broken: string[] = [];
   for (const frame of page.frames()) {
     if (!(await runsScripts(frame))) continue;
     // By the browser's protocol, because the content security policy would block a script element.
-    await frame.evaluate(axeCore.source);
-    const found = await frame.evaluate(async (tags) => {
-      const { axe } = window as unknown as { axe: typeof axeCore };
-      const { violations } = await axe.run(document, {
-        runOnly: tags,
-        iframes: false,
-        resultTypes: ['violations'],
-      });
-      return violations.flatMap(({ id, help, nodes }) =>
-        nodes.map(({ target, failureSummary = '' }) => `${id} (${help}) at ${target}: ${failureSummary}`),
-      );
-    }, WCAG);
+    if (!(await frame.evaluate(() => 'axe' in window))) await frame.evaluate(axeCore.source);
+    const found = await frame.evaluate(
+      async (runOnly) => {
+        const { axe } = window as unknown as { axe: typeof axeCore };
+        // No rule of these levels reads style sheets, which axe would request again.
+        const options = { iframes: false, preload: false, resultTypes: ['violations' as const] };
+        const { violations } = await axe.run(document, { runOnly, ...options });
+        return violations.flatMap(({ id, help, nodes }) =>
+          nodes.map(({ target, failureSummary = '' }) => `${id} (${help}) at ${target}: ${failureSummary}`),
+        );
+      },
+      themeOnly ? THEME_RULES : WCAG,
+    );
     broken.push(...found);
   }
   if (broken.length > 0) throw new Error(`axe at ${page.url()}:\n${broken.join('\n')}`);
