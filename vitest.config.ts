@@ -95,8 +95,8 @@ export default defineConfig(({ mode }) => {
   const browser: TestProjectConfiguration = {
     test: {
       ...{ name: 'browser', testTimeout: 60_000, hookTimeout: 90_000 },
-      // Each file has its own Jobwire and Chromium, which are CPU-bound.
-      ...computing,
+      // Each file has its own Jobwire and Chromium, which compute more than they wait.
+      maxWorkers: Math.ceil(1.5 * availableParallelism()),
       sequence: { groupOrder: 2 },
       include: ['test/browser/*.test.ts'],
       globalSetup: 'test/support/browser-setup.ts',

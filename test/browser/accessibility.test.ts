@@ -5,7 +5,8 @@ import { furnishedDesk, places, sharedTab } from './desk.ts';
 
 const desk = furnishedDesk();
 const bare = scriptedSite();
-const open = sharedTab(desk);
+// Without transitions between the themes, which would have to be waited for.
+const open = sharedTab(desk, { reducedMotion: true });
 
 describe.each(places)('$name', (place) => {
   test('keeps to WCAG 2.2 AA in both themes, on a phone and on a desk', async () => {
