@@ -133,7 +133,7 @@ async function tryOut(
         name ? [cleanLine(name).slice(0, MAX_STATUS_LENGTH)] : [],
       );
       statuses = [...new Set(names)].slice(0, MAX_STATUSES);
-      const newestAre = statuses.length === 0 ? '' : ` Statuses of the newest: ${statuses.join(', ')}.`;
+      const newestAre = statuses.length === 0 ? '' : ` Statuses of the newest jobs: ${statuses.join(', ')}.`;
       const jobs = openJobs === 1 ? '1 job' : `${openJobs} jobs`;
       return { ok: true, message: `Jobs can be read: the list has ${jobs}.${newestAre}` };
     });
@@ -148,7 +148,7 @@ const PLACES: Record<TestStep['step'], { readonly what: string; readonly setting
 };
 
 /**
- * Returns the error and its remedy for an operator. Of an upstream answer it contains only the status,
+ * Returns the error and its remedy for an operator. It contains only the status of an upstream response,
  * because the rest may contain anything.
  */
 function explain(step: TestStep['step'], region: string, fault: unknown, stepMs: number): string {

@@ -835,7 +835,8 @@ describe('with a sandbox', () => {
         {
           step: 'page',
           ok: true,
-          message: 'Jobs can be read: the list has 2 jobs. Statuses of the newest: In production, Scheduled.',
+          message:
+            'Jobs can be read: the list has 2 jobs. Statuses of the newest jobs: In production, Scheduled.',
         },
       ],
     });

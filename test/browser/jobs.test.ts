@@ -192,7 +192,9 @@ test('a job page shows the state, and each event with its change, evidence and d
   await changed.waitFor();
   expect((await changed.textContent()) ?? '').toMatch(/Status from Scheduled .* to Printed/);
   await changed
-    .getByText(/Observed in the list at .*\. Previous observation: .*\. Changed in the .* between\./)
+    .getByText(
+      /Observed in the list at .*\. Previous observation: .*\. Changed within the .* between the two observations\./,
+    )
     .waitFor();
   site.account.dispatch(job, {
     status: 'Shipped',

@@ -373,7 +373,7 @@ test('the reason for a risk is formatted in numbers, and an unknown risk without
   expect(formatTiming(risky)).toBe(
     'due date must be met · 26 h left, usually dispatched in 32 h, 9 in 10 in 2.1 days; 18 of 31 jobs needed longer · 3 days (usually 32 h, 9 in 10 at most 2.1 days) in this status · furthest behind: line 7 in Proof',
   );
-  expect(formatShortReason(risky)).toBe('must be met, 26 h left, usually 32 h more, line 7 in Proof');
+  expect(formatShortReason(risky)).toBe('mandatory due date, 26 h left, usually 32 h more, line 7 in Proof');
   expect(formatRisk(risky)).toEqual({ tone: 'warn', text: 'At risk' });
   expect(formatRisk({ ...risky, late: true, risk: 'late', hoursLate: 5.2 })).toEqual({
     ...{ tone: 'bad', text: '5.2 h late' },

@@ -117,7 +117,8 @@ function Evidence({ observed }: { readonly observed: Observed | undefined }) {
         <>
           . Previous observation: <Timestamp at={since} as="clock" />.{' '}
           <span title={`Between ${formatExactTime(since)} and ${formatExactTime(at)}`}>
-            Changed in the {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))} between.
+            Changed within the {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))} between the
+            two observations.
           </span>
         </>
       )}

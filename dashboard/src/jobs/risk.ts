@@ -89,7 +89,7 @@ export function formatShortReason(job: JobTiming & { readonly mustDate: boolean 
   const { hoursLeft, remaining } = forecast;
   const left = hoursLeft !== null && hoursLeft > 0 ? `${formatHours(hoursLeft)} left` : undefined;
   const usual = remaining ? `usually ${formatHours(remaining.p50Hours)} more` : undefined;
-  const texts = [job.mustDate ? 'must be met' : undefined, left, usual, formatBlockingLine(job)];
+  const texts = [job.mustDate ? 'mandatory due date' : undefined, left, usual, formatBlockingLine(job)];
   return texts.filter((text) => text !== undefined).join(', ');
 }
 

@@ -168,8 +168,8 @@ function ObservationStep(props: {
   if (state === 'done')
     return (
       <p className={ui.hint} role="status">
-        {account.id} has {formatCount(status?.openJobs ?? 0, 'open job')}. All changes are observed up to{' '}
-        <RelativeTime at={status?.observedThrough ?? null} />.
+        {account.id} has {formatCount(status?.openJobs ?? 0, 'open job')}. All changes made until{' '}
+        <RelativeTime at={status?.observedThrough ?? null} /> have been observed.
       </p>
     );
   const { label, tone, meaning } = toAccountState(account, now);

@@ -97,11 +97,11 @@ export function AlertRuleFields(props: {
                 name="quietTo"
                 label="To"
                 type="time"
-                description="On the next day if it is earlier."
+                description="On the next day if this time is not after the start."
               />
               <TextField name="quietZone" label="Time zone" description="Such as Europe/London." />
             </div>
-            <Group name="Days on which they begin" path="quietDays">
+            <Group name="Days on which the quiet hours begin" path="quietDays">
               <Choices
                 options={weekdays.map((name) => ({ name, title: DAY_NAMES[name] ?? name }))}
                 chosen={quietDays}

@@ -65,7 +65,7 @@ export default function PairingPage(props: {
 function Remaining({ until }: { readonly until: string }) {
   const left = Math.max(0, Math.ceil((Date.parse(until) - useNow()) / 1000));
   const text = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
-  return <p className={ui.hint}>A new code follows in {text}.</p>;
+  return <p className={ui.hint}>A new code appears in {text} minutes.</p>;
 }
 
 /** Starts pairings until one is confirmed. Returns the key; `undefined` when stopped. */

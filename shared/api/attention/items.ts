@@ -155,12 +155,13 @@ export function toJobItem(
     statusSince === null
       ? `is in “${status}”`
       : `has been in “${status}” for ${formatHours((now - statusSince) / HOUR_MS)}`;
+  const dueIn = `${job.mustDate ? 'mandatory due time' : 'due'} in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}`;
   const summary = {
-    late: `${formatHours(lateHours ?? 0)} past its due time${job.mustDate ? ', which must be met' : ''}; it ${inStatus}.`,
-    needs_attention: `The job ${inStatus}, a status that the account has marked.`,
+    late: `${formatHours(lateHours ?? 0)} past its ${job.mustDate ? 'mandatory ' : ''}due time; it ${inStatus}.`,
+    needs_attention: `The job ${inStatus}, a status that needs attention.`,
     stalled: `The job ${inStatus}, longer than the account allows.`,
-    at_risk: `At risk: due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${job.mustDate ? ', which must be met' : ''}, and more than a quarter of such jobs needed longer; it ${inStatus}.`,
-    due_soon: `Due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${job.mustDate ? ', which must be met' : ''}; it ${inStatus}.`,
+    at_risk: `At risk: ${dueIn}, and more than a quarter of such jobs needed longer; it ${inStatus}.`,
+    due_soon: `${capitalize(dueIn)}; it ${inStatus}.`,
   }[code];
   const id: ItemId = { ...ref, type: 'job', subject: String(jobNumber) };
   const path = `/v1/accounts/${ref.account}/jobs/${jobNumber}`;
