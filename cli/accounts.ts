@@ -317,7 +317,7 @@ export const accounts = {
 
   'accounts batch': command({
     about: 'Pauses or resumes polling of several accounts, and prints the result for each.',
-    more: 'If the action fails for an account, it is performed on the others, and the exit code is 1.',
+    more: 'If the action fails for one account, it is still performed on the others, and the exit code is 1.',
     args: ['ACTION'],
     choices: { ACTION: inputs['AccountBatch.action'] },
     flags: { region: { value: 'REGION', about: 'Only accounts of this region' }, ...BATCH },

@@ -113,7 +113,7 @@ export const regions = {
   }),
 
   'regions open-jobs': command({
-    about: 'Shows the number of open jobs of a region by status, and of each account.',
+    about: 'Shows the number of open jobs of a region, by status and by account.',
     args: ['REGION'],
     flags: {},
     example: 'regions open-jobs us',

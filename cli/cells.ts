@@ -102,8 +102,8 @@ async function listPlaces(
 
 export const cells = {
   'cells list': command({
-    about: 'Lists the accounts of several cells: of all profiles.',
-    more: 'Each profile is the address and the API key of a cell (see jobwire profiles). If a cell does not respond, or an account is active in two cells, the exit code is 1.',
+    about: 'Lists the accounts of all cells for which you have a profile.',
+    more: 'A profile contains the address and the API key of one cell (see jobwire profiles). If a cell does not respond, or an account is active in two cells, the exit code is 1.',
     args: [],
     flags: {},
     example: 'cells list',
@@ -113,8 +113,8 @@ export const cells = {
   }),
 
   'cells find': command({
-    about: 'Finds the cell of an account among all profiles.',
-    more: 'The state moved means that the account is now in the cell of MOVED TO. If a cell does not respond, or the account is active in two cells, the exit code is 1.',
+    about: 'Finds the cell of an account, among all cells for which you have a profile.',
+    more: 'The state "moved" means that the account is now in the cell shown in the column MOVED TO. If a cell does not respond, or the account is active in two cells, the exit code is 1.',
     args: ['ACCOUNT'],
     flags: {},
     example: 'cells find acme',

@@ -119,7 +119,7 @@ export const deliveryCommands = {
 
   'endpoints batch': command({
     about: 'Performs an action on several endpoints, and prints the result for each.',
-    more: 'retry and discard apply to all parked events of the endpoints. If the action fails for an endpoint, it is performed on the others, and the exit code is 1.',
+    more: 'retry and discard apply to all parked events of the endpoints. If the action fails for one endpoint, it is still performed on the others, and the exit code is 1.',
     args: ['ACTION'],
     choices: { ACTION: inputs['EndpointBatch.action'] },
     flags: {

@@ -56,7 +56,7 @@ const RATE = inputs['NewEndpoint.ratePerSecond'];
 const DELIVERY = {
   concurrency: {
     value: 'N',
-    about: `Maximum number of concurrent requests, ${formatRange(inputs['NewEndpoint.concurrency'])}. Default: 16`,
+    about: `Maximum number of jobs whose events are delivered in parallel, ${formatRange(inputs['NewEndpoint.concurrency'])}. Default: it adapts to the endpoint, starts at 16 and is at most 160`,
   },
   rate: {
     value: 'N',

@@ -14,7 +14,7 @@ export const jobs = {
       late: { about: 'Open jobs that are not dispatched and are past their due time' },
       risk: {
         value: 'LEVEL',
-        about: 'Open jobs that are not dispatched and have this risk of being late now',
+        about: 'Open jobs that are not dispatched and currently have this risk of being late',
         choices: ['late', 'at-risk', 'on-track', 'unknown'],
       },
       undispatched: { about: 'Open jobs that are not dispatched' },

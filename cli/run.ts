@@ -38,7 +38,7 @@ const single: Commands = {
   init: command({
     about:
       'Writes the configuration of a self-hosted Jobwire for a first account. Tests the credentials first, and writes nothing if the test fails.',
-    more: 'On a terminal, the command prompts for everything that the options do not contain. The client secret is never an option, because process lists show arguments. It is read from stdin, or from a file or an environment variable to which the configuration then refers. A secret from stdin or a prompt is stored beside the configuration, in a file that only you can read.',
+    more: 'On a terminal, the command prompts for everything that the options do not contain. The client secret is never an option, because process lists show arguments. It is read from stdin, or from a file or an environment variable to which the configuration then refers. A secret from stdin or a prompt is stored in the folder of the configuration file, in a file that only you can read.',
     args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file to write. Default: jobwire.json' },
@@ -127,7 +127,7 @@ const single: Commands = {
   find: command({
     about:
       'Finds accounts, jobs, order groups, recipients and endpoints by the beginning of an id, a job number, an order number, a tracking number or a name.',
-    more: 'Upper and lower case are equal. A recipient is also found by a complete e-mail address or mobile number, with a key of role operate.',
+    more: 'Case is ignored. A recipient is also found by a complete e-mail address or mobile number, with a key of role operate.',
     args: ['TEXT'],
     flags: {
       kinds: {
