@@ -162,7 +162,7 @@ function page(state: PanelState, title: string, content: Html): Html {
 <body>
 <header>
 <a class="brand" href="/panel">Control panel of the sandbox</a>
-<span class="quiet">A simulated ordering API. Changes here are changes of its data.</span>
+<span class="quiet">A simulated ordering API. Changes that you make here change its data.</span>
 </header>
 <main>
 <h1>${title}</h1>
@@ -264,7 +264,7 @@ function freedomSection(state: PanelState): Html {
   return html`
     <section aria-labelledby="freedom">
       <h2 id="freedom">Contract freedom</h2>
-      <p class="quiet">What the contract of the ordering API permits, but does not do by default.</p>
+      <p class="quiet">Behaviour that the contract permits, but that the sandbox does not show by default.</p>
       ${form(
         state,
         'freedom',

@@ -45,8 +45,8 @@ import { fileBytes } from './files.ts';
  * - Asset tags are case-sensitive.
  * - For privileged callers, lists also contain `customerId` and `attributes`. `customerId` is null for assets of the
  *   catalogue.
- * - `assetUrl` is the link of the latest current image. Archived files have no link. The other links do not expire. Archived
- *   assets can still be read, and all their files are archived.
+ * - `assetUrl` is the link to the newest image that is neither replaced nor archived. Archived files have no link. The other
+ *   links do not expire. Archived assets can still be read, and all their files are archived.
  * - If no asset of the account has the given code, `GET /Assets/{assetCode}/jobs` results in 400, whether
  *   the code is unknown or belongs to another account. If several lines of a job have the asset, the job is listed once, with
  *   the sum of these lines. Cancelled jobs are excluded, as in the list of active jobs. The undispatched jobs come first,

@@ -20,7 +20,7 @@ import type { World } from '../world/world.ts';
  * - Links to asset files do not expire. They contain an unguessable file id. A wrong id and the id of an archived file result
  *   in 404.
  * - Every image is a square PNG. `size` is 50, 100 or 150, and other values result in 400. `size` also applies to previews,
- *   which have thumbnails. It is ignored for files that are not images.
+ *   because thumbnails of them exist. It is ignored for files that are not images.
  * - Links to line labels do not expire. They contain an unguessable id.
  * - If an invoice is no longer stored, or has a new number, its link results in 404 even before it expires.
  */

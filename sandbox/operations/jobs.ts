@@ -13,8 +13,9 @@
  *   `locationCode: null`, which changes nothing. All JSON media types accept the same object. An array of patch operations
  *   results in 400.
  * - If a due date has no time, or its time is midnight at its offset, it includes the whole day at the location of the job.
- *   The earliest possible due date is the ship date of the processes of the job. If the current due date is in the future, the
- *   earlier of the two dates counts. A request with the current due date changes nothing.
+ *   The earliest possible due date is the ship date of the processes of the job. If the current due date is in the future
+ *   and before that ship date, the current due date is the earliest possible one. A request with the current due date changes
+ *   nothing.
  * - If a job moves to another location, its times are returned in the time zone of that location. A due date without a time
  *   keeps its day. A due date with a time of day stays the same point in time.
  * - A locked job can be cancelled. The cancellation of a job that is in production, dispatched or closed results in 409. The

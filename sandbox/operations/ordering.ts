@@ -6,7 +6,7 @@
  *   the response is 500, except with `validateOnly`. If it has other errors too, the response is 400 with all errors.
  *   `validateOnly` accepts the same orders as the creation of a job.
  * - Without `dateDue`, the due date is the earliest possible one. If `dateDue` is present but null or empty, the API fails
- *   (`DateDueMissing`). If `dateDue` is before the earliest possible date, it is changed to the earliest possible date, also
+ *   (`DateDueMissing`). If `dateDue` is before the earliest possible date, it is changed to the earliest possible date, even
  *   with `mustDate`.
  * - Without `timeSensitive`, a due date has no time of day. With `timeSensitive`, it has the requested time, or 17:00 at the
  *   location if the request has no time. `mustDate` without a due date is ignored.

@@ -16,7 +16,7 @@ export const AssetListEntry = z
     priceCode: text.describe('The price code of the first order of the asset.'),
     assetUrl: text.describe('A preview; null without one.'),
     createDate: timestamp.describe('UTC.'),
-    isGlobal: z.boolean().describe('Of the catalogue, for every account.'),
+    isGlobal: z.boolean().describe('Whether the asset is in the catalogue, which all accounts share.'),
     isArchived: z.boolean().describe('Retired: it cannot be ordered any more.'),
     priceBands: z.array(PriceBand).nullable().describe("Prices of a reorder, at the account's tier."),
     customerId: z.int().nullable().optional().describe('For privileged callers only.'),
@@ -46,7 +46,7 @@ export const AssetFile = z
     fileSize: z.int().describe('Bytes.'),
     dateUploaded: timestamp,
     isImage: z.boolean(),
-    cdnUrl: text.describe('Of an image, `?size=` with 50, 100 or 150 yields a thumbnail.'),
+    cdnUrl: text.describe('For an image, `?size=` with 50, 100 or 150 yields a thumbnail.'),
   })
   .meta({ id: 'AssetFile' });
 /** A file in a response. */
