@@ -77,7 +77,9 @@ const NotificationSettings = z.strictObject({
       },
     )
     .optional()
-    .describe('Absent: the cell sends no SMS, and has no permission to.'),
+    .describe(
+      'SMS to the customers of accounts. Absent: the cell sends no SMS, and its functions have no permission to send SMS.',
+    ),
 });
 
 const ORGANIZATION_RULE = 'must be the id of an organization, such as o-a1b2c3d4e5';
@@ -108,7 +110,7 @@ const QueueSettings = z.strictObject({
     .string(QUEUE_RULE)
     .refine((arn) => parseQueueAddress(arn)?.arn === arn, QUEUE_RULE)
     .describe(
-      'ARN, also of a queue in another AWS account or region, whose policy allows the AWS account of the cell to send.',
+      'ARN of the queue. It can be in another AWS account or region if its policy allows the AWS account of the cell to send to it.',
     ),
   keyArn: z
     .string(KEY_RULE)
@@ -214,12 +216,12 @@ const CellSettings = z
         'Static addresses for requests to the ordering API and to webhooks (output `EgressAddresses`), by NAT gateways. Each costs $37 a month and $0.045 per GB. Absent: the addresses of AWS Lambda, which change.',
       ),
     backup: BackupSettings.optional().describe(
-      'Daily backups of the state table by AWS Backup, beside point-in-time recovery. They cost $0.10 per GB and month in each AWS region, and $0.02 per GB copied: with the default, $1.40 a month for a table of 1 GB, with copies $3.40. Absent: none.',
+      'Daily backups of the state table by AWS Backup, in addition to point-in-time recovery. They cost $0.10 per GB and month in each AWS region, and $0.02 per GB copied. With the default retention, that is $0.70 a month for a table of 1 GB, and $2.00 with copies. Absent: none.',
     ),
     monthlyBudget: wholeNumber(1, 1_000_000)
       .optional()
       .describe(
-        'Costs of the cell per month (US dollars) that AWS Budgets compares with the actual and the forecast costs; it notifies the ops topic. It costs nothing, and requires the activated cost allocation tags `project`, `stage` and `cell`. Absent: no budget.',
+        'Monthly budget of the cell (US dollars). AWS Budgets compares the actual and forecast costs with it, and notifies the ops topic when they exceed it. It costs nothing, and requires the activated cost allocation tags `project`, `stage` and `cell`. Absent: no budget.',
       ),
     standardTopic: z
       .boolean('must be true or false')
@@ -252,13 +254,13 @@ const CellSettings = z
       .max(20, 'must have at most 20 entries')
       .default([])
       .describe(
-        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The functions that deliver have permission to send to these only.',
+        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The functions that deliver have permission to send only to these queues.',
       ),
     subscribers: SubscriberSettings.optional().describe(
       'Other AWS accounts that may subscribe to the topics. A subscriber can get the events of all accounts of the cell. Absent: only the AWS account of the cell.',
     ),
     notifications: NotificationSettings.optional().describe(
-      'Notifications to the customers of accounts by e-mail and SMS. Absent: the cell has none of the resources.',
+      'Notifications to the customers of accounts by e-mail and SMS. Absent: no AWS resources for notifications are created for the cell.',
     ),
     opsEmail: z
       .email('must be an e-mail address')
@@ -268,7 +270,7 @@ const CellSettings = z
       .boolean('must be true or false')
       .default(false)
       .describe(
-        'Whether the KMS key of the cell, which encrypts its secrets, also encrypts its tables, queues, topics and logs. AWS charges a fee per call of KMS, and from the second year on $1 to $2 a month more for the yearly rotation of the key. Otherwise they are encrypted with keys of AWS.',
+        'Whether the KMS key of the cell, which encrypts its secrets, also encrypts its tables, queues, topics and logs. If `false`, the tables, queues, topics and logs are encrypted with keys of AWS. If `true`, AWS charges a fee per call of KMS, and from the second year on $1 to $2 a month more for the yearly rotation of the key.',
       ),
     stateTable: z
       .strictObject({
@@ -398,7 +400,7 @@ const StageSettings = z.strictObject({
     })
     .optional()
     .describe(
-      'Gradual deployments of `api`, `manage`, `live`, `pollAccount` and `drainSink` by CodeDeploy, which an alarm rolls back ([gradual deployments](deploying.md#gradual-deployments)). Absent: a deployment replaces all functions at once.',
+      'Gradual deployments of `api`, `manage`, `live`, `pollAccount` and `drainSink` by CodeDeploy. An alarm rolls such a deployment back ([gradual deployments](deploying.md#gradual-deployments)). Absent: a deployment replaces all functions at once.',
     ),
   tracing: z
     .strictObject({
@@ -406,7 +408,9 @@ const StageSettings = z.strictObject({
         .number(SAMPLE_RULE)
         .min(0.01, SAMPLE_RULE)
         .max(100, SAMPLE_RULE)
-        .describe('Share of polls that are traced (percent). Of these, polls without events are not sent.'),
+        .describe(
+          'Share of polls that are traced (percent). A trace without events is sent only if the poll failed.',
+        ),
     })
     .optional()
     .describe('Traces from polls to deliveries in X-Ray ([traces](deploying.md#traces)). Absent: none.'),
@@ -416,7 +420,7 @@ const StageSettings = z.strictObject({
   )
     .optional()
     .describe(
-      'Sign-in of users at the dashboards of the cells with OpenID Connect, beside API keys ([sign-in of users](deploying.md#sign-in-of-users)). Absent: only API keys are accepted.',
+      'Sign-in of users at the dashboards of the cells with OpenID Connect, in addition to API keys ([sign-in of users](deploying.md#sign-in-of-users)). Absent: only API keys are accepted.',
     ),
   api: z.strictObject({
     requestsPerSecond: wholeNumber(1, 10_000).describe('Maximum rate of requests of the cell’s API.'),
@@ -429,7 +433,7 @@ const StageSettings = z.strictObject({
     streamSeconds: wholeNumber(60, 840)
       .default(300)
       .describe(
-        'Maximum duration of a stream (s); then the client resumes. A stream whose client has disconnected is charged until then.',
+        'Maximum duration of a stream (s); then the client resumes. A stream whose client has disconnected is charged until this maximum is reached.',
       ),
     streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY)
       .default(20)

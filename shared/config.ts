@@ -175,7 +175,7 @@ export const configSchema = z
       .optional()
       .describe('API key with the role `admin`. Default: generated, in `dataDir`.'),
     signIn: SignInSettings.optional().describe(
-      'Sign-in of users at the dashboard with OpenID Connect, beside API keys ([sign-in of users](self-hosting.md#sign-in-of-users)). Default: off.',
+      'Sign-in of users at the dashboard with OpenID Connect, in addition to API keys ([sign-in of users](self-hosting.md#sign-in-of-users)). Default: off.',
     ),
     publicUrl: publicUrl
       .optional()

@@ -226,7 +226,7 @@ export const AccountRecord = z
           .string()
           .nullable()
           .describe(
-            'Cell to which the account is moved. It cannot be resumed here, and its log is closed. `null`: the account was moved to this cell.',
+            'Cell to which the account is being or has been moved. The account cannot be resumed here, and its log is closed or being closed. `null`: the account was moved to this cell.',
           ),
         end: z
           .string()
@@ -235,7 +235,7 @@ export const AccountRecord = z
         complete: z
           .boolean()
           .describe(
-            'Whether this cell has all data of the account. Polling starts only then. In the former cell: whether the log is closed.',
+            'In the new cell: whether the cell has all data of the account; polling starts only then. In the former cell: whether the log is closed.',
           ),
       })
       .nullable()

@@ -25,7 +25,7 @@ export const conditions = {
     name: 'Dead events',
     unit: 'events',
     about:
-      'Number of events that endpoints rejected on every attempt. Counted up to 100 for each endpoint, at the 100 endpoints that failed last.',
+      'Number of events that endpoints rejected on every attempt. Only the 100 endpoints with the most recent failures are counted, with at most 100 events for each.',
   },
   notifications_delayed: {
     name: 'Notifications delayed',
@@ -54,13 +54,13 @@ const time = z
 export const QuietHours = z
   .strictObject({
     zone,
-    from: time.describe('Local time at which they begin.'),
-    to: time.describe('Local time at which they end, on the next day if it is not after `from`.'),
+    from: time.describe('Local time at which the quiet hours begin.'),
+    to: time.describe('Local time at which the quiet hours end, on the next day if it is not after `from`.'),
     days: z
       .array(z.enum(weekdays, `must be one of ${weekdays.join(', ')}`), 'must be a list of days')
       .min(1, 'must name at least one day')
       .max(7, 'must name each day once')
-      .describe('Days on which they begin.'),
+      .describe('Days on which the quiet hours begin.'),
     action: z
       .enum(['defer', 'drop'], 'must be defer or drop')
       .describe(
@@ -126,7 +126,7 @@ const fields = {
     .array(existingId, 'must be a list of accounts')
     .min(1, 'must name at least one account')
     .max(1000, 'must name at most 1000 accounts')
-    .describe('Only these accounts (ids), and endpoints that follow no others.'),
+    .describe('Only these accounts (ids), and only endpoints that receive events of no other accounts.'),
   forMinutes: minutes(1440).describe(
     'Time for which the value must be greater before the rule fires, in minutes, 0 to 1440. Default: 0.',
   ),
@@ -207,7 +207,9 @@ export const AlertRule = z
         problem: z
           .string()
           .nullable()
-          .describe('Why the last message could not be sent. It is tried again. `null`: no error.'),
+          .describe(
+            'Why the last message could not be sent. Jobwire tries again later. `null`: there was no error.',
+          ),
       })
       .describe('State of the rule.'),
     createdAt: timestamp.describe('Creation time.'),

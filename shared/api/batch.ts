@@ -48,7 +48,9 @@ const ItemProblem = z
   .object({
     type: z.string().describe('Kind of the problem, as in a problem document.'),
     title: z.string(),
-    status: z.int().describe('Status of the same request for this resource alone.'),
+    status: z
+      .int()
+      .describe('HTTP status that the request would have had if it had been sent for this resource alone.'),
     detail: z.string().describe('Explanation of the error.'),
   })
   .meta({ id: 'BatchProblem', description: 'Reason why the action failed for a resource.' });
@@ -65,7 +67,9 @@ export const BatchResponse = z
             .int()
             .nullable()
             .describe('Number of parked events that were scheduled or discarded. `null` for other actions.'),
-          problem: ItemProblem.nullable().describe('`null`: the action was successful.'),
+          problem: ItemProblem.nullable().describe(
+            'Reason why the action failed for this resource. `null`: the action was successful.',
+          ),
         }),
       )
       .describe('Results in the order of the ids.'),

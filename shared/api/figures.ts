@@ -23,7 +23,9 @@ export const Figures = z
     regions: z.array(z.string()).describe('Names of the regions.'),
     open: OpenChart.describe('Open jobs at the last complete reading of the list of each account.'),
     accountsCounted: count.describe('Number of accounts whose open jobs are counted.'),
-    accounts: count.describe('Number of accounts. Those without a complete reading are not counted yet.'),
+    accounts: count.describe(
+      'Number of accounts, including those whose open jobs are not counted because their list was not read completely yet.',
+    ),
     dueToday: count.describe('Number of undispatched jobs due on `day`.'),
     dispatchedToday: count.describe('Number of jobs dispatched on `day`.'),
     onTime: z

@@ -22,9 +22,9 @@ export const RISKS = ['late', 'at-risk', 'on-track', 'unknown'] as const;
 export type RiskLevel = (typeof RISKS)[number];
 
 const Usual = z.object({
-  p50Hours: hours.describe('Hours in which half of the jobs left the status.'),
-  p90Hours: hours.describe('Hours in which 90 % of the jobs left the status.'),
-  jobs: jobs.describe('Number of jobs counted.'),
+  p50Hours: hours.describe('Time, in hours, within which half of the jobs left the status.'),
+  p90Hours: hours.describe('Time, in hours, within which 90 % of the jobs left the status.'),
+  jobs: jobs.describe('Number of jobs from which the usual time was computed.'),
 });
 
 /** Fields of a job about its time. */
@@ -49,7 +49,7 @@ export const jobTiming = {
         ),
       hours: hours.describe('Hours since `since`.'),
       usual: Usual.nullable().describe(
-        `Usual time of the account’s jobs in this status. \`null\`: unknown, with fewer than ${MIN_JOBS} jobs in this and the two previous months.`,
+        `Usual time of the account’s jobs in this status. \`null\`: unknown, because there were fewer than ${MIN_JOBS} such jobs in this and the two previous months.`,
       ),
     })
     .nullable()
@@ -57,10 +57,10 @@ export const jobTiming = {
   blockingLine: z
     .object({
       status: z.string().describe('Status name of the lines that are furthest behind.'),
-      jobLineIds: z.array(z.int()).describe('Their ids, at most 20.'),
-      lines: jobs.describe('Their number.'),
+      jobLineIds: z.array(z.int()).describe('Ids of the lines that are furthest behind, at most 20.'),
+      lines: jobs.describe('Number of lines that are furthest behind.'),
       p50Hours: hours.describe(
-        'Hours from the beginning of that status in which half of the jobs were dispatched.',
+        'Time, in hours after entering that status, within which half of the jobs were dispatched.',
       ),
     })
     .nullable()
@@ -71,38 +71,40 @@ export const jobTiming = {
     .enum(RISKS)
     .nullable()
     .describe(
-      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs of this account needed longer until dispatch than the time left. `on-track`: a quarter or fewer. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
+      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs of this account needed longer until dispatch than the time left. `on-track`: a quarter or fewer of them did. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
     ),
   forecast: z
     .object({
       hoursLeft: hours
         .nullable()
-        .describe('Hours until the due time. Negative after it. `null`: no due date.'),
+        .describe(
+          'Hours until the due time. Negative after the due time. `null`: the job has no readable due date.',
+        ),
       remaining: z
         .object({
           p50Hours: hours.describe(
-            'Hours in which half of the comparable jobs were dispatched, from now on.',
+            'Remaining time, in hours from now, within which half of the comparable jobs were dispatched when they had been in the status for as long.',
           ),
           p90Hours: hours.describe(
-            'Hours in which 90 % of the comparable jobs were dispatched, from now on.',
+            'Remaining time, in hours from now, within which 90 % of the comparable jobs were dispatched when they had been in the status for as long.',
           ),
           jobs: jobs.describe('Number of comparable jobs.'),
           longer: jobs.describe('Number of comparable jobs that needed longer than `hoursLeft`.'),
         })
         .nullable()
         .describe(
-          `Usual remaining time until dispatch. Comparable jobs are the jobs of this account that had the same status and were not dispatched after the same time in it. If there are fewer than ${MIN_JOBS}, the job is compared with all jobs that had this status, from the beginning of their stay. \`null\`: unknown.`,
+          `Usual remaining time until dispatch. Comparable jobs are the jobs of this account that had the same status and, after the same time in it, had not yet been dispatched. If there are fewer than ${MIN_JOBS}, the job is compared with all jobs that had this status, from the beginning of their stay. \`null\`: unknown.`,
         ),
       unknown: z
         .enum(UNKNOWN_RISKS)
         .nullable()
         .describe(
-          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the answer depends on when exactly that was. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs were dispatched from this status in this and the two previous months. \`null\`: the risk is known.`,
+          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the answer depends on the exact time at which the job entered its status. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs were dispatched from this status in this and the two previous months. \`null\`: the risk is known.`,
         ),
       flaggedAt: timestamp
         .nullable()
         .describe(
-          'Time of the poll that first found the job at risk for its current due date. `null`: none did.',
+          'Time of the poll that first found the job at risk for its current due date. `null`: no poll has found it at risk.',
         ),
     })
     .nullable()
@@ -119,23 +121,31 @@ export const StatusDurations = z
     account: z.string().describe('Id of the account.'),
     fromMonth: z
       .string()
-      .describe('First month of the durations (`YYYY-MM`, UTC). They include the current month.'),
+      .describe(
+        'First month whose durations are counted (`YYYY-MM`, UTC). The last one is the current month.',
+      ),
     minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
     statuses: z
       .array(
         z.object({
           status: z.string().describe('Status name in the ordering API.'),
-          stay: Usual.nullable().describe('Time in the status. `null`: unknown, with too few jobs.'),
-          stays: jobs.describe('Number of counted stays.'),
+          stay: Usual.nullable().describe(
+            'Usual time in the status. `null`: unknown, because there were too few jobs (fewer than `minimumJobs`).',
+          ),
+          stays: jobs.describe('Number of counted stays in the status.'),
           remaining: z
             .object({
-              p50Hours: hours.describe('Hours in which half of the jobs were dispatched.'),
-              p90Hours: hours.describe('Hours in which 90 % of the jobs were dispatched.'),
-              jobs: jobs.describe('Number of jobs counted.'),
+              p50Hours: hours.describe(
+                'Time, in hours after entering the status, within which half of the jobs were dispatched.',
+              ),
+              p90Hours: hours.describe(
+                'Time, in hours after entering the status, within which 90 % of the jobs were dispatched.',
+              ),
+              jobs: jobs.describe('Number of jobs from which the usual time was computed.'),
             })
             .nullable()
             .describe(
-              'Time from the beginning of the status until dispatch. `null`: unknown, with too few jobs.',
+              'Usual time from entering the status until dispatch. `null`: unknown, because there were too few jobs (fewer than `minimumJobs`).',
             ),
           dispatches: jobs.describe('Number of counted dispatches of jobs that had the status.'),
         }),
@@ -145,9 +155,9 @@ export const StatusDurations = z
       .object({
         from: day.describe(`First day (a Monday, UTC) of the last ${RESULT_WEEKS} weeks.`),
         flagged: jobs.describe(
-          'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which that was observed.',
+          'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which the lateness or the dispatch was observed.',
         ),
-        flaggedLate: jobs.describe('Number of these that became late.'),
+        flaggedLate: jobs.describe('Number of jobs flagged as at risk that became late.'),
         late: jobs.describe('Number of jobs that became late, flagged or not.'),
         lateFlaggedDayBefore: jobs.describe(
           'Number of late jobs that were flagged at least 24 hours before their due time.',

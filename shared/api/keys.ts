@@ -1,5 +1,5 @@
 /**
- * API keys: `jw_<id>_<secret>`, beside which ID tokens of users are accepted (`sign-in.ts`). A key identifies a {@link Caller}, whose
+ * API keys: `jw_<id>_<secret>`. ID tokens of users are accepted too (`sign-in.ts`). A key identifies a {@link Caller}, whose
  * permissions are limited by role and accounts. Keys are created and revoked, never changed. The complete key is returned only once.
  *
  * Only the SHA-256 of the key is stored. A slow hash is unnecessary, because secrets have 256 random bits.
@@ -25,7 +25,7 @@ export interface Caller {
   readonly role: Role;
   /** Ids of accounts. `null`: all accounts. */
   readonly accounts: readonly string[] | null;
-  /** Epoch ms. Of a user: when the ID token expires. */
+  /** Epoch ms. For a user: when the ID token expires. */
   readonly expiresAt: number | null;
   /** The signed-in user. Absent for API keys. Personal data: never logged. */
   readonly user?: User;

@@ -31,11 +31,11 @@ type Named<N extends string, T> = { readonly [P in N]: T };
 
 /** A resource: `S` is its record, `V` the schema of its representation, `C` what contains it. */
 interface Resource<N extends string, P extends string, V extends z.ZodType, S, C> {
-  /** Name in texts, and of the record in results of store functions: `endpoint`. */
+  /** Name of the record in results of store functions: `alertRule`. */
   readonly name: N;
   /** Name of the list in pages: `endpoints`. */
   readonly names: P;
-  /** Name with its article in summaries. */
+  /** Name with its article in texts: `an alert rule`. */
   readonly one: string;
   /** Name in operation ids. Default: `name` with a capital letter. */
   readonly title?: string;
@@ -90,11 +90,13 @@ export function defineResource<
 >(resource: Resource<N, P, V, S, C>) {
   const { name, names, one, tag, path, schema, current, of, within } = resource;
   const title = resource.title ?? capitalize(name);
+  /** Name in texts, without an article. */
+  const label = one.replace(/^(an?|the) /, '');
   const item = `${path}${resource.item ?? '/{id}'}` as const;
   const view = resource.view ?? ((record: S) => record as unknown as RecordOf<V>);
   const isRevised = of.getRevision !== undefined;
   const headers: Answer['headers'] = isRevised
-    ? { ETag: `Revision of the ${name}, for \`If-Match\`.` }
+    ? { ETag: `Revision of the ${label}, for \`If-Match\`.` }
     : undefined;
   const answer: Answer<V> = { status: 200, description: current, schema, headers };
 
@@ -172,7 +174,7 @@ export function defineResource<
           answer: {
             ...(spec.answer ?? (answer as unknown as Answer<A>)),
             status: 201,
-            headers: { ...headers, Location: `Path of the ${name}.` },
+            headers: { ...headers, Location: `Path of the ${label}.` },
           },
           problems: ['conflict', 'unprocessable-content'],
         },
@@ -218,7 +220,7 @@ export function defineResource<
       handle: Handle<NoFields, z.ZodUndefined, T, { readonly kind: 'deleted' }>,
     ): Route {
       const {
-        result = `The ${name} is deleted.`,
+        result = `The ${label} is deleted.`,
         problems = [],
         summary = `Delete ${one}`,
         ...others

@@ -44,7 +44,7 @@ export const SignInSettings = z.strictObject({
     .min(1, CLAIM_RULE)
     .default('groups')
     .describe(
-      'Claim of the ID token that contains the names of the user’s groups: a text or a list of texts. A name with dots is also a path: `realm_access.roles`.',
+      'Claim of the ID token that contains the names of the user’s groups: a text or a list of texts. A claim name that contains dots is also read as a path to a nested claim, such as `realm_access.roles`.',
     )
     .meta({ examples: ['cognito:groups'] }),
   groups: z

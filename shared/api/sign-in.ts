@@ -1,6 +1,6 @@
 /**
  * Sign-in of users with OpenID Connect. The dashboard sends users to the issuer (authorization code flow with PKCE, public client). The
- * API exchanges the code, and accepts the ID token as a bearer token beside API keys. Groups in the token determine role and accounts.
+ * API exchanges the code, and accepts the ID token as a bearer token, like API keys. Groups in the token determine role and accounts.
  *
  * Tokens are verified with the published keys of the issuer: signature with an asymmetric algorithm, `iss`, `aud`, `azp`, `exp`, `nbf`.
  * Keys are cached for 10 minutes, and requested again for an unknown key id, at most once in {@link COOLDOWN_MS}.

@@ -45,7 +45,7 @@ export const Endpoint = z
       .int()
       .nullable()
       .describe(
-        'Maximum number of jobs whose events are delivered in parallel. `null`: it adapts, up to 160.',
+        'Maximum number of jobs whose events are delivered in parallel. `null`: it adapts to the endpoint, starts at 16 and is at most 160.',
       ),
     ratePerSecond: z
       .number()
@@ -103,10 +103,17 @@ export const EndpointHealth = z
     ),
     backlog: z
       .object({
-        events: count.describe('Number of events.'),
-        oldestAt: timestamp.nullable().describe('Time of the oldest event.'),
+        events: count.describe('Number of events that have not been processed yet.'),
+        oldestAt: timestamp.nullable().describe('Time of the oldest event that has not been processed yet.'),
         accounts: z
-          .array(z.object({ account, events: count.describe('Number of events in the log of the account.') }))
+          .array(
+            z.object({
+              account,
+              events: count.describe(
+                'Number of events in the log of the account that have not been processed yet.',
+              ),
+            }),
+          )
           .describe('Accounts with the largest backlogs. Other accounts can be omitted.'),
         complete: z
           .boolean()
@@ -282,13 +289,13 @@ export const Replay = z
       .nullable()
       .describe('Filter of the dead events that are replayed. `null`: a range of the logs is replayed.'),
     total: count.describe(
-      'Number of events in the range. Includes events that filters exclude. Of a replay of dead events: number of dead events.',
+      'Number of events in the range. Includes events that filters exclude. For a replay of dead events: number of dead events.',
     ),
     done: count.describe('Number of processed events.'),
     delivered: count.describe('Number of delivered events.'),
     failed: count.describe('Number of rejected events. These are not parked.'),
     skipped: count.describe(
-      'Number of events excluded by filters. Of a replay of dead events: also those that have expired.',
+      'Number of events excluded by filters. For a replay of dead events, this includes events that have expired.',
     ),
     truncatedAccounts,
     startedAt: timestamp.describe('Start of the replay.'),

@@ -121,7 +121,7 @@ export const catalogue = {
         .nullable()
         .optional()
         .describe(
-          'Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown, because the job has no due date, or because the result depends on a time of day or a time zone that is missing. Absent in events recorded by older versions of Jobwire.',
+          'Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown, because the job has no due date, or because the result depends on a time of day that `dateOut` lacks or on a time zone that is unknown. Absent in events recorded by older versions of Jobwire.',
         ),
       lateBySeconds: z
         .int()
@@ -153,7 +153,7 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) }),
   },
   'job.due_date_changed': {
-    when: 'The due date of a job changed, or the flag `mustDate` changed, which marks the due date as mandatory.',
+    when: 'The due date of a job changed, or the flag `mustDate`, which marks the due date as mandatory, changed.',
     data: z.object({
       ...ofJob,
       changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),

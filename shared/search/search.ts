@@ -30,7 +30,7 @@ export type SearchKind = (typeof SEARCH_KINDS)[number];
 export interface SearchResult {
   readonly kind: SearchKind;
   readonly region: string;
-  /** The value that matches, as stored. Of a recipient, the name, or the id of one without a name. */
+  /** The value that matches, as stored. For a recipient: the name, or the id if the recipient has no name. */
   readonly value: string;
   readonly account: string | null;
   readonly jobNumber: number | null;

@@ -6,7 +6,7 @@ import { count, type RecordOf, timestamp } from '../../representation.ts';
 /** Kinds of items, with their meaning. */
 export const attentionKinds = {
   job_late: 'The job is past its due time and not dispatched.',
-  job_needs_attention: 'The job is in a status that the account has marked (`attentionStatuses`).',
+  job_needs_attention: 'The job is in a status that needs attention (account setting `attentionStatuses`).',
   job_stalled: 'The job has been in its status for longer than the account allows.',
   job_at_risk:
     'The job will probably be late: more than a quarter of the comparable jobs needed longer than the time left.',
@@ -51,7 +51,9 @@ const Cause = z
     statusSince: timestamp.nullable().describe('Time since which the job is known to be in this status.'),
     dueAt: timestamp
       .nullable()
-      .describe('Due time of the job. Without a UTC offset and a zone: the latest time.'),
+      .describe(
+        'Due time of the job. If the due date has no UTC offset and the time zone is unknown: the latest possible due time.',
+      ),
     lateHours: z.number().nullable().describe('Hours since the due time. `null`: the job is not late.'),
     mustDate: z.boolean().nullable().describe('Whether the due date of the job must be met.'),
   })
@@ -103,7 +105,9 @@ export const AttentionItem = z
         jobs: count.nullable().describe('Number of affected jobs. `null`: unknown.'),
         waitingEvents: count
           .nullable()
-          .describe('Number of events that wait for delivery. `null`: unknown, or not about deliveries.'),
+          .describe(
+            'Number of events that wait for delivery. `null`: unknown, or the item is not about deliveries.',
+          ),
         parkedEvents: count.nullable().describe('Number of parked events, at most 1,100.'),
         deadEvents: count.nullable().describe('Number of dead events of the last 30 days, at most 100.'),
       })
@@ -125,7 +129,7 @@ export const AttentionItem = z
       })
       .nullable()
       .describe(
-        'Whether the customer knows. `null`: the item is not about a job, or messages are not served.',
+        'Whether the customer was informed. `null`: the item is not about a job, or messages are not served.',
       ),
     actions: z
       .array(
@@ -167,7 +171,7 @@ export const AttentionCounts = z
     acknowledged: count.describe('Number of acknowledged items.'),
     byKind: z
       .array(z.object({ kind: z.enum(ATTENTION_KINDS), items: count }))
-      .describe('Number of open items of each kind that has some.'),
+      .describe('Number of open items for each kind that has at least one.'),
     complete: z
       .boolean()
       .describe('`false`: there are more items than the queue reads. The numbers are lower bounds.'),

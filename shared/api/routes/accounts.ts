@@ -193,7 +193,7 @@ const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, repeatable: true },
       summary: 'Import an account from another cell',
       description:
-        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts its polls, unless it was paused before the move. Repeating a page has no further effect. After the last page, only suppressions are taken over.',
+        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts its polls, unless it was paused before the move. Repeating a page has no further effect, with one exception: pages sent again after the last page still add suppressions.',
       body: z
         .strictObject({
           data: z
@@ -368,7 +368,7 @@ export const accountRoutes: readonly Route[] = [
       tag: 'Accounts',
       summary: 'Perform an action on several accounts',
       description:
-        'Pauses or resumes polling. Each account has its own result: if the action fails for one, it is performed on the others. The response has the status 200 even if all actions failed.',
+        'Pauses or resumes polling. Each account has its own result: if the action fails for one account, it is still performed on the others. The response has the status 200 even if all actions failed.',
       role: 'operate',
       body: batchBody(['pause', 'resume'], 'accounts').meta({ id: 'AccountBatch' }),
       example: { action: 'pause', ids: ['acme', 'globex'] },

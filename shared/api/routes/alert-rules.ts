@@ -59,7 +59,10 @@ const ofRule: Subject<FoundRule> = {
 const TestResult = z
   .object({
     sent: z.boolean().describe('Whether the target accepted the message.'),
-    message: z.string().nullable().describe('Why the target did not accept it. `null` if it did.'),
+    message: z
+      .string()
+      .nullable()
+      .describe('Why the target did not accept the message. `null`: the target accepted the message.'),
   })
   .meta({ id: 'AlertTestResult' });
 

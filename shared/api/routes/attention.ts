@@ -65,7 +65,7 @@ export const attentionRoutes: readonly Route[] = [
       tag: 'Attention',
       summary: 'List what needs attention',
       description:
-        'Returns late and stalled jobs, jobs at risk, marked and soon due jobs, failing and disabled endpoints, parked and dead events, accounts that are not observed, and messages that did not reach customers, of all accounts of the API key, ranked. A subject is listed once, with its most severe kind. The list is computed with each request. Filters can be combined: an item must match all of them. The number of reads is limited, so in a very large region the least urgent items can be missing (`counts.complete`).',
+        'Returns late and stalled jobs, jobs at risk, jobs in a status that needs attention (`attentionStatuses`), jobs due soon, failing and disabled endpoints, parked and dead events, accounts that are not observed, and messages that did not reach customers, of all accounts of the API key, ranked. A subject is listed once, with its most severe kind. The list is computed with each request. Filters can be combined: an item must match all of them. The number of reads is limited, so in a very large region the least urgent items can be missing (`counts.complete`).',
       role: 'read',
       query: z.strictObject({
         region: one.optional().describe('Only this region. Default: all served regions.'),

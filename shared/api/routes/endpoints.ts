@@ -198,7 +198,7 @@ export const endpointRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Perform an action on several endpoints',
       description:
-        '`pause`, `resume` and `enable` are the actions of the same name. `retry` and `discard` apply to all parked events of each endpoint. Each endpoint has its own result: if the action fails for one, it is performed on the others. With `all`, built-in endpoints are not included. The response has the status 200 even if all actions failed.',
+        '`pause`, `resume` and `enable` are the actions of the same name. `retry` and `discard` apply to all parked events of each endpoint. Each endpoint has its own result: if the action fails for one endpoint, it is still performed on the others. With `all`, built-in endpoints are not included. The response has the status 200 even if all actions failed.',
       role: 'operate',
       body: batchBody(ACTIONS, 'endpoints').meta({ id: 'EndpointBatch' }),
       example: { action: 'pause', ids: ['erp', 'shop'] },
@@ -244,7 +244,7 @@ export const endpointRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Send a test event',
       description:
-        'Sends an event of type `jobwire.ping` immediately, like every event, even if the endpoint is paused or disabled. The event is not recorded in a log.',
+        'Immediately sends an event of type `jobwire.ping`, in the same form as any other event, even if the endpoint is paused or disabled. The event is not recorded in a log.',
       role: 'operate',
       of: ofOwnEndpoint,
       repeatable: true,

@@ -52,7 +52,7 @@ const filters = z
     risk: z
       .enum(RISKS, `must be one of ${RISKS.join(', ')}`)
       .describe(
-        'Open, undispatched jobs with this risk at the time of the response. It is read from the list of open jobs by due day, so pages can be short.',
+        'Open, undispatched jobs with this risk at the time of the response. The jobs are read from the index of open jobs by due day and then filtered, so pages can be short.',
       ),
     undispatched: flag.describe('`true`: open, undispatched jobs.'),
     dispatchedOn: day.describe(
@@ -260,7 +260,7 @@ export const jobRoutes: readonly Route[] = [
       of: ofAccount,
       answer: {
         status: 200,
-        description: 'Usual durations. Empty before the first ones.',
+        description: 'Usual durations. Empty until the first durations are known.',
         schema: StatusDurations,
       },
     },

@@ -86,7 +86,12 @@ const TestEmailResult = z
   .object({
     sent: z.boolean().describe('Whether the mail server accepted the e-mail.'),
     subject: z.string().describe('Subject of the e-mail.'),
-    message: z.string().nullable().describe('Why the mail server did not accept it. `null` if it did.'),
+    message: z
+      .string()
+      .nullable()
+      .describe(
+        'Why the mail server did not accept the e-mail. `null`: the mail server accepted the e-mail.',
+      ),
   })
   .meta({ id: 'TestEmailResult' });
 

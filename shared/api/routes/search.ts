@@ -23,7 +23,7 @@ const SearchResult = z
     value: z
       .string()
       .describe(
-        'Value that matches, as stored. Of a recipient, the name, or the id of a recipient without a name.',
+        'Value that matches, as stored. For a recipient: the name, or the id if the recipient has no name.',
       ),
     account: z.string().nullable().describe('Id of the account. `null` for an endpoint.'),
     jobNumber: z.int().nullable().describe('Number of the job. `null` for other kinds.'),
