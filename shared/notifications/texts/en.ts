@@ -58,7 +58,7 @@ export function english({ canceled, email, parcel, dispatched, toDispatch, dispa
         preheader: `{{ count }} print {{ count | plural: "job", "jobs" }}{% if parcel_count > 0 and untracked.size == 0 %} in {{ parcel_count }} {{ parcel_count | plural: "${parcel}", "${parcels}" }}{% endif %}{% if date_out %}, ${dispatched} on {{ date_out }}{% endif %}.`,
         heading: onWay,
         intro: `${GREETING}{% if count == 1 %}Your print job was{% else %}{{ count }} print jobs were{% endif %} ${dispatched}{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} ${parcels}{% endif %}{% if date_out %} on {{ date_out }}{% endif %}.`,
-        outro: `{% if link_count > 0 %}It can take a few hours until the carrier shows the location of {{ link_count | plural: "your ${parcel}", "your ${parcels}" }}.{% endif %}\n\n${closing}`,
+        outro: `{% if link_count > 0 %}It can take a few hours before the carrier shows the location of {{ link_count | plural: "your ${parcel}", "your ${parcels}" }}.{% endif %}\n\n${closing}`,
       },
       tracking: {
         subject: 'Tracking is now available for your order {{ order }}',
