@@ -197,7 +197,7 @@ export function createTelemetry(
     /** Middleware for a function whose log lines contain the request id. */
     logging: injectLambdaContext(logger),
     /**
-     * Middleware for a function with metrics: publishes them after each invocation, also after one that
+     * Middleware for a function with metrics: publishes them after each invocation, even after one that
      * failed.
      */
     counting: { after: publish, onError: publish },

@@ -76,7 +76,7 @@ export function isLocked(folder: string): boolean {
 
 /**
  * Opens and locks the folder, and creates it if necessary. Without a folder, creates a temporary one.
- * The lock is the operating system's, on an SQLite file. It ends with the process, also after kill -9, so a restart never waits. The folder
+ * The lock is the operating system's, on an SQLite file. It ends with the process, even after kill -9, so a restart never waits. The folder
  * contains keys and personal data, so other users are denied access (0700), even if they had it before. Throws {@link DataDirError}.
  */
 export function openDataDir(folder?: string): DataDir {

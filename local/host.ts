@@ -107,7 +107,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const deliveries = createDeliveryLog(history, { newId: randomUUID });
   const stored = await openLocalSigningSecrets(table, options.secretKey);
   const readSigning = createSigningReader(stored, now);
-  // Changes made in this process apply to the next attempt, also of a running drain.
+  // Changes made in this process apply to the next attempt, even in a running drain.
   const secrets = withCacheInvalidation(stored, readSigning);
   const openQueue = createQueues(options);
   const openPort = (record: SinkRecord) => openSink(options, record, { connections, readSigning, openQueue });

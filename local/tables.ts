@@ -71,7 +71,7 @@ export function historyTableName(tableName: string): string {
 
 /**
  * Creates the table of a key schema if it does not exist: on demand, with TTL, without stream. Adds an index that an older table lacks.
- * Idempotent, also when called concurrently. The name needs at least 3 characters.
+ * Idempotent, even when called concurrently. The name needs at least 3 characters.
  */
 export async function createTable(
   client: DynamoDBClient,

@@ -17,7 +17,7 @@ export interface AttemptDeps {
   readonly now: () => number;
 }
 
-/** Sends one event, also to a paused, disabled or waiting sink, and records the attempt. */
+/** Sends one event, even to a paused, disabled or waiting sink, and records the attempt. */
 export async function attemptNow(
   deps: AttemptDeps,
   record: SinkRecord,

@@ -100,7 +100,7 @@ export async function rotateSecret(
 }
 
 /**
- * Sends one `jobwire.ping` at once, like every event, also to a paused or disabled endpoint. It is in
+ * Sends one `jobwire.ping` at once, in the same form as any other event, even to a paused or disabled endpoint. It is in
  * no event log, but in the delivery log. Cursors and health do not change.
  */
 export async function pingEndpoint(

@@ -238,7 +238,7 @@ export class ParkedLanes {
       const draft: EventDraft = { type: 'endpoint.event_dead', time: diedAt, data };
       if ((await this.#deps.log.append(ref, [draft], all)).kind === 'appended') return { done: true };
     }
-    // Also if that log does not exist yet. This write then shows the other cause of the failure.
+    // Even if that log does not exist yet. This write then shows the other cause of the failure.
     return this.#transact(all);
   }
 

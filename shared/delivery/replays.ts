@@ -1,6 +1,6 @@
 /**
  * Replays: events sent to a sink again on request, each with its original id. A replay has its own cursors
- * beside the live ones, which are never moved back. The drain processes both.
+ * in parallel to the live ones, which are never moved back. The drain processes both.
  *
  *   start    replay item ── cursors ── ready          the next start completes one that was interrupted
  *   cancel   cancelledAt ── cursors gone              a drain drops the cursors of a deleted or cancelled replay
@@ -257,8 +257,8 @@ export async function cancelReplay(
 }
 
 /**
- * Resends one event of the log at once, as a replay of one event: with its original id, regardless of the sink's
- * types are, also to a paused or disabled sink. Cursors and health do not change. If an epoch is given, it
+ * Resends one event of the log at once, as a replay of one event: with its original id, whatever the sink's
+ * types are, even to a paused or disabled sink. Cursors and health do not change. If an epoch is given, it
  * must be the event's.
  */
 export async function resendEvent(

@@ -41,7 +41,7 @@ const REINDEX_MS = 20 * 60_000;
  * Processes the growth of an account's log: marks its cursors due, forwards the log to the cell feed, and
  * returns the drain names of the sinks that can be drained now. Then the wake mark is deleted, unless the log grew further.
  *
- * Safe to call twice, late, or without cause; also for an account that was deleted since, or for a new
+ * Safe to call twice, late, or without cause; even for an account that was deleted since, or for a new
  * account with its id.
  */
 export async function wakeSinks(

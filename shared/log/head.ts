@@ -23,7 +23,7 @@ export function newEpoch(now: number): string {
   return `${epochFloor(now)}${randomBytes(3).toString('hex')}`;
 }
 
-/** Creates the epoch of a log that begins at `now` (epoch ms) and follows a log of another epoch, also if its clock was ahead. */
+/** Creates the epoch of a log that begins at `now` (epoch ms) and follows a log of another epoch, even if its clock was ahead. */
 export function newEpochAfter(epoch: string, now: number): string {
   const next = newEpoch(now);
   if (next > epoch) return next;

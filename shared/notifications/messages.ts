@@ -51,7 +51,7 @@ export interface Work {
   readonly recipients: readonly string[];
   /** Keys of the work on earlier messages of this thread to the same address, oldest first. */
   readonly before: readonly string[];
-  /** Of a correction: keys of the work on the messages about the cancellations, by job number. Absent: any of the messages before it. */
+  /** For a correction: keys of the work on the messages about the cancellations, by job number. Absent: any of the messages before it. */
   readonly corrects?: Readonly<Record<string, string>>;
   /** Incremented by every change. */
   readonly revision: number;

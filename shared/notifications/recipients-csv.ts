@@ -210,7 +210,7 @@ interface Row {
   readonly id: string | undefined;
   /** Values of its cells: `null` for empty ones, absent without a column. */
   readonly fields: Partial<RecipientInput>;
-  /** Of a row without an id: its scope and identity. */
+  /** For a row without an id: its scope and identity. */
   readonly known: { readonly scope: Scope; readonly identity: string } | undefined;
 }
 

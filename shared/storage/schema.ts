@@ -171,7 +171,7 @@ export const keys = {
   rollup: (ref: AccountRef, day: string): Key => ({ pk: rollupPk(ref.region, day), sk: ref.account }),
   /** The totals of an account's last complete list reading. */
   openJobs: (ref: AccountRef): Key => ({ pk: openJobsPk(ref.region), sk: ref.account }),
-  /** A pointer to a job that needs attention: stalled, due soon, or in a status that the account has marked. */
+  /** A pointer to a job that needs attention: at risk, stalled, due soon, or in one of the `attentionStatuses`. */
   markedJob: (ref: AccountRef, jobNumber: number): Key => ({
     pk: markedJobPk(ref.region),
     sk: `${ref.account}#${pad(jobNumber, 12)}`,

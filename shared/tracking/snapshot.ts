@@ -225,7 +225,7 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
 export interface JobMarks {
   /** In its status for the number of working days of the account's settings. */
   readonly stalled: boolean;
-  /** In a status that the account has marked. */
+  /** In one of the `attentionStatuses` of the account. */
   readonly needsAttention: boolean;
   /** job.due_soon was emitted, or would have been, for its due date. */
   readonly dueSoon: boolean;

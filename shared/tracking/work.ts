@@ -30,7 +30,7 @@ export interface Work {
   result?: RiskResult | undefined;
   /** Status names that were observed. */
   readonly shown: Step['shown'][number][];
-  /** Fingerprint of the list view in `snapshot`. Of a settling job: of its last entry in the list with closed jobs. */
+  /** Fingerprint of the list view in `snapshot`. For a settling job: that of its last entry in the list with closed jobs. */
   fingerprint: number;
   /** Time since which a detail fetch is owed (epoch ms). Absent if none is owed now, or none is possible. */
   lookSince?: number;
