@@ -226,12 +226,12 @@ const ROWS: readonly Row[] = [
   },
   {
     event: 'job.overdue',
-    case: 'also if the job is known only from the baseline',
+    case: 'even if the job is known only from the baseline',
     measure: atDueTime(0),
   },
   {
     event: 'job.due_soon',
-    case: 'also if the job is known only from the baseline',
+    case: 'even if the job is known only from the baseline',
     measure: atDueTime(24 * HOUR),
   },
   { event: 'job.stalled', case: '', measure: stalled },
