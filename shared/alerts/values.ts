@@ -1,6 +1,7 @@
 /** Values of conditions, read from the current state. Each read is bounded, and serves all rules of a region. */
 import pLimit from 'p-limit';
 import { listAccounts } from '../accounts/accounts.ts';
+import { isEndpointKind } from '../built-in-sinks.ts';
 import { listSinks, type Sink } from '../delivery/sink.ts';
 import { oldestUnsent } from '../notifications/oldest-unsent.ts';
 import { deadPk, openJobsPk } from '../storage/schema.ts';
@@ -66,14 +67,14 @@ const readers: Readonly<
     });
   },
   async endpoint_failing(table, region, now) {
-    const failing = (await listWebhooks(table, region)).filter(({ paused }) => !paused);
+    const failing = (await listEndpoints(table, region)).filter(({ paused }) => !paused);
     return failing.map(({ accounts, health }) => {
       const since = health.failingSince ?? health.disabledAt;
       return { accounts, value: since === null ? 0 : toMinutes(now - since) };
     });
   },
   async dead_events(table, region) {
-    const sinks = (await listWebhooks(table, region))
+    const sinks = (await listEndpoints(table, region))
       .sort((a, b) => (b.health.lastFailedAt ?? 0) - (a.health.lastFailedAt ?? 0))
       .slice(0, MAX_ENDPOINTS);
     return pLimit(READS_AT_ONCE).map(sinks, async ({ id, accounts }) => ({
@@ -87,6 +88,6 @@ const readers: Readonly<
   },
 };
 
-async function listWebhooks(table: Table, region: string): Promise<Sink[]> {
-  return (await listSinks(table, region)).filter(({ kind }) => kind === 'webhook');
+async function listEndpoints(table: Table, region: string): Promise<Sink[]> {
+  return (await listSinks(table, region)).filter(({ kind }) => isEndpointKind(kind));
 }

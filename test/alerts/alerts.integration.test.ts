@@ -112,8 +112,8 @@ async function start() {
       return evaluateAlerts({ ...{ table, now }, ...sending }, 'us');
     },
     /** Adds or removes a dead event of an endpoint of `acme`. */
-    async kill(isDead: boolean) {
-      const sink = { kind: 'webhook', target: url, accounts: ['acme'], types: [], paused: false };
+    async kill(isDead: boolean, kind = 'webhook') {
+      const sink = { kind, target: url, accounts: ['acme'], types: [], paused: false };
       await table.write({ put: { ...keys.sink('us', 'erp'), ...sink } });
       await table.write(isDead ? { put: { ...dead, diedAt: clock.now } } : { delete: dead });
       expect((await table.query({ pk: deadPk('us', 'erp') })).length).toBe(isDead ? 1 : 0);
@@ -205,16 +205,22 @@ describe('an alert rule', () => {
     expect(await world.nextMinute()).toMatchObject({ firing: 0 });
   });
 
-  it('measures accounts that are not observed, and failing endpoints, in minutes', async () => {
-    const world = await start();
-    await world.createRule({ id: 'failing', condition: 'endpoint_failing', threshold: 10 });
-    await world.kill(false);
-    const failingSince = world.clock.now - 9 * MINUTE;
-    await world.table.write({ update: keys.sink('us', 'erp'), set: { failingSince } });
-    expect(await world.nextMinute()).toMatchObject({ firing: 0 });
-    expect(await world.nextMinute()).toMatchObject({ firing: 1 });
-    expect((await world.ask('GET', '/failing')).body.state).toMatchObject({ value: 11 });
-  });
+  it.each(['webhook', 'sqs'])(
+    'measures failing endpoints of the kind %s in minutes, and counts their dead events',
+    async (kind) => {
+      const world = await start();
+      await world.createRule({ id: 'failing', condition: 'endpoint_failing', threshold: 10 });
+      await world.createRule();
+      await world.kill(true, kind);
+      expect(await world.nextMinute()).toMatchObject({ firing: 1 });
+      await world.kill(false, kind);
+      const failingSince = world.clock.now - 9 * MINUTE;
+      await world.table.write({ update: keys.sink('us', 'erp'), set: { failingSince } });
+      expect(await world.nextMinute()).toMatchObject({ firing: 0 });
+      expect(await world.nextMinute()).toMatchObject({ firing: 1 });
+      expect((await world.ask('GET', '/failing')).body.state).toMatchObject({ value: 11 });
+    },
+  );
 
   it('sends a test message without changing its state', async () => {
     const world = await start();

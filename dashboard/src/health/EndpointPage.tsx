@@ -51,7 +51,7 @@ export function EndpointActivity({ region, id }: { readonly region: string; read
   return (
     <EndpointTab region={region} id={id} tab="activity">
       {endpoint.data && !isGone(endpoint) ? (
-        endpoint.data.kind === 'webhook' ? (
+        isEndpointKind(endpoint.data.kind) ? (
           <Statistics endpoint={endpoint.data}>
             <Deliveries endpoint={endpoint.data} />
           </Statistics>
