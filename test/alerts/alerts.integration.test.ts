@@ -222,6 +222,26 @@ describe('an alert rule', () => {
     },
   );
 
+  it('measures accounts that are not observed in minutes, except paused ones', async () => {
+    const world = await start();
+    await world.createRule({ id: 'blind', condition: 'account_not_observed', threshold: 10 });
+    const observe = (account: string, at: number) =>
+      world.table.write({
+        update: keys.status({ region: 'us', account }),
+        set: { lastGoodCrawlStartedAt: at },
+      });
+    await observe('acme', world.clock.now - 9 * MINUTE);
+    await observe('other', world.clock.now);
+    expect(await world.nextMinute()).toMatchObject({ firing: 0 });
+    expect(await world.nextMinute()).toMatchObject({ firing: 1 });
+    expect((await world.ask('GET', '/blind')).body.state).toMatchObject({ value: 11 });
+    await world.table.write({
+      update: keys.account({ region: 'us', account: 'acme' }),
+      set: { paused: true },
+    });
+    expect(await world.nextMinute()).toMatchObject({ firing: 0 });
+  });
+
   it('sends a test message without changing its state', async () => {
     const world = await start();
     await world.createRule({ enabled: false });
