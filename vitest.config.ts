@@ -100,6 +100,7 @@ export default defineConfig(({ mode }) => {
       sequence: { groupOrder: 2 },
       include: ['test/browser/*.test.ts'],
       globalSetup: 'test/support/browser-setup.ts',
+      provide: { full },
       expect: { poll: { timeout: 15_000, interval: 50 } },
     },
   };

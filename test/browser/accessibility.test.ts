@@ -1,25 +1,8 @@
-/** Accessibility of every page in both themes, on a phone, a desktop and a wall display, with data, without, and with failed requests. */
-import { describe, expect, test } from 'vitest';
+/** Accessibility of pages without data, and with failed requests. */
+import { expect, test } from 'vitest';
 import { axe, expectFault, loaded, scriptedSite, show, signedIn } from '../support/browser.ts';
-import { furnishedDesk, places, sharedTab } from './desk.ts';
 
-const desk = furnishedDesk();
 const bare = scriptedSite();
-// Without transitions between the themes, which would have to be waited for.
-const open = sharedTab(desk, { reducedMotion: true });
-
-describe.each(places)('$name', (place) => {
-  test('keeps to WCAG 2.2 AA in both themes, on a phone and on a desk', async () => {
-    const page = await open(place);
-    expect(await page.title()).toMatch(/^.+ · Jobwire$/);
-    for (const size of ['phone', 'desktop'] as const) {
-      await show(page, { size, theme: 'dark' });
-      await axe(page);
-      await show(page, { theme: 'light' });
-      await axe(page, { themeOnly: true });
-    }
-  });
-});
 
 test('pages without data display a message', async () => {
   const page = await signedIn(bare, '/');

@@ -8,6 +8,7 @@ import {
   type Scripted,
   type ScriptedOptions,
   scriptedSite,
+  show,
   signedIn,
   type Visit,
 } from '../support/browser.ts';
@@ -184,14 +185,22 @@ export async function goTo(desk: Desk, page: Page, place: Place): Promise<void> 
   await waitForPage(page, place);
 }
 
-/** Returns a function that opens pages of the list one after the other in one tab: a new browser context would load all scripts again. */
+/**
+ * Returns a function that opens pages of the list in one tab, because a new browser context loads all scripts again. The page that the
+ * tab shows is not loaded again. After a failed test, there is a new tab.
+ */
 export function sharedTab(desk: Desk, look: Visit = {}): (place: Place) => Promise<Page> {
   let tab: Page | undefined;
+  let shown: Place | undefined;
   return async (place) => {
     if (!tab || tab.isClosed()) {
       tab = await arrive(desk, place, look);
       keep(tab);
-    } else await goTo(desk, tab, place);
+    } else {
+      await show(tab, { theme: 'light', size: look.size ?? 'desktop' });
+      if (place !== shown) await goTo(desk, tab, place);
+    }
+    shown = place;
     return tab;
   };
 }

@@ -1,86 +1,9 @@
 /** Keyboard operation and screen readers. */
-import type { Page } from 'playwright-core';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { show, signedIn, visit } from '../support/browser.ts';
-import { furnishedDesk, places, sharedTab } from './desk.ts';
+import { furnishedDesk } from './desk.ts';
 
 const desk = furnishedDesk();
-const open = sharedTab(desk);
-
-describe.each(places)('$name', (place) => {
-  test('every control is reachable by keyboard and shows its focus', async () => {
-    const page = await open(place);
-    const stops = await tabThrough(page);
-    const unseen = stops.filter(({ seen }) => !seen).map(({ what }) => what);
-    expect(unseen, 'without a visible focus').toEqual([]);
-    const missed = await page.evaluate(notReached);
-    expect(missed, 'not reached').toEqual([]);
-  });
-});
-
-/** Returns the elements that Tab reaches, from the start of the page. */
-async function tabThrough(page: Page): Promise<{ what: string; seen: boolean }[]> {
-  const stops: { what: string; seen: boolean }[] = [];
-  await page.evaluate(() => {
-    (document.activeElement as HTMLElement | null)?.blur();
-    getSelection()?.removeAllRanges();
-  });
-  for (let at = 0; at < 400; at += 1) {
-    await page.keyboard.press('Tab');
-    const stop = await page.evaluate(async (number) => {
-      // On its way across a frame of another process, for a moment nothing has the focus.
-      if (document.activeElement === document.body && document.querySelector('iframe'))
-        await new Promise((done) => {
-          addEventListener('focusin', done, { once: true });
-          setTimeout(done, 1000);
-        });
-      const one = document.activeElement;
-      if (!one || one === document.body) return null;
-      const before = one.getAttribute('data-was-reached');
-      one.setAttribute('data-was-reached', String(number));
-      // Date and time inputs have several stops.
-      const within = before === String(number - 1);
-      const again = before !== null && !within;
-      const readStyle = (of: Element) => {
-        const { outlineStyle, outlineWidth, boxShadow, borderColor } = getComputedStyle(of);
-        return {
-          ring: outlineStyle !== 'none' && outlineWidth !== '0px',
-          rest: `${boxShadow} ${borderColor}`,
-        };
-      };
-      // An outline of the element or of an ancestor, or a border that differs from the one without focus.
-      const around = [one, one.parentElement, one.parentElement?.parentElement].filter((of) => !!of);
-      const focused = around.map(readStyle);
-      let seen = focused.some(({ ring }) => ring);
-      if (!seen && !within && one instanceof HTMLElement) {
-        one.blur();
-        seen = around.some((of, index) => readStyle(of).rest !== focused[index]?.rest);
-        one.focus();
-      }
-      return { what: one.outerHTML.slice(0, 160), seen: seen || within, again };
-    }, at);
-    if (!stop || stop.again) return stops;
-    stops.push(stop);
-  }
-  throw new Error(`Tab did not return to the start after ${stops.length} stops.`);
-}
-
-/** Runs in the page: returns the controls that Tab did not reach. */
-function notReached(): string[] {
-  const pressable =
-    'a[href], button, input, select, textarea, summary, [role="button"], [role="tab"], [tabindex="0"]';
-  return (
-    [...document.querySelectorAll<HTMLElement>(pressable)]
-      .filter(
-        (one) =>
-          one.checkVisibility({ visibilityProperty: true }) && !one.matches(':disabled, [tabindex="-1"]'),
-      )
-      .filter((one) => !one.hasAttribute('data-was-reached'))
-      // Radio buttons of one name and parts of a composite have one stop; arrow keys reach the others.
-      .filter((one) => !one.matches('input[type="radio"], [role="tab"], [role="option"], [role="menuitem"]'))
-      .map((one) => one.outerHTML.slice(0, 160))
-  );
-}
 
 test('navigation to a page sets the title of the tab and moves the focus to the heading', async () => {
   const page = await signedIn(desk, '/');
