@@ -5,8 +5,7 @@ import { axe, show, signedIn } from '../support/browser.ts';
 import { furnishedDesk, HOSTILE, places, sharedTab } from './desk.ts';
 
 const desk = furnishedDesk();
-// Without transitions between the themes, which would have to be waited for.
-const open = sharedTab(desk, { reducedMotion: true });
+const open = sharedTab(desk);
 
 describe.each(places)('$name', (place) => {
   test('every control is reachable by keyboard and shows its focus', async () => {

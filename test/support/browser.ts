@@ -104,6 +104,7 @@ export type Size = keyof typeof sizes;
 
 /** Options of opening a page. */
 export interface Visit extends Look {
+  /** Default: true, because tests would have to wait for each transition. */
   readonly reducedMotion?: boolean;
   /** Default: `Europe/Amsterdam`. */
   readonly zone?: string;
@@ -290,7 +291,7 @@ const unnamedFaults = ({ faults, expected }: Watch): string[] =>
 /** Opens a page of the site in a new browser context, without cookies and storage. It is closed after the test. */
 export async function visit(site: { readonly url: string }, path: string, look: Visit = {}): Promise<Page> {
   browser ??= launchChromium();
-  const { theme = 'light', size = 'desktop', reducedMotion = false, zone = 'Europe/Amsterdam' } = look;
+  const { theme = 'light', size = 'desktop', reducedMotion = true, zone = 'Europe/Amsterdam' } = look;
   const small = size === 'phone' || size === 'narrow';
   const context = await (await browser).newContext({
     viewport: sizes[size],
