@@ -1,4 +1,7 @@
-/** `jobwire endpoints …`: endpoints, their settings and their state. */
+/**
+ * `jobwire endpoints …`: endpoints, their settings and their state.
+ * One file: the commands share the input of settings and the output of lists.
+ */
 import {
   ApiError,
   type Client,

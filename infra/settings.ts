@@ -1,4 +1,7 @@
-/** The settings of stages and cells: a JSON file, validated before synthesis. The descriptions are those of docs/aws-settings.md. */
+/**
+ * The settings of stages and cells: a JSON file, validated before synthesis. The descriptions are those of docs/aws-settings.md.
+ * One file: it is one schema, in the order of the reference that is generated from it.
+ */
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 import { SignInSettings } from '../shared/api/sign-in-input.ts';

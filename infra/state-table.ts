@@ -1,3 +1,4 @@
+/** One file: each grant is compared with the same keys, and together they are the permissions on the table. */
 import { RemovalPolicy, Stack } from 'aws-cdk-lib';
 import {
   AttributeType,

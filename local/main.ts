@@ -1,4 +1,7 @@
-/** `npm start`: self-hosted Jobwire. Without a configuration it is a demo. With `--config FILE` it tracks real accounts. */
+/**
+ * `npm start`: self-hosted Jobwire. Without a configuration it is a demo. With `--config FILE` it tracks real accounts.
+ * One file: it is one sequence, from the arguments to the end of the process, and each step needs the parts of the former ones.
+ */
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import type { Server } from 'node:http';

@@ -1,5 +1,6 @@
 /**
  * The configuration file of a self-hosted Jobwire: its schema, and one clear error message if it is invalid.
+ * One file: it is one schema, in the order of the reference that is generated from it.
  */
 import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';

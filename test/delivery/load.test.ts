@@ -30,9 +30,9 @@ const drainConcurrency = readStages('jobwire.cells.example.json').find(
   ({ stage }) => stage === 'prod',
 )?.drainConcurrency;
 
-test('events of accounts that each have an endpoint reach it and the topic within a minute, in order per job', async () => {
-  const cell = await createCell(60);
-  const minutes = 2;
+test('events of accounts that each have an endpoint, ten thousand at full size, reach it and the topic within a minute, in order per job', async () => {
+  const cell = await createCell(sized(60, 10_000));
+  const minutes = sized(2, 5);
   cell.emit(START + MINUTE, START + (1 + minutes) * MINUTE, (cell.accounts.length * 150) / (8 * 3_600));
   await cell.time.runUntil(START + (3 + minutes) * MINUTE);
   console.info(cell.summarize());

@@ -1,4 +1,7 @@
-/** The effect of a cell's settings on its stack: a restored table, its own key; and the resources that outlive the stack. */
+/**
+ * The effect of a cell's settings on its stack: a restored table, its own key; and the resources that outlive the stack.
+ * One file: its tests share the synthesized cells.
+ */
 import { CfnResource, TagManager } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, test } from 'vitest';

@@ -15,6 +15,7 @@
  * error status, a violation of the content security policy, a request to another origin, or a dialog of the browser. A test
  * declares the faults that it provokes: `expectFault(page, /answered 401/)`. The pages are then closed. If the test failed,
  * their screenshots are in `reports/browser`.
+ * One file: opening a page, what must not occur on it, and the checks share the state of the page.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';

@@ -1,6 +1,7 @@
 /**
  * Messages to customers follow the truth of the events: the age of a dispatch, what a dispatch or a return makes obsolete, and the
  * consent of the API user. Each test polls the sandbox over HTTP, folds the events and sends the messages.
+ * One file: its tests share the tracked account with its recipients and the sent messages.
  */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** A detail that is behind the list (shared/tracking/diff/lag.ts), and what proves that a job is new. */
+/**
+ * A detail that is behind the list (shared/tracking/diff/lag.ts), and what proves that a job is new.
+ * One file: mutation testing runs it as a whole against each change of the decision.
+ */
 import { describe, expect, test } from 'vitest';
 import { proveCreated } from '../../shared/tracking/diff/creation.ts';
 import { addListValues, addRevocation, catchUp } from '../../shared/tracking/diff/lag.ts';

@@ -1,4 +1,7 @@
-/** Event routes: paged feeds, long polls and server-sent event streams. */
+/**
+ * Event routes: paged feeds, long polls and server-sent event streams.
+ * One file: the feeds, long polls and streams of accounts and cells share the reading from a cursor.
+ */
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseCursor } from '../../log/head.ts';
