@@ -40,7 +40,7 @@ export class AttemptRecorder {
     this.#deps = deps;
     this.#sink = sink;
     this.#begin = begin;
-    this.#counter = sink.kind === 'webhook' ? deps.deliveries?.count?.(sink, deps.now()) : undefined;
+    this.#counter = isEndpointKind(sink.kind) ? deps.deliveries?.count?.(sink, deps.now()) : undefined;
   }
 
   /** Number of attempts that could not be recorded in the delivery log. */

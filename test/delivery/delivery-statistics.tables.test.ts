@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createDeliveryLog, type DeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { DeliveryCounter, readDeliveryStatistics } from '../../shared/delivery/delivery-statistics.ts';
-import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
+import type { DeliveryOutcome, SinkRecord } from '../../shared/delivery/sink.ts';
 import { historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -107,7 +107,7 @@ eachTable('delivery statistics', (_, _kind, makeTable) => {
 });
 
 /** A rig whose drains record attempts in a history table that counts its writes. */
-async function createCountedRig(answer: (job: number) => DeliveryOutcome) {
+async function createCountedRig(answer: (job: number) => DeliveryOutcome, record: Partial<SinkRecord> = {}) {
   const inner = createMemoryTable(historySchema);
   const writes: string[] = [];
   const history: Table = {
@@ -118,7 +118,7 @@ async function createCountedRig(answer: (job: number) => DeliveryOutcome) {
     },
   };
   const deliveries: DeliveryLog = createDeliveryLog(history, { newId: randomUUID });
-  const rig = await createDeliveryRig(({ jobNumber = 0 }) => answer(jobNumber));
+  const rig = await createDeliveryRig(({ jobNumber = 0 }) => answer(jobNumber), { record });
   Object.assign(rig.deps, { deliveries });
   return { ...rig, deliveries, writes, history };
 }
@@ -136,6 +136,13 @@ test('a drain stores the counters of hundreds of attempts in one write', async (
   const { total } = await rig.deliveries.statistics(ERP, '1h', rig.state.now);
   expect(total).toMatchObject({ attempts: 190, delivered: 172, failed: 18 });
   expect(total.failures).toEqual([{ status: 422, count: 18 }]);
+});
+
+test('deliveries to a queue are counted as well', async () => {
+  const rig = await createCountedRig(() => ({ kind: 'delivered' }), { kind: 'sqs' });
+  await rig.say([moved(1, 'x')]);
+  await rig.drain();
+  expect((await rig.deliveries.statistics(ERP, '1h', rig.state.now)).total.delivered).toBe(1);
 });
 
 test('a delivery does not fail if its counters cannot be stored', async () => {
