@@ -228,9 +228,10 @@ export class StateTable extends Construct {
 
   /** Grants the HTTP API to change items of the attention queue, which are read again first. */
   grantAttending(fn: CellFunction): void {
-    const { snapshots, sinkParts, attention, attentionHistory } = this.#partitions();
+    const { index, snapshots, sinkParts, attention, attentionHistory } = this.#partitions();
     this.#allow(fn, ['GetItem'], [snapshots, attention]);
-    this.#allow(fn, ['BatchGetItem'], [sinkParts]);
+    // The state of an endpoint, and the number of events that wait for it.
+    this.#allow(fn, ['BatchGetItem'], [index, sinkParts]);
     this.#allow(fn, ['PutItem'], [attention, attentionHistory]);
     this.#passName(fn);
   }

@@ -1434,7 +1434,8 @@ describe('permissions', () => {
     };
     await memory.write({ put: { ...keys.parked('us', 'erp', 'acme', '1', 1), ...aside } });
     await ask('post', `${endpoint}/redeliver`, { states: ['parked'] });
-    // Items of the attention queue: the parked events of an endpoint, and accounts without credentials that are accepted.
+    // Items of the attention queue: a disabled endpoint with parked events, and accounts without credentials that are accepted.
+    await memory.write({ update: keys.sink('us', 'erp'), set: { disabledAt: now() } });
     const { items } = await ask('get', '/v1/attention');
     const attended = items.map(({ id }: { id: string }) => id);
     expect(attended.length).toBeGreaterThan(0);
@@ -1451,6 +1452,7 @@ describe('permissions', () => {
         await ask('post', `${item}/${verb}`, body);
       await ask('get', `${item}/history`);
     }
+    await ask('post', `${endpoint}/enable`);
     for (const verb of ['retry', 'discard']) {
       await memory.write({
         put: { ...keys.parked('us', 'erp', 'acme', '1', 1), ...aside },
