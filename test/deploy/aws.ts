@@ -8,9 +8,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { FakeKms } from '../support/kms.ts';
 import type { AwsCall, CallFate } from './aws-call.ts';
 import { Buckets, parseBucketCall } from './buckets.ts';
+import type { BusEntry, EventBuses } from './event-bus.ts';
 import type { Access, Role } from './iam.ts';
 import type { Outbox } from './outbox.ts';
 import { ACCOUNT, queueName, secretArn } from './template.ts';
+import { TRACES_PATH, type Traces } from './traces.ts';
 
 /** Caller of a request. Without a role: the test, with all permissions. */
 export interface Caller {
@@ -54,6 +56,10 @@ interface Options {
   readonly onQueue: () => void;
   /** Receives the messages to customers. */
   readonly outbox: Outbox;
+  /** Receives the events on buses. */
+  readonly buses: EventBuses;
+  /** Receives the spans. */
+  readonly traces: Traces;
   /** Called with the response of a function to CloudFormation. */
   readonly onCustomResource: (answer: string) => void;
   /** Domains and addresses of SES identities. */
@@ -145,6 +151,11 @@ export class Aws {
     if (call.service === 'secretsmanager') return this.secrets.answer(call.operation, call.body);
     if (call.service === 'kms') return this.#decrypt(call);
     if (call.service === 'ses') return this.#mail(call);
+    if (call.service === 'events') return this.#putEvents(call);
+    if (call.service === 'xray') {
+      this.#options.traces.take(call.body);
+      return { status: 200, contentType: 'application/json', body: '{}' };
+    }
     const toNumber = this.#toNumber(call);
     if (toNumber) return toNumber;
     const { dynamoEndpoint, fauxqsEndpoint } = this.#options;
@@ -176,6 +187,12 @@ export class Aws {
     } catch (cause) {
       return awsFault('kms', (cause as Error).name, 'The ciphertext is not of this key and context.', 400);
     }
+  }
+
+  #putEvents({ body }: Call): Answer {
+    const answer = this.#options.buses.put(body.Entries as BusEntry[]);
+    if (typeof answer === 'string') return awsFault('events', 'ValidationException', answer, 400);
+    return { status: 200, contentType: 'application/x-amz-json-1.1', body: JSON.stringify(answer) };
   }
 
   #mail(call: Call): Answer {
@@ -240,6 +257,18 @@ export class Aws {
           resources.map((resource) => ({ action, resource, context })),
         );
       }
+      case 'events':
+        return (body.Entries as BusEntry[]).map(({ EventBusName, Source, DetailType }) => ({
+          action: `events:${operation}`,
+          resource: EventBusName,
+          context: { 'events:source': [Source], 'events:detail-type': [DetailType] },
+        }));
+      case 'xray':
+        // Those of AWS's policy for applications that send spans. The documentation does not say which of them suffice.
+        return ['PutSpans', 'PutSpansForIndexing', 'PutTraceSegments'].map((action) => ({
+          action: `xray:${action}`,
+          resource: '*',
+        }));
       case 'kms': {
         const context = Object.entries(body.EncryptionContext as Record<string, string>).map(
           ([name, value]) => [`kms:EncryptionContext:${name}`, [value]],
@@ -279,7 +308,7 @@ export class Aws {
 
 // Calls as they come over the wire
 
-type Service = 'dynamodb' | 'sqs' | 'sns' | 'secretsmanager' | 'ses' | 'kms';
+type Service = 'dynamodb' | 'sqs' | 'sns' | 'secretsmanager' | 'ses' | 'kms' | 'events' | 'xray';
 
 interface Call extends AwsCall {
   readonly service: Service;
@@ -291,6 +320,7 @@ const TARGETS: Readonly<Record<string, string>> = {
   sqs: 'AmazonSQS',
   secretsmanager: 'secretsmanager',
   kms: 'TrentService',
+  events: 'AWSEvents',
 };
 const AUTHORIZATION = (region: string, service: string) =>
   `AWS4-HMAC-SHA256 Credential=local/20260101/${region}/${service}/aws4_request, SignedHeaders=host, Signature=0`;
@@ -301,6 +331,10 @@ function parseCall(request: IncomingMessage, text: string): Call {
   if (service) return { service: service as Service, operation, body: JSON.parse(text || '{}'), text };
   if (request.method === 'POST' && request.url === '/v2/email/outbound-emails') {
     return { service: 'ses', operation: 'SendEmail', body: JSON.parse(text), text };
+  }
+  const isForXray = String(request.headers.authorization).includes('/xray/aws4_request, ');
+  if (request.method === 'POST' && request.url === TRACES_PATH && isForXray) {
+    return { service: 'xray', operation: 'PutSpans', body: JSON.parse(text), text };
   }
   const form = Object.fromEntries(new URLSearchParams(text));
   if (form.Action && form.Version === '2010-03-31')

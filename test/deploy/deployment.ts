@@ -4,7 +4,9 @@
  */
 
 import type { AwsCall, CallFate } from './aws-call.ts';
+import type { BusEntry } from './event-bus.ts';
 import type { Outbox } from './outbox.ts';
+import type { Span } from './traces.ts';
 
 /** The functions of a cell, by their names in the design. */
 export type FunctionName =
@@ -50,6 +52,15 @@ export interface Deployment extends AsyncDisposable {
   physicalId(path: string): string;
   /** Messages to customers that SES and SNS accepted. */
   readonly outbox: Outbox;
+  /** What a cell with the options `eventBus`, `queues` and `tracing` has sent. Absent: it has none of them. */
+  readonly options?: {
+    /** Entries that EventBridge accepted, in order. */
+    readonly bus: readonly BusEntry[];
+    /** Spans that X-Ray accepted, in order. */
+    readonly spans: readonly Span[];
+    /** Queues of the settings, by ARN: one that is FIFO and one that is not. They do not exist yet. */
+    readonly queues: { readonly fifo: string; readonly standard: string };
+  };
   /** Invokes a function and returns its response. Throws {@link FunctionError} if it throws, dies or times out. */
   invoke(name: FunctionName, payload: unknown): Promise<unknown>;
   /** Invokes the target of the schedule and waits for it. A failed tick is not an error of this call. */

@@ -23,6 +23,7 @@ import type { AwsCall, CallFate } from './aws-call.ts';
 import { clockAhead, setClockAhead } from './clock.ts';
 import type { Deployment, FunctionName, Surroundings } from './deployment.ts';
 import { createDistribution } from './distribution.ts';
+import { EventBuses } from './event-bus.ts';
 import {
   type EventSource,
   followQueue,
@@ -31,11 +32,12 @@ import {
   type StreamSource,
 } from './event-sources.ts';
 import { Role } from './iam.ts';
-import { Lambda } from './lambda.ts';
+import { type Alias, Lambda } from './lambda.ts';
 import type { Routes } from './network.ts';
 import { Outbox } from './outbox.ts';
 import { createRestApi } from './rest-api.ts';
 import { ACCOUNT, queueName, type Resource, StackTemplate, type Value } from './template.ts';
+import { Traces } from './traces.ts';
 
 /** Maximum number of processes per function, whatever the template allows: the machine has few cores. */
 const MOST_ENVIRONMENTS = 3;
@@ -63,6 +65,8 @@ export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
 export interface Emulated extends Deployment {
   /** Permissions of roles that no request needed: `tick: dynamodb:Query on …`. */
   unused(): string[];
+  /** Numbers of invocations, by the ARN of the function or of its alias. */
+  invocations(): ReadonlyMap<string, number>;
   /** Output of the functions, by their construct paths. */
   lines(): readonly string[];
   /** Lines that contain any part of a secret. */
@@ -128,11 +132,18 @@ export async function deployEmulated(
       for (const source of sources) source.nudge();
     };
     const outbox = new Outbox();
+    const buses = new EventBuses(
+      template
+        .ofType('AWS::Events::EventBus')
+        .map(({ id }) => String(template.resolve({ 'Fn::GetAtt': [id, 'Arn'] }))),
+    );
+    const traces = new Traces();
+    const queues = getQueues(template);
     let customResource = (_answer: string) => {};
     const aws = new Aws({
       region: template.region,
       onCustomResource: (answer) => customResource(answer),
-      outbox,
+      ...{ outbox, buses, traces },
       identities: template.ofType('AWS::SES::EmailIdentity').map(({ id }) => template.ref(id)),
       dynamoEndpoint: dynamo.endpoint,
       fauxqsEndpoint: fauxqs.endpoint,
@@ -154,15 +165,21 @@ export async function deployEmulated(
     const confided: string[] = [];
     const complaints: string[] = [];
     const fates = new Map<string, (call: AwsCall) => CallFate>();
+    /** By ARN. A function with an alias is there twice: its latest code, and the version of the alias. */
     const functions = new Map<string, { path: string; fn: Lambda; caller: Caller; role: Role }>();
+    const roles = new Map<string, Role>();
     for (const resource of template.ofType('AWS::Lambda::Function')) {
       const { path, properties } = resource;
       const [roleId = ''] = (properties.Role as { 'Fn::GetAtt': [string] })['Fn::GetAtt'];
       const role = new Role(template, roleId, path);
+      roles.set(path, role);
+      const versions: Lambda[] = [];
       const caller: Caller = {
         role,
         fate: (call) => fates.get(path)?.(call) ?? 'pass',
-        kill: () => fn.kill(),
+        kill: () => {
+          for (const fn of versions) fn.kill();
+        },
       };
       const serve: RequestListener = (request, response) => {
         aws.serve(caller, request, response).catch((cause) => {
@@ -193,16 +210,16 @@ export async function deployEmulated(
       const onFailed = (reason: string) => {
         if (!fates.has(path)) complaints.push(`${path} failed: ${reason}`);
       };
-      const fn = new Lambda(template, resource, MOST_ENVIRONMENTS, {
-        routes,
-        caFile,
-        onBegin,
-        onLine,
-        onFailed,
-        onRefused,
-      });
-      closing.push(() => fn.close());
-      functions.set(fn.arn, { path, fn, caller, role });
+      const host = { routes, caFile, onBegin, onLine, onFailed, onRefused };
+      for (const alias of [undefined, ...getAliases(template, resource)]) {
+        const fn = new Lambda(template, resource, {
+          ...{ most: MOST_ENVIRONMENTS, host },
+          ...(alias && { alias }),
+        });
+        closing.push(() => fn.close());
+        versions.push(fn);
+        functions.set(fn.arn, { path, fn, caller, role });
+      }
     }
     const byPath = (path: string) => {
       const found = [...functions.values()].find((candidate) => candidate.path === path);
@@ -218,7 +235,7 @@ export async function deployEmulated(
 
     for (const resource of template.ofType('AWS::Lambda::EventSourceMapping')) {
       const name = String(template.resolve(resource.properties.FunctionName));
-      const found = [...functions.values()].find(({ fn }) => fn.name === name || fn.arn === name);
+      const found = [...functions].find(([arn]) => arn === name || arn.endsWith(`:function:${name}`))?.[1];
       if (!found) throw new Error(`${resource.path} is for a function that is not there.`);
       const mapping: Mapping = { template, resource, aws, ...found };
       const isQueue = String(template.resolve(resource.properties.EventSourceArn)).includes(':sqs:');
@@ -284,6 +301,7 @@ export async function deployEmulated(
       dashboardUrl: `http://127.0.0.1:${distribution.port}`,
       physicalId: (path) => template.ref(template.at(path).id),
       outbox,
+      ...(queues && { options: { bus: buses.entries, spans: traces.spans, queues } }),
       invoke: (name, payload) => named(name).fn.invoke(payload),
       async tick() {
         for (const { path, properties } of template.ofType('AWS::Scheduler::Schedule')) {
@@ -310,11 +328,9 @@ export async function deployEmulated(
           else fates.delete(FUNCTIONS[name]);
         },
       },
-      complaints: () => [...[...functions.values()].flatMap(({ role }) => role.denied), ...complaints],
-      unused: () =>
-        [...functions.values()].flatMap(({ path, role }) =>
-          role.unused().map((grant) => `${path}: ${grant}`),
-        ),
+      complaints: () => [...[...roles.values()].flatMap(({ denied }) => denied), ...complaints],
+      unused: () => [...roles].flatMap(([path, role]) => role.unused().map((grant) => `${path}: ${grant}`)),
+      invocations: () => new Map([...functions].map(([arn, { fn }]) => [arn, fn.invocations])),
       lines: () => lines,
       confide: (secret) => void confided.push(secret),
       leaks: () =>
@@ -322,6 +338,28 @@ export async function deployEmulated(
       [Symbol.asyncDispose]: close,
     };
   }
+}
+
+/** Returns the aliases of a function. */
+function getAliases(template: StackTemplate, fn: Resource): Alias[] {
+  return template
+    .ofType('AWS::Lambda::Alias')
+    .filter(({ properties }) => template.resolve(properties.FunctionName) === template.ref(fn.id))
+    .map(({ properties }) => ({
+      name: String(template.resolve(properties.Name)),
+      version: String(template.resolve(properties.FunctionVersion)),
+    }));
+}
+
+/** Returns the queues that endpoints can have as targets, by the environment of the function that creates endpoints. */
+function getQueues(template: StackTemplate): NonNullable<Deployment['options']>['queues'] | undefined {
+  const { Variables = {} } = template.at(FUNCTIONS.manage).properties.Environment as {
+    Variables?: Record<string, Value>;
+  };
+  const arns = String(Variables.JOBWIRE_QUEUES ?? '').split(',');
+  const fifo = arns.find((arn) => arn.endsWith('.fifo'));
+  const standard = arns.find((arn) => !arn.endsWith('.fifo'));
+  return fifo && standard ? { fifo, standard } : undefined;
 }
 
 // Resources as created on the embedded servers

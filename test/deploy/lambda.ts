@@ -44,9 +44,16 @@ interface Environment {
   work: (Invocation & { readonly deadline: number }) | undefined;
 }
 
-/** A deployed function. */
+/** An alias of a function, and its version. */
+export interface Alias {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** A deployed function, or the version of one to which an alias points. */
 export class Lambda {
   readonly name: string;
+  /** By which it is invoked, with the alias. */
   readonly arn: string;
   readonly timeoutMs: number;
   /** Maximum number of environments. */
@@ -58,8 +65,13 @@ export class Lambda {
   readonly #waiting: Invocation[] = [];
   readonly #timer: NodeJS.Timeout;
   #closed = false;
+  #invocations = 0;
 
-  constructor(template: StackTemplate, resource: Resource, most: number, host: LambdaHost) {
+  constructor(
+    template: StackTemplate,
+    resource: Resource,
+    { most, alias, host }: { readonly most: number; readonly alias?: Alias; readonly host: LambdaHost },
+  ) {
     const { properties } = resource;
     const major = /^nodejs(\d+)\.x$/.exec(String(properties.Runtime))?.[1];
     if (process.versions.node.split('.')[0] !== major) {
@@ -68,7 +80,8 @@ export class Lambda {
       );
     }
     this.name = template.ref(resource.id);
-    this.arn = String(template.resolve({ 'Fn::GetAtt': [resource.id, 'Arn'] }));
+    const arn = String(template.resolve({ 'Fn::GetAtt': [resource.id, 'Arn'] }));
+    this.arn = alias ? `${arn}:${alias.name}` : arn;
     this.timeoutMs = Number(properties.Timeout) * 1000;
     this.limit = Math.min(most, Number(properties.ReservedConcurrentExecutions ?? most));
     this.#host = host;
@@ -92,15 +105,20 @@ export class Lambda {
       AWS_EXECUTION_ENV: `AWS_Lambda_${properties.Runtime}`,
       AWS_LAMBDA_INITIALIZATION_TYPE: 'on-demand',
       AWS_LAMBDA_FUNCTION_NAME: this.name,
-      AWS_LAMBDA_FUNCTION_VERSION: '$LATEST',
+      AWS_LAMBDA_FUNCTION_VERSION: alias?.version ?? '$LATEST',
       AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(properties.MemorySize),
       AWS_LAMBDA_LOG_GROUP_NAME: logging.LogGroup ?? `/aws/lambda/${this.name}`,
-      AWS_LAMBDA_LOG_STREAM_NAME: '2026/01/01/[$LATEST]0',
+      AWS_LAMBDA_LOG_STREAM_NAME: `2026/01/01/[${alias?.version ?? '$LATEST'}]0`,
       ...own.Variables,
       // Read when the process starts. The runtime removes it.
       NODE_EXTRA_CA_CERTS: host.caFile,
     };
     this.#timer = setInterval(() => this.#endOverdue(), TIMES_CHECKED_EVERY_MS);
+  }
+
+  /** Number of invocations so far. */
+  get invocations(): number {
+    return this.#invocations;
   }
 
   /** Number of invocations that run or wait for an environment. */
@@ -112,6 +130,7 @@ export class Lambda {
   invoke(payload: unknown, onPart?: OnPart): Promise<unknown> {
     return new Promise((done, fail) => {
       if (this.#closed) return fail(new FunctionError(`${this.name} is no longer there.`));
+      this.#invocations += 1;
       this.#waiting.push({ payload: structuredClone(payload), onPart, done, fail });
       this.#assign();
     });

@@ -83,6 +83,63 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   return receiver;
 }
 
+/** A received message of a queue. */
+export interface QueueMessage {
+  readonly event: Told;
+  readonly body: string;
+  readonly attributes: Readonly<Record<string, string>>;
+  /** Message group and deduplication id: of a FIFO queue only. */
+  readonly group: string | undefined;
+  readonly deduplicationId: string | undefined;
+}
+
+/** A queue of a receiver of events. */
+export interface ReceivingQueue extends Disposable {
+  /** Returns all messages so far in order of arrival, including repetitions. Receives from the queue first. */
+  messages(): Promise<readonly QueueMessage[]>;
+}
+
+/** Creates a queue of the receiver in the AWS account of the cell, by its ARN. */
+export async function createReceivingQueue(cell: Deployment, arn: string): Promise<ReceivingQueue> {
+  const sqs = new SQSClient(cell.aws);
+  const QueueName = arn.split(':').at(-1);
+  const Attributes: Record<string, string> = arn.endsWith('.fifo') ? { FifoQueue: 'true' } : {};
+  const { QueueUrl = '' } = await sqs.send(new CreateQueueCommand({ QueueName, Attributes }));
+  return { messages: readQueue(sqs, QueueUrl), [Symbol.dispose]: () => sqs.destroy() };
+}
+
+/** Returns a function that receives all messages of a queue and deletes them there. */
+function readQueue(sqs: SQSClient, QueueUrl: string): ReceivingQueue['messages'] {
+  const got: QueueMessage[] = [];
+  return async () => {
+    for (;;) {
+      const { Messages = [] } = await sqs.send(
+        new ReceiveMessageCommand({
+          ...{ QueueUrl, MaxNumberOfMessages: 10 },
+          ...{ MessageAttributeNames: ['All'], MessageSystemAttributeNames: ['All'] },
+        }),
+      );
+      if (Messages.length === 0) return got;
+      for (const { Body = '', MessageAttributes = {}, Attributes } of Messages) {
+        got.push({
+          ...{ event: told(parseMessage(Body)), body: Body },
+          attributes: Object.fromEntries(
+            Object.entries(MessageAttributes).map(([name, { StringValue = '' }]) => [name, StringValue]),
+          ),
+          group: Attributes?.MessageGroupId,
+          deduplicationId: Attributes?.MessageDeduplicationId,
+        });
+      }
+      await sqs.send(
+        new DeleteMessageBatchCommand({
+          QueueUrl,
+          Entries: Messages.map(({ ReceiptHandle }, at) => ({ Id: String(at), ReceiptHandle })),
+        }),
+      );
+    }
+  };
+}
+
 /** A queue that subscribes to the cell's topic. */
 export interface Subscriber extends Disposable {
   /** Returns the received events in order, including repetitions. Receives from the queue first. */
@@ -116,23 +173,9 @@ export async function subscribe(cell: Deployment): Promise<Subscriber> {
       Attributes: { RawMessageDelivery: 'true' },
     }),
   );
-  const got: Told[] = [];
+  const receive = readQueue(sqs, QueueUrl);
   return {
-    async events() {
-      for (;;) {
-        const { Messages = [] } = await sqs.send(
-          new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10 }),
-        );
-        if (Messages.length === 0) return got;
-        for (const { Body = '' } of Messages) got.push(told(parseMessage(Body)));
-        await sqs.send(
-          new DeleteMessageBatchCommand({
-            QueueUrl,
-            Entries: Messages.map(({ ReceiptHandle }, at) => ({ Id: String(at), ReceiptHandle })),
-          }),
-        );
-      }
-    },
+    events: async () => (await receive()).map(({ event }) => event),
     [Symbol.dispose]() {
       sns.destroy();
       sqs.destroy();

@@ -44,7 +44,8 @@ export function createRestApi(template: StackTemplate, functionOf: (arn: string)
     return permissions.some(
       ({ fn, principal, source }) =>
         principal === 'apigateway.amazonaws.com' &&
-        (fn === route.fn.arn || fn === route.fn.name) &&
+        // A permission of the function does not permit its alias.
+        (fn === route.fn.arn || route.fn.arn.endsWith(`:function:${fn}`)) &&
         (source === undefined || fitsArn(caller, source)),
     );
   }

@@ -5,11 +5,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { deployEmulated, type Emulated } from './emulated.ts';
 import { scenario } from './scenario.ts';
 
-/**
- * The stage `prod`, because it has every feature: reserved concurrency, archive, protection. And `us`, because the emulators
- * use its AWS region.
- */
-const STACK = 'jobwire-prod-us';
+/** The stage with the options of cells.json: queues, an event bus, traces and gradual deployments. */
+const STACK = 'jobwire-options-us';
 const ASSEMBLY = fileURLToPath(new URL('../../cdk.out', import.meta.url));
 
 /** Granted permissions that the scenario does not use, with the reason. */
@@ -32,25 +29,10 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
     'Logs are renewed after a restore only; an id of a key that is in use is read. See test/infra/infra.integration.test.ts.',
   ],
   // These are used in test/infra/infra.integration.test.ts.
+  [/^Polling\/Tick: dynamodb:DeleteItem on SEARCH#/, 'Entries of data of an earlier version.'],
   [
-    /^Polling\/(PollAccount|Tick): dynamodb:DeleteItem on SEARCH#/,
-    'Entries of former values, and of data of an earlier version.',
-  ],
-  [
-    /^Api\/Function: dynamodb:(Query|GetItem|BatchGetItem) on (SEARCH|OPEN|MARKEDJOBS|ATTENTION|DELIVERYSTATISTICS|RECIPIENTS)#/,
-    'Search, the attention queue, figures for keys for some accounts, and statistics of endpoints.',
-  ],
-  [
-    /^Api\/Manage: dynamodb:(BatchWriteItem on SEARCH|BatchWriteItem on INDEX)#/,
-    'Imports of accounts and of recipients.',
-  ],
-  [
-    /^Api\/Manage: dynamodb:(PutItem on ATTENTION|BatchGetItem on SINKPARTS|(GetItem|BatchGetItem) on SENT|Query on SENTJOB)#/,
-    'Actions of users on items of the attention queue.',
-  ],
-  [
-    /^Api\/Manage: (dynamodb:(GetItem|UpdateItem) on TESTEMAILS#|ses:Send(Raw)?Email on )/,
-    'Test e-mails of templates; test/notifications/cell.integration.test.ts sends one.',
+    /^Api\/Manage: dynamodb:BatchGetItem on SENT#/,
+    'Messages about a job that needs attention: messages are sent of other jobs here.',
   ],
   // These are used in test/notifications/cell.integration.test.ts.
   [
@@ -79,7 +61,7 @@ scenario(
     cell = await deployEmulated(ASSEMBLY, STACK, surroundings);
     return cell;
   },
-  { faults: true },
+  { faults: true, options: true },
 );
 
 afterEach(({ task }) => {
@@ -93,6 +75,15 @@ describe('after the scenario', () => {
     expect(cell.leaks()).toEqual([]);
     // Nor the addresses and telephone numbers of recipients.
     expect(cell.lines().filter((line) => /customer\.example|2025550123/.test(line))).toEqual([]);
+  });
+
+  test('functions with an alias were invoked by it only', () => {
+    const counts = [...cell.invocations()];
+    const live = counts.filter(([arn]) => arn.endsWith(':live'));
+    expect(live).toHaveLength(5);
+    expect(live.filter(([, count]) => count === 0)).toEqual([]);
+    const latest = live.map(([arn]) => arn.replace(/:live$/, ''));
+    expect(counts.filter(([arn, count]) => latest.includes(arn) && count > 0)).toEqual([]);
   });
 
   test('every granted permission was used', () => {

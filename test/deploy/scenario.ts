@@ -20,6 +20,7 @@ import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildDashboard } from '../../dashboard/build.ts';
 import { POLLS } from '../../infra/polling.ts';
+import type { JobwireEvent } from '../../receive/index.ts';
 import type { Sandbox } from '../../sandbox/server.ts';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import {
@@ -33,15 +34,20 @@ import {
 } from '../../shared/dashboard-headers.ts';
 import type { AwsCall, CallFate } from './aws-call.ts';
 import type { Deploy, Deployment, FunctionName } from './deployment.ts';
+import { parseDetail } from './event-bus.ts';
 import {
   createApiClient,
+  createReceivingQueue,
+  type ReceivingQueue,
   type Subscriber,
   startOrdering,
   startWebhookReceiver,
   subscribe,
   type Told,
+  told,
   type WebhookReceiver,
 } from './partners.ts';
+import { getAttribute, getPath } from './traces.ts';
 
 const WEBHOOK_HOST = 'hooks.receiver.example';
 /** Host names of the ordering API in the settings of the cell. */
@@ -55,12 +61,17 @@ const MEANWHILE_MS = 60_000;
 const PROBE_EVERY_MS = 50;
 const PATIENCE_MS = 180_000;
 const MANY_JOBS = 60;
+/** The account whose events the queues of the receiver get. */
+const QUEUED_ACCOUNT = 'acme';
+const ORDER_NUMBER = 'DEPLOY-1';
+const TRACKING_NUMBER = 'TRACK-4711';
+const DAY_MS = 86_400_000;
 
 /**
  * Runs the scenario on one deployment. Each test continues from the state of the previous one. `faults`: whether the deployment
  * supports fault injection. `streamRetries`: whether it implements the retry settings of event source mappings of streams.
- * `ownAnswers`: whether it implements the template's responses of API Gateway itself. What it does not support is skipped and
- * reported.
+ * `ownAnswers`: whether it implements the template's responses of API Gateway itself. `options`: whether the cell has the options
+ * `queues`, `eventBus`, `tracing` and `canary`. What it does not support is skipped and reported.
  */
 export function scenario(
   name: string,
@@ -69,13 +80,21 @@ export function scenario(
     faults,
     streamRetries = true,
     ownAnswers = true,
-  }: { readonly faults: boolean; readonly streamRetries?: boolean; readonly ownAnswers?: boolean },
+    options = false,
+  }: {
+    readonly faults: boolean;
+    readonly streamRetries?: boolean;
+    readonly ownAnswers?: boolean;
+    readonly options?: boolean;
+  },
 ): void {
   describe(name, () => {
     let ordering: Sandbox;
     let receiver: WebhookReceiver;
     let cell: Deployment;
     let subscriber: Subscriber;
+    /** Queues of endpoints, by the names of the endpoints. */
+    const queues = new Map<string, ReceivingQueue>();
     let api: ReturnType<typeof createApiClient>;
     const accounts = new Map<string, SandboxAccount>();
 
@@ -98,6 +117,7 @@ export function scenario(
 
     afterAll(async () => {
       subscriber?.[Symbol.dispose]();
+      for (const queue of queues.values()) queue[Symbol.dispose]();
       await cell?.[Symbol.asyncDispose]();
       await receiver?.[Symbol.asyncDispose]();
       await ordering?.stop();
@@ -129,9 +149,11 @@ export function scenario(
 
     /** Waits until a condition is met, running the schedule minute by minute. */
     async function until<T>(what: string, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
-      for (let minute = 0; minute < MINUTES; minute += 1) {
-        if (minute > 0) await cell.passTime(60);
-        await cell.tick();
+      for (let minute = 0; minute <= MINUTES; minute += 1) {
+        if (minute > 0) {
+          await cell.passTime(60);
+          await cell.tick();
+        }
         await cell.settled();
         const found = await probe();
         if (found !== undefined) return found;
@@ -172,29 +194,42 @@ export function scenario(
       expect(await stream.next()).toEqual({ done: true, value: undefined });
     }
 
-    /** Returns the events of an account in its log, in the topic and at the webhook, once all of them were delivered. */
+    /** Returns the events of an account in its log and at each receiver, once all of them were delivered. */
     async function toldAll(
       account: string,
-    ): Promise<{ log: Told[]; topic: Told[]; webhook: Told[] } | undefined> {
+    ): Promise<{ log: Told[]; received: Readonly<Record<string, Told[]>> } | undefined> {
       const log = await api.feed(account);
       const of = (events: readonly Told[]) => events.filter((event) => event.account === account);
-      const topic = of(await subscriber.events());
-      const webhook = of(receiver.events);
+      const received: Record<string, Told[]> = {
+        topic: of(await subscriber.events()),
+        webhook: of(receiver.events),
+      };
+      if (cell.options) received.bus = of(cell.options.bus.map((entry) => told(parseDetail(entry).event)));
+      if (account === QUEUED_ACCOUNT) {
+        for (const [id, queue] of queues)
+          received[id] = of((await queue.messages()).map(({ event }) => event));
+      }
       const complete = (events: readonly Told[]) =>
         log.every(({ id }) => events.some((event) => event.id === id));
-      return complete(topic) && complete(webhook) ? { log, topic, webhook } : undefined;
+      return Object.values(received).every(complete) ? { log, received } : undefined;
     }
 
     const delivered = (account: string) => until(`${account} is delivered`, () => toldAll(account));
 
     /** Checks that no event of an account is missing, has two ids, or was first delivered out of order within its job. */
-    function expectWhole({ log, topic, webhook }: { log: Told[]; topic: Told[]; webhook: Told[] }): void {
+    function expectWhole({ log, received }: NonNullable<Awaited<ReturnType<typeof toldAll>>>): void {
       expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, at) => at + 1));
-      for (const events of [topic, webhook]) {
+      for (const [name, events] of Object.entries(received)) {
         const first = events.filter((event, at) => events.findIndex(({ id }) => id === event.id) === at);
         const byJob = (list: readonly Told[]) => Object.groupBy(list, ({ subject }) => subject);
-        expect(byJob(first)).toEqual(byJob(log));
+        expect(byJob(first), name).toEqual(byJob(log));
       }
+    }
+
+    /** Creates a key, and returns a client with it. */
+    async function createClient(key: object, apiUrl = cell.apiUrl): Promise<typeof api> {
+      const { secret } = await done('POST', '/v1/keys', key);
+      return createApiClient({ ...cell, apiUrl }, String(secret));
     }
 
     /** Changes all jobs of an account, and creates one. */
@@ -224,9 +259,15 @@ export function scenario(
         const url = `https://${WEBHOOK_HOST}/jobs`;
         await done('POST', '/v1/endpoints', { id: 'erp', url, secret: receiver.secret });
         (await register('acme')).createJob({ status: 'Scheduled' });
+        for (const [id, arn] of Object.entries(cell.options?.queues ?? {})) {
+          queues.set(id, await createReceivingQueue(cell, arn));
+          await done('POST', '/v1/endpoints', { id, kind: 'sqs', url: arn, accounts: [QUEUED_ACCOUNT] });
+        }
         const log = await grown('acme', 0, ['account.baselined']);
         expect(log.map(({ type }) => type)).toEqual(['account.baselined']);
-        expect(await delivered('acme')).toEqual({ log, topic: log, webhook: log });
+        const { received } = await delivered('acme');
+        expect(Object.keys(received)).toHaveLength(options ? 5 : 2);
+        for (const [name, events] of Object.entries(received)) expect(events, name).toEqual(log);
         expect(receiver.refused).toEqual([]);
       },
       PATIENCE_MS,
@@ -237,7 +278,8 @@ export function scenario(
       async () => {
         const upstream = present(accounts.get('acme'));
         const [job = 0] = upstream.activeJobNumbers();
-        upstream.dispatch(job, { status: 'Dispatched' });
+        const tracking = [{ trackingNumber: TRACKING_NUMBER, trackingLink: null }];
+        upstream.dispatch(job, { status: 'Dispatched', tracking });
         // The cached token is rejected once, and a new one is requested.
         ordering.revokeTokens();
         const before = (await api.feed('acme')).length;
@@ -245,14 +287,32 @@ export function scenario(
         expect(fresh.map(({ type }) => type).sort()).toEqual(
           expect.arrayContaining(['job.dispatched', 'job.status_changed']),
         );
-        const { log, topic, webhook } = await delivered('acme');
+        const { log, received } = await delivered('acme');
         // In order within a job. The jobs of an endpoint are delivered in parallel.
-        expectWhole({ log, topic, webhook });
-        expect([topic.length, webhook.length]).toEqual([log.length, log.length]);
+        expectWhole({ log, received });
+        for (const [name, events] of Object.entries(received)) expect(events, name).toHaveLength(log.length);
         expect(receiver.refused).toEqual([]);
       },
       PATIENCE_MS,
     );
+
+    test.runIf(options)('one trace leads from a poll to the deliveries of its events', async () => {
+      const { spans } = present(cell.options);
+      const dispatched = (await api.feed('acme')).find(({ type }) => type === 'job.dispatched');
+      const attempts = spans.filter(
+        (span) => span.name === 'deliver' && getAttribute(span, 'event') === dispatched?.id,
+      );
+      expect(attempts.map((span) => getAttribute(span, 'endpoint')).sort()).toEqual(
+        ['erp', 'event-bus', 'topic', ...queues.keys()].sort(),
+      );
+      for (const attempt of attempts)
+        expect(getPath(spans, attempt)).toEqual(['poll', 'commit', 'wake', 'drain', 'deliver']);
+      expect(new Set(attempts.map(({ traceId }) => traceId)).size).toBe(1);
+      // A poll without events is not sent.
+      const polls = spans.filter(({ name }) => name === 'poll').map(({ traceId }) => traceId);
+      const commits = spans.filter(({ name }) => name === 'commit').map(({ traceId }) => traceId);
+      expect([...new Set(polls)]).toEqual([...new Set(commits)]);
+    });
 
     test('without the key the API reveals nothing; public routes answer', async () => {
       const answers = await Promise.all(
@@ -285,9 +345,11 @@ export function scenario(
         const openedAt = Date.now();
         const first = stream.next();
         const before = await api.feed('acme');
-        upstream.createJob({ orderNumber: 'DEPLOY-1' });
-        const fresh = await grown('acme', before.length, ['job.created']);
+        // Late from the beginning.
+        upstream.createJob({ orderNumber: ORDER_NUMBER, dateDue: Date.now() - 3 * DAY_MS });
+        const fresh = await grown('acme', before.length, ['job.created', 'job.overdue']);
         expect((await first).value).toEqual(fresh[0]);
+        for (const event of fresh.slice(1)) expect((await stream.next()).value).toEqual(event);
         await outlive(stream, openedAt);
       },
       PATIENCE_MS,
@@ -306,7 +368,7 @@ export function scenario(
         ((await read(`/jobs${query}`)).jobs as { jobNumber: number }[]).map(({ jobNumber }) => jobNumber);
       expect(await found('')).toEqual(expect.arrayContaining([job, ordered]));
       expect(await found('?status=Dispatched')).toEqual([job]);
-      expect(await found('?orderNumber=DEPLOY-1')).toEqual([ordered]);
+      expect(await found(`?orderNumber=${ORDER_NUMBER}`)).toEqual([ordered]);
       expect(await found('?dueBefore=2199-01-01')).toContain(ordered);
       expect(await read(`/jobs/${job}`)).toMatchObject({ job: { jobNumber: job } });
       expect(await read('/status')).toMatchObject({ state: 'tracking', openJobs: 2 });
@@ -350,6 +412,10 @@ export function scenario(
           return all.length > 0 ? all : undefined;
         });
         expect(types).toEqual(['endpoint.disabled']);
+        const { items } = (await read('/v1/attention?kind=endpoint_disabled')) as { items: { id: string }[] };
+        expect(items).toHaveLength(1);
+        const item = await done('POST', `/v1/attention/${items[0]?.id}/assign`, { assignee: 'ann' });
+        expect(item).toMatchObject({ subject: { id: 'erp' }, assignee: 'ann' });
         receiver.answer = () => 204;
         await done('POST', '/v1/endpoints/erp/enable');
         expectWhole(await delivered('acme'));
@@ -423,6 +489,121 @@ export function scenario(
         await done('DELETE', '/v1/accounts/keyless');
       },
       PATIENCE_MS,
+    );
+
+    test('jobs are found, items that need attention are handled, and figures are counted: only for the accounts of the key', async () => {
+      const acme = await createClient({ role: 'operate', accounts: ['acme'] });
+      const beta = await createClient({ role: 'operate', accounts: ['beta'] });
+      const readAs = async (client: typeof api, path: string) => {
+        const answer = await client.get(path);
+        expect(answer.status, path).toBe(200);
+        return (await answer.json()) as Record<string, unknown>;
+      };
+      for (const [kind, value] of [
+        ['orderNumber', ORDER_NUMBER],
+        ['trackingNumber', TRACKING_NUMBER],
+      ] as const) {
+        const find = async (client: typeof api) =>
+          (await readAs(client, `/v1/search?q=${value.slice(0, -1).toLowerCase()}`)).results;
+        const job = { kind, value, account: 'acme', jobNumber: expect.any(Number) };
+        expect(await find(api)).toMatchObject([job]);
+        expect(await find(acme)).toMatchObject([job]);
+        expect(await find(beta)).toEqual([]);
+      }
+
+      const list = async (client: typeof api, query: string) =>
+        (await readAs(client, `/v1/attention?kind=job_late${query}`)).items as { id: string }[];
+      const [late] = await list(acme, '');
+      expect(late).toMatchObject({ account: 'acme', subject: { orderNumber: ORDER_NUMBER } });
+      expect(await list(beta, '')).toEqual([]);
+      const item = `/v1/attention/${late?.id}`;
+      expect((await beta.send('POST', `${item}/acknowledge`)).status).toBe(404);
+      const note = 'The customer knows.';
+      for (const [action, body] of [
+        ['assign', { assignee: 'ann' }],
+        ['acknowledge', { note }],
+      ] as const) {
+        expect((await acme.send('POST', `${item}/${action}`, body)).status).toBe(200);
+      }
+      expect(await list(acme, '')).toEqual([]);
+      expect(await list(api, '&state=acknowledged')).toMatchObject([{ id: late?.id, assignee: 'ann', note }]);
+      expect(await readAs(acme, item)).toMatchObject({ state: 'acknowledged', assignee: 'ann' });
+      const { entries } = await readAs(acme, `${item}/history`);
+      expect(entries).toMatchObject([
+        { action: 'acknowledge', note },
+        { action: 'assign', assignee: 'ann' },
+      ]);
+
+      const figures = async (client: typeof api) => {
+        const { accounts, accountsCounted, days } = await readAs(client, '/v1/figures');
+        const dispatched = (days as { dispatched: number }[]).reduce((sum, day) => sum + day.dispatched, 0);
+        return { accounts, accountsCounted, dispatched };
+      };
+      expect(await figures(api)).toEqual({ accounts: 3, accountsCounted: 3, dispatched: 1 });
+      expect(await figures(acme)).toEqual({ accounts: 1, accountsCounted: 1, dispatched: 1 });
+      expect(await figures(beta)).toEqual({ accounts: 1, accountsCounted: 1, dispatched: 0 });
+
+      const { total } = (await read('/v1/endpoints/erp/statistics?window=1h')) as {
+        total: { attempts: number; delivered: number; failures: { status: number | null }[] };
+      };
+      expect(total.failures.map(({ status }) => status).sort()).toEqual([410, 422]);
+      expect(total.delivered).toBeGreaterThan(0);
+    });
+
+    test.runIf(options)(
+      'queues and the bus get the events of the log with the documented fields',
+      async () => {
+        const { events } = (await read('/v1/accounts/acme/events?limit=500')) as unknown as {
+          events: readonly JobwireEvent[];
+        };
+        const byId = new Map(events.map((event) => [event.id, event]));
+        const fields = ({ id, type, subject }: JobwireEvent) => {
+          const jobNumber = /^jobs\/(\d+)$/.exec(subject ?? '')?.[1];
+          const shared = { type, accountId: 'acme', region: 'us' };
+          return {
+            lane: `acme/${jobNumber ?? 'account'}`,
+            values: { ...shared, ...(subject && { subject }), ...(jobNumber && { jobNumber }) },
+            id,
+          };
+        };
+        for (const [name, queue] of queues) {
+          expect((await done('POST', `/v1/endpoints/${name}/ping`)).outcome, name).toBe('delivered');
+          const messages = await queue.messages();
+          expect(messages.at(-1)?.event.type, name).toBe('jobwire.ping');
+          const ofAccount = messages.filter(({ event }) => event.account === 'acme');
+          expect(new Set(messages.map(({ event }) => event.account)), name).toEqual(
+            new Set(['acme', '_cell']),
+          );
+          for (const { event, body, attributes, group, deduplicationId } of ofAccount) {
+            const expected = present(byId.get(event.id));
+            expect(JSON.parse(body)).toEqual(expected);
+            const { lane, values, id } = fields(expected);
+            expect(attributes).toMatchObject(values);
+            expect([group, deduplicationId]).toEqual(name === 'fifo' ? [lane, id] : [undefined, undefined]);
+          }
+        }
+
+        const { bus } = present(cell.options);
+        expect(bus.map(({ DetailType }) => DetailType)).toContain('endpoint.disabled');
+        for (const entry of bus) {
+          const { event, ...detail } = parseDetail(entry);
+          expect(entry).toMatchObject({
+            EventBusName: cell.outputs.EventBusArn,
+            Source: 'jobwire',
+            DetailType: event.type,
+            Time: Date.parse(event.time) / 1000,
+            Resources: [[event.source, event.subject].filter(Boolean).join('/')],
+          });
+          const expected = byId.get(event.id);
+          if (expected) {
+            expect(event).toEqual(expected);
+            expect(detail).toMatchObject(fields(expected).values);
+          }
+          expect(Object.values(detail).every((value) => typeof value === 'string')).toBe(true);
+        }
+        const created = bus.map(parseDetail).filter(({ orderNumber }) => orderNumber === ORDER_NUMBER);
+        expect(created[0]).toMatchObject({ type: 'job.created', status: expect.any(String) });
+      },
     );
 
     test(
@@ -528,6 +709,31 @@ export function scenario(
         }
         await done('PUT', '/v1/accounts/zeta/notifications', { enabled: false, branding: { name: 'Zeta' } });
         await done('POST', '/v1/accounts/zeta/recipients', { email: 'zoe@customer.example' });
+        // It moves to another cell: here, back to the same one.
+        await until('the account can be exported', async () => {
+          const { waitingFor } = await done('PUT', '/v1/accounts/zeta/move', { to: 'another cell' });
+          return waitingFor === null || undefined;
+        });
+        const pages: string[] = [];
+        for (let next: string | null | undefined; next !== null; ) {
+          const page = await done(
+            'POST',
+            '/v1/accounts/zeta/export',
+            next === undefined ? {} : { after: next },
+          );
+          pages.push(page.data);
+          next = page.next;
+        }
+        await done('DELETE', '/v1/accounts/zeta');
+        // Until then, the id of a deleted account cannot be reused.
+        await cell.passTime(1800);
+        for (const data of pages) await done('POST', '/v1/accounts/import', { data, credentials });
+        expect(await read('/v1/accounts/zeta/recipients')).toMatchObject({
+          recipients: [{ email: 'zoe@customer.example' }],
+        });
+        upstream.createJob();
+        const types = (await grown('zeta', 0, ['job.created'])).map(({ type }) => type);
+        expect(types).toEqual(['job.created']);
         const both = (await done('POST', '/v1/keys', { role: 'read', accounts: ['acme', 'zeta'] })).key.id;
         await done('DELETE', '/v1/accounts/zeta');
         expect((await api.get('/v1/accounts/zeta')).status).toBe(404);
@@ -549,6 +755,7 @@ export function scenario(
           enabled: true,
           windowSeconds: 60,
           branding: { name: 'Mara Print' },
+          replyTo: 'office@customer.example',
           ownUser: true,
         };
         const sms = { enabled: true, quietHours: null };
@@ -567,6 +774,16 @@ export function scenario(
           jobNumber: first,
         });
         await done('DELETE', template);
+        const testMail = { to: settings.replyTo, kind: 'dispatched' };
+        for (const _ of ['once', 'again with the same Idempotency-Key'])
+          expect(await done('POST', `${mara}/notifications/test`, testMail)).toMatchObject({ sent: true });
+        const [sample, ...others] = cell.outbox.mails.filter(({ to }) => to.includes(settings.replyTo));
+        expect(others).toEqual([]);
+        expect((await simpleParser(present(sample).raw)).subject).toMatch(/^\[Test\] /);
+        const named = (await read('/v1/search?q=ann&kinds=recipient')).results;
+        const addressed = (await read(`/v1/search?q=${encodeURIComponent(ann.email)}`)).results;
+        for (const results of [named, addressed])
+          expect(results).toMatchObject([{ kind: 'recipient', account: 'mara', id: 'ann' }]);
         await until(
           'the account’s user is a recipient',
           async () => JSON.stringify(await read(`${mara}/recipients`)).includes('own-user') || undefined,
@@ -628,9 +845,9 @@ export function scenario(
 
         // A bounced e-mail: SES reports it through its topic.
         const { id } = await becomes(third, 'own-user', 'sent');
-        const address = present(cell.outbox.mails.at(-1)).to[0] ?? '';
-        const bounced = present(mailsTo(address).at(-1));
-        expect(bounced.tags).toMatchObject({ account: 'mara', message: id });
+        const bounced = present(cell.outbox.mails.find(({ tags }) => tags.message === id));
+        const address = bounced.to[0] ?? '';
+        expect(bounced.tags).toMatchObject({ account: 'mara' });
         const sns = new SNSClient(cell.aws);
         const tags = Object.fromEntries(Object.entries(bounced.tags).map(([name, value]) => [name, [value]]));
         const bounce = { bounceType: 'Permanent', bounceSubType: 'General', bouncedRecipients: [] };
@@ -642,6 +859,11 @@ export function scenario(
         await sns.send(new PublishCommand({ TopicArn: cell.physicalId('Notifications/Heard'), Message }));
         sns.destroy();
         await becomes(third, 'own-user', 'bounced');
+        const item = `/v1/attention/${cell.region}~mara~message~${id}`;
+        expect(await done('POST', `${item}/acknowledge`)).toMatchObject({
+          kind: 'message_undelivered',
+          state: 'acknowledged',
+        });
         const before = mailsTo(address).length;
         await dispatch(fourth);
         expect(await becomes(fourth, 'own-user', 'suppressed')).toMatchObject({ reason: 'bounced' });
@@ -729,11 +951,8 @@ export function scenario(
     test(
       'the distribution forwards the API: rejections are not cached, repetitions are idempotent, streams continue',
       async () => {
-        const keyFor = async (more: object) => {
-          const { secret } = await done('POST', '/v1/keys', { role: 'admin', ...more });
-          return createApiClient({ ...cell, apiUrl: cell.dashboardUrl }, String(secret));
-        };
-        const [all, few] = [await keyFor({}), await keyFor({ role: 'read', accounts: ['beta'] })];
+        const all = await createClient({ role: 'admin' }, cell.dashboardUrl);
+        const few = await createClient({ role: 'read', accounts: ['beta'] }, cell.dashboardUrl);
         const path = '/v1/accounts/acme/status';
         const answers = [
           await few.get(path),
@@ -756,9 +975,17 @@ export function scenario(
         const stream = all.stream(`/v1/accounts/acme/events/stream?after=${head}`);
         const openedAt = Date.now();
         const first = stream.next();
-        present(accounts.get('acme')).createJob();
+        const upstream = present(accounts.get('acme'));
+        upstream.createJob();
+        const { results } = (await read(`/v1/search?q=${ORDER_NUMBER}`)) as {
+          results: { jobNumber: number }[];
+        };
+        upstream.edit(present(results[0]).jobNumber, { orderNumber: 'RENAMED-1' });
         const fresh = await grown('acme', before.length, ['job.created']);
         expect((await first).value).toEqual(fresh[0]);
+        for (const event of fresh.slice(1)) expect((await stream.next()).value).toEqual(event);
+        expect((await read(`/v1/search?q=${ORDER_NUMBER}`)).results).toEqual([]);
+        expect((await read('/v1/search?q=RENAMED')).results).toHaveLength(1);
         await outlive(stream, openedAt);
       },
       PATIENCE_MS,

@@ -30,6 +30,7 @@ export class StackTemplate {
   constructor(assembly: string, name: string) {
     const read = (file: string) => JSON.parse(readFileSync(join(assembly, file), 'utf8'));
     const { artifacts } = read('manifest.json');
+    if (!artifacts[name]) throw new Error(`${assembly} has no stack ${name}: run "npm run synth:deploy".`);
     const template = read(artifacts[name].properties.templateFile);
     this.name = name;
     this.region = artifacts[name].environment.split('/').at(-1);
@@ -100,6 +101,13 @@ export class StackTemplate {
         return secretArn(this.region, named('Name'));
       case 'AWS::Lambda::Function':
         return named('FunctionName');
+      // The version of a first deployment.
+      case 'AWS::Lambda::Version':
+        return `${this.#functionArn(properties.FunctionName)}:1`;
+      case 'AWS::Lambda::Alias':
+        return `${this.#functionArn(properties.FunctionName)}:${named('Name')}`;
+      case 'AWS::Events::EventBus':
+        return named('Name');
       case 'AWS::ApiGateway::Stage':
         return this.#text(properties.StageName) ?? 'prod';
       case 'AWS::ApiGateway::RestApi':
@@ -179,6 +187,11 @@ export class StackTemplate {
     return value === undefined ? undefined : String(this.resolve(value));
   }
 
+  /** Returns the ARN of a function by its name. */
+  #functionArn(name: Value | undefined): string {
+    return this.#arn('lambda', `function:${this.#text(name)}`);
+  }
+
   #arn(service: string, name: string): string {
     return `arn:aws:${service}:${this.region}:${ACCOUNT}:${name}`;
   }
@@ -216,6 +229,10 @@ function attribute(template: StackTemplate, id: string, name: string): string | 
       return ref;
     case 'AWS::Lambda::Function Arn':
       return arn('lambda', `function:${ref}`);
+    case 'AWS::Lambda::Version Version':
+      return ref.split(':').at(-1);
+    case 'AWS::Events::EventBus Arn':
+      return arn('events', `event-bus/${ref}`);
     case 'AWS::Logs::LogGroup Arn':
       return arn('logs', `log-group:${ref}:*`);
     case 'AWS::IAM::Role Arn':
