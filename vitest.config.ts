@@ -87,6 +87,9 @@ export default defineConfig(({ mode }) => {
   const deploy: TestProjectConfiguration = {
     test: {
       ...{ name: 'deploy', testTimeout: 60_000, hookTimeout: 120_000 },
+      // Each file has its own cell, with its own ports, folders and processes.
+      maxWorkers: 3,
+      sequence: { groupOrder: 3 },
       include: ['test/deploy/*.test.ts'],
       // Each test continues from the state of the previous one.
       bail: 1,
