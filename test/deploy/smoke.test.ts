@@ -19,7 +19,7 @@ import { createApiClient } from './partners.ts';
 const STACK = 'jobwire-prod-us';
 const SMOKE = `${STACK}-smoke`;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const SETTINGS = `${ROOT}test/deploy/cells.json`;
+const SETTINGS = `${ROOT}jobwire.cells.example.json`;
 const PATIENCE_MS = 400_000;
 
 /** As the root user of the account. */
