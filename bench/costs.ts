@@ -539,7 +539,7 @@ export interface Measured {
 }
 
 /** Maximum monthly costs ($). */
-export const BARS = { one: 0.6, thousand: 0.45, fixed: 12, messages: 0.5, telling: 3 };
+export const BARS = { one: 0.62, thousand: 0.45, fixed: 12, messages: 0.5, telling: 3 };
 
 /** Returns the lines of all tables. */
 export function calculateCosts({ work, notifying, template, notificationTemplate }: Measured) {

@@ -27,7 +27,7 @@ export const DRAINS = {
    * The CPU of a process grows with its memory. A drain of a part of the topic computes all the time, so its
    * rate is proportional to its memory, at the same price per event.
    */
-  memoryMb: 1024,
+  memoryMb: 768,
   batchSize: 5,
   maxReceiveCount: 3,
   /** A message is only a hint: due work is in the table, and the tick finds it. */
