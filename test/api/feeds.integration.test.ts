@@ -952,10 +952,13 @@ describe('account stream', () => {
   test('ends by itself after its time, so that the client resumes', async () => {
     const api = await start({ pace: { recheckMs: 60_000, streamMs: 60, heartbeatMs: 1000 } });
     const live = await stream(api, `${path}?types=account.*`);
-    await live.next();
+    const { id } = (await live.next()) ?? {};
+    expect(id).toBe('e1.0');
     await api.append(ACME, [jobEvent()]);
-    expect(await live.next()).toEqual(cursorBlock('e1.1'));
-    expect(await live.next()).toBeUndefined();
+    // The time may be over before the stream sees the event.
+    const rest: unknown[] = [];
+    for (let block = await live.next(); block !== undefined; block = await live.next()) rest.push(block);
+    expect([[], [cursorBlock('e1.1')]]).toContainEqual(rest);
     expect(api.growth.watches).toBe(0);
   });
 
