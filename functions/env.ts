@@ -102,6 +102,18 @@ export const NotifyEnv = z.object({
   JOBWIRE_SMS_SENDER_ID: text.optional(),
 });
 
+/** Sender of e-mails that are not messages to customers. Absent in cells without notifications. */
+const mail = {
+  JOBWIRE_MAIL_FROM: text.optional(),
+  JOBWIRE_MAIL_CONFIGURATION_SET: text.optional(),
+};
+
+/** Address of the dashboard in messages of alert rules. Absent: they contain no link. */
+const dashboard = { JOBWIRE_DASHBOARD_URL: url.optional() };
+
+/** Environment of the evaluation of alert rules. */
+export const AlertsEnv = z.object({ ...cell, ...secrets, ...mail, ...dashboard });
+
 /** Environment of mailFeedback. */
 export const MailFeedbackEnv = z.object({ ...cell, ...history });
 
@@ -131,9 +143,8 @@ export const ManageEnv = z.object({
   ...secrets,
   /** ARNs of the queues that endpoints can have as targets, separated by commas. Absent: none. */
   JOBWIRE_QUEUES: text.transform((arns) => arns.split(',')).optional(),
-  /** Sender of test e-mails. Absent in cells without notifications. */
-  JOBWIRE_MAIL_FROM: text.optional(),
-  JOBWIRE_MAIL_CONFIGURATION_SET: text.optional(),
+  ...mail,
+  ...dashboard,
 });
 
 /** Environment of the part of the HTTP API that waits: streams and feeds. */
@@ -174,6 +185,7 @@ export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
   z.infer<typeof DrainSinkEnv> &
   z.infer<typeof NotifyEnv> &
+  z.infer<typeof AlertsEnv> &
   z.infer<typeof MailFeedbackEnv> &
   z.infer<typeof ApiEnv> &
   z.infer<typeof ManageEnv> &

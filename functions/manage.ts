@@ -2,12 +2,14 @@
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
-import { createSesTransport } from '../shared/notifications/ses.ts';
+import { createConnectionPool } from '../shared/delivery/outbound.ts';
 import { createCellTable } from './clients.ts';
 import { ManageEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
 import { apiParts, notificationParts, settling } from './http.ts';
+import { createMailer } from './mailer.ts';
 import { createManagement } from './management-deps.ts';
+import { openCellSecrets } from './secrets.ts';
 import { createTelemetry } from './telemetry.ts';
 
 /** Timeout of one step (ms). Testing credentials takes three steps, and API Gateway waits for 29 seconds. */
@@ -17,12 +19,14 @@ const env = readEnv(ManageEnv, process.env);
 const table = createCellTable(env);
 const telemetry = createTelemetry('manage', env);
 const parts = apiParts(env, table, telemetry);
+const mailer = createMailer(env, STEP_MS);
+const targets = openCellSecrets(env, table);
 
 const app = createApi({
   ...parts,
   notifications: notificationParts(env),
   manage: {
-    mailer: createMailer(env),
+    mailer,
     ...createManagement(env, { table, log: parts.log, telemetry, stepMs: STEP_MS }),
     idempotency: createIdempotency({
       table,
@@ -30,17 +34,17 @@ const app = createApi({
       onFault: (cause) => telemetry.fault('The outcome of a request could not be stored.', cause),
     }),
   },
+  alerts: {
+    rules: {
+      ...{ table, targets, allowPrivateNetworks: false, canMail: mailer !== undefined },
+      now: Date.now,
+    },
+    sending: {
+      ...{ targets, mailer, dashboardUrl: env.JOBWIRE_DASHBOARD_URL ?? null },
+      connections: createConnectionPool({ allowPrivateNetworks: false }),
+    },
+  },
 });
-
-/** Returns the transport of test e-mails. `undefined` in cells without notifications. */
-function createMailer(settings: typeof env) {
-  const { JOBWIRE_MAIL_FROM: from, JOBWIRE_MAIL_CONFIGURATION_SET: configurationSet } = settings;
-  if (from === undefined) return undefined;
-  return createSesTransport({
-    ...{ aws: {}, from, timeoutMs: STEP_MS },
-    ...(configurationSet === undefined ? {} : { configurationSet }),
-  });
-}
 
 /** Invoked by the REST API for every method that changes resources. */
 export const handler = middy(

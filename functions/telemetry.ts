@@ -6,6 +6,7 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
 import { Metrics } from '@aws-lambda-powertools/metrics';
+import type { AlertSummary } from '../shared/alerts/evaluate.ts';
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import {
@@ -13,6 +14,7 @@ import {
   countPositive,
   METRICS,
   type MetricName,
+  measureAlerts,
   measureAttempt,
   measureDrain,
   measurePoll,
@@ -90,6 +92,8 @@ export interface Telemetry {
   /** Reports a poll. `lagMs`: delay of its start after the due time. */
   poll(report: PollReport, late: { readonly lagMs: number }): void;
   drain(report: DrainReport): void;
+  /** Reports one evaluation of the alert rules. */
+  alerts(report: AlertSummary, took: { readonly ms: number }): void;
   /** Reports one send run. */
   notify(report: SendReport, took: { readonly ms: number }): void;
   /** Reports one attempt to send a message, or an error of it. */
@@ -157,6 +161,10 @@ export function createTelemetry(
       const trouble = report.outcome === 'waiting' || report.outcome === 'disabled' || report.lost > 0;
       logger[trouble ? 'warn' : 'info']('drain', { ...report });
       add(measureDrain(report));
+    },
+    alerts(report, { ms }) {
+      logger[report.failed + report.skipped > 0 ? 'warn' : 'info']('alerts', { ...report, ms });
+      add(measureAlerts(report));
     },
     notify(report, { ms }) {
       const trouble = report.later + report.failed + report.unknown > 0;

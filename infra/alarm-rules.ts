@@ -208,6 +208,12 @@ function listPlatformRules(
       ),
       ...{ from: 1, in: [2, 3], about: 'state' },
     },
+    {
+      title: 'alerts-not-sent',
+      means: 'Targets of alert rules repeatedly do not accept messages.',
+      metric: metrics.metric('AlertsNotSent', Stats.SUM),
+      ...{ from: 1, in: [2, 3], about: 'state' },
+    },
     ...Object.entries(dead).map(
       ([name, { queue, meaning }]): AlarmRule => ({
         title: `dead-${name}`,

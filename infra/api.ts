@@ -94,6 +94,7 @@ export class Api extends Construct {
     table.grantReadingEndpoints(reading);
     table.grantReadingAttention(reading);
     table.grantListingKeys(reading);
+    table.grantReadingAlerts(reading);
     history.grantLookingBack(reading);
     table.grantReadingNotifications(reading);
     history.grantReadingMessages(reading);
@@ -123,11 +124,14 @@ export class Api extends Construct {
     if (cell.queues.length > 0) managing.set('JOBWIRE_QUEUES', cell.queues.map(({ arn }) => arn).join());
     secrets.grantManageEndpoints(managing);
     secrets.grantManageAccounts(managing);
+    table.grantManagingAlerts(managing);
+    secrets.grantManageAlerts(managing);
+    if (cell.dashboardDomain) managing.set('JOBWIRE_DASHBOARD_URL', `https://${cell.dashboardDomain.name}/`);
     table.grantManagingNotifications(managing);
     table.grantAttending(managing);
     history.grantReadingMessagesOfJobs(managing);
     setChannels(managing, props.cell);
-    // Test e-mails.
+    // Test e-mails and test messages of alert rules.
     props.notifications?.grantMail(managing);
     // Managing accounts includes testing credentials.
     setUpstream(managing, props);

@@ -2,7 +2,7 @@ import { ArnFormat, Stack, Token, Validations } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { SECRETS_CONTEXT, secretPrefix, secretsContext } from '../shared/secrets.ts';
-import { credentialsPk, dataKeyPk, endpointSecretsPk } from '../shared/storage/schema.ts';
+import { alertTargetPk, credentialsPk, dataKeyPk, endpointSecretsPk } from '../shared/storage/schema.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { CellKey } from './cell-key.ts';
@@ -14,8 +14,8 @@ interface Props extends Cell {
 }
 
 /**
- * The cell's secrets: credentials of accounts and signing secrets of endpoints, encrypted in the state table
- * by data keys (functions/secrets.ts). The owners of accounts can keep credentials in Secrets Manager
+ * The cell's secrets: credentials of accounts, signing secrets of endpoints and targets of alert rules, encrypted in
+ * the state table by data keys (functions/secrets.ts). The owners of accounts can keep credentials in Secrets Manager
  * instead, below a prefix. Functions only read those.
  */
 export class CellSecrets extends Construct {
@@ -47,6 +47,17 @@ export class CellSecrets extends Construct {
   grantManageEndpoints(fn: CellFunction): void {
     this.grantReadEndpoints(fn);
     this.#allowWriting(fn, endpointSecretsPk(this.#props.region));
+  }
+
+  /** Grants reading the targets of alert rules. */
+  grantReadAlerts(fn: CellFunction): void {
+    this.#allowReading(fn, alertTargetPk(this.#props.region));
+  }
+
+  /** Grants storing, reading and deleting the targets of alert rules. */
+  grantManageAlerts(fn: CellFunction): void {
+    this.grantReadAlerts(fn);
+    this.#allowWriting(fn, alertTargetPk(this.#props.region));
   }
 
   #allowReading(fn: CellFunction, partition: string): void {

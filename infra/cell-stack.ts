@@ -1,5 +1,6 @@
 import { CfnOutput, Stack, Tags } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
+import { Alerts } from './alerts.ts';
 import { Api } from './api.ts';
 import { Backup } from './backup.ts';
 import { Canary } from './canary.ts';
@@ -58,9 +59,16 @@ export class CellStack extends Stack {
     const pass = cell.dashboard ? new DistributionPass(this, 'DistributionPass', props) : undefined;
     const api = new Api(this, 'Api', { ...props, table, history, secrets, notifications, pass });
     const dashboard = pass && new Dashboard(this, 'Dashboard', { ...props, files, pass, api });
+    const alerts = new Alerts(this, 'Alerts', { ...props, table, secrets, notifications });
+    if (dashboard) alerts.setDashboard(dashboard.url);
     const operations = new Operations(this, 'Operations', {
       ...props,
-      functions: { ...polling.functions, ...delivery.functions, ...notifications?.functions },
+      functions: {
+        ...polling.functions,
+        ...delivery.functions,
+        ...notifications?.functions,
+        ...alerts.functions,
+      },
       serving: api.functions,
       wakeSinks: delivery.functions.wakeSinks,
       topics: {
@@ -97,7 +105,12 @@ export class CellStack extends Stack {
     if (cell.backup) new Backup(this, 'Backup', { table: table.table, backup: cell.backup });
     if (cell.staticEgress) {
       new Egress(this, 'Egress', {
-        functions: [polling.functions.pollAccount, delivery.functions.drainSink, api.functions.manage],
+        functions: [
+          polling.functions.pollAccount,
+          delivery.functions.drainSink,
+          api.functions.manage,
+          alerts.functions.alerts,
+        ],
         natGateways: cell.staticEgress.natGateways,
       });
     }

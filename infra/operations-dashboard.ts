@@ -124,6 +124,7 @@ function platformSection(
       Object.entries(topics).map(([label, topic]) => topic.metricNumberOfNotificationsFailed({ label })),
     ),
     graph('Ticks', [metrics.metric('Ticks', Stats.SUM)]),
+    graph('Messages of alert rules that were not accepted', [metrics.metric('AlertsNotSent', Stats.SUM)]),
     graph(
       'Function errors',
       ofAll((fn) => fn.metricErrors()),

@@ -1,13 +1,11 @@
-import { Duration, Stack } from 'aws-cdk-lib';
-import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Schedule, ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
-import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets';
+import { Duration } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 import { PollAccountEnv, TickEnv } from '../functions/env.ts';
 import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import { type Delivery, setLog } from './delivery.ts';
+import { invokeEachMinute } from './minute-schedule.ts';
 import type { Notifications } from './notifications.ts';
 import type { StateTable } from './state-table.ts';
 import { WorkQueue } from './work-queue.ts';
@@ -125,42 +123,8 @@ export class Polling extends Construct {
     delivery.nameTargets(tick);
     notifications?.messages.grantSend(tick);
     setLog(tick, props);
-    this.#eachMinute(tick);
+    invokeEachMinute(this, tick, 'The tick');
     this.functions = { tick, pollAccount };
-  }
-
-  #eachMinute(tick: CellFunction): void {
-    const stack = Stack.of(this);
-    const role = new Role(this, 'ScheduleRole', {
-      // Only this cell's schedules. The scheduler identifies itself by the group; a condition on one schedule
-      // would never match.
-      assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
-        conditions: {
-          StringEquals: {
-            'aws:SourceAccount': stack.account,
-            'aws:SourceArn': stack.formatArn({
-              service: 'scheduler',
-              resource: 'schedule-group',
-              resourceName: 'default',
-            }),
-          },
-        },
-      }),
-    });
-    role.addToPolicy(
-      new PolicyStatement({ actions: ['lambda:InvokeFunction'], resources: [tick.functionArn] }),
-    );
-    new Schedule(this, 'EachMinute', {
-      description: 'The tick',
-      schedule: ScheduleExpression.rate(Duration.minutes(1)),
-      target: new LambdaInvoke(tick, {
-        // CDK's target would add every version of the function.
-        role: role.withoutPolicyUpdates(),
-        // The tick of the next minute is the retry.
-        retryAttempts: 0,
-        maxEventAge: Duration.minutes(1),
-      }),
-    });
   }
 }
 

@@ -17,6 +17,8 @@ import {
   API_KEY_USE_PK,
   accountLockPk,
   accountPk,
+  alertRulePk,
+  alertStatePk,
   attentionHistoryPk,
   attentionPk,
   cellLog,
@@ -392,6 +394,35 @@ export class StateTable extends Construct {
     this.#passName(fn);
   }
 
+  /** Grants the evaluation of alert rules: read rules and the values of their conditions, write their states. */
+  grantAlerting(fn: CellFunction): void {
+    const { alertRules, alertStates, cell, accounts, status, index, openJobs } = this.#partitions();
+    const { sinks, sinkParts, dead } = this.#partitions();
+    this.#allow(fn, ['Query'], [alertRules, alertStates, accounts, openJobs, sinks, dead]);
+    this.#allow(fn, ['BatchGetItem'], [status, index, sinkParts]);
+    this.#allow(fn, ['GetItem'], [cell]);
+    // A write whose condition does not hold is followed by a read.
+    this.#allow(fn, ['GetItem', 'PutItem', 'UpdateItem'], [alertStates]);
+    this.#allowIndexes(fn, ['due']);
+    this.#passName(fn);
+  }
+
+  /** Grants the HTTP API to read alert rules. Their targets are in another partition. */
+  grantReadingAlerts(fn: CellFunction): void {
+    const { alertRules, alertStates } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'Query'], [alertRules, alertStates]);
+    this.#passName(fn);
+  }
+
+  /** Grants the HTTP API to change alert rules. */
+  grantManagingAlerts(fn: CellFunction): void {
+    const { alertRules, alertStates } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [alertRules, alertStates]);
+    this.#allow(fn, ['Query', 'PutItem', 'UpdateItem'], [alertRules]);
+    this.#allow(fn, ['DeleteItem'], [alertRules, alertStates]);
+    this.#passName(fn);
+  }
+
   /** Grants drains to fold notifications to customers into threads. */
   grantFolding(fn: CellFunction): void {
     const { notifySettings, threads } = this.#partitions();
@@ -508,6 +539,8 @@ export class StateTable extends Construct {
       keyUse: API_KEY_USE_PK,
       pairings: PAIRING_PK,
       idempotent: keys.idempotent('*', '').pk,
+      alertRules: alertRulePk(region),
+      alertStates: alertStatePk(region),
       notifySettings: notificationSettingsPk(region),
       recipients: recipientPk(any),
       recipientPlaces: recipientPlacePk(any),

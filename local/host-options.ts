@@ -1,5 +1,6 @@
 /** Options of a host. */
 import type { SNSClient, SNSClientConfig } from '@aws-sdk/client-sns';
+import type { AlertSummary } from '../shared/alerts/evaluate.ts';
 import type { Config } from '../shared/config.ts';
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
@@ -46,6 +47,8 @@ export interface HostOptions {
   readonly onAttempt?: (attempt: Attempt) => void;
   /** Called after a run of the sender that had work. */
   readonly onSend?: (report: SendReport, region: string) => void;
+  /** Called after an evaluation of the alert rules. */
+  readonly onAlerts?: (summary: AlertSummary, region: string) => void;
   /** Called at the start for each warning about the configuration. */
   readonly onWarning?: (message: string) => void;
   /** Called for a failure of a loop. The next tick retries. */

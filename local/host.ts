@@ -239,7 +239,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const minute = Math.floor(now() / 60_000);
     if (evaluated.get(region) === minute) return;
     evaluated.set(region, minute);
-    run('evaluate alert rules', () => evaluateAlerts({ table, now, ...alerts.sending }, region));
+    run('evaluate alert rules', async () => {
+      const summary = await evaluateAlerts({ table, now, ...alerts.sending }, region);
+      if (summary) options.onAlerts?.(summary, region);
+    });
   }
   const evaluated = new Map<string, number>();
   /** Runs the sender of a region, unless it is running. */

@@ -167,6 +167,9 @@ async function main(): Promise<void> {
       recorder?.onDrain(report);
       print({ drain: report });
     },
+    onAlerts(summary, region) {
+      recorder?.onAlerts(summary, region);
+    },
     onSend(report, region) {
       recorder?.onSend(report, region);
       print({ send: report });

@@ -22,6 +22,7 @@ import {
   type Label,
   METRICS,
   type Metric,
+  measureAlerts,
   measureAttempt,
   measureDrain,
   measurePoll,
@@ -52,7 +53,7 @@ type Name = AnyMetricName;
 
 /** The metrics of this process. */
 export interface Recorder
-  extends Required<Pick<HostOptions, 'onTick' | 'onPoll' | 'onDrain' | 'onAttempt' | 'onSend'>> {
+  extends Required<Pick<HostOptions, 'onTick' | 'onPoll' | 'onDrain' | 'onAttempt' | 'onSend' | 'onAlerts'>> {
   /** Called with each response of the HTTP API. */
   onAnswer(request: { readonly route: string | null }, answer: { readonly status: number }): void;
   /** Reads all metrics. Throws `TableError` if the table does not respond. */
@@ -130,6 +131,7 @@ export function createRecorder({
     onAttempt: (attempt) =>
       record(measureAttempt(attempt), { region: attempt.region, endpoint: attempt.sink }),
     onSend: (report, region) => record(measureSend(report), { region }),
+    onAlerts: (summary, region) => record(measureAlerts(summary), { region }),
     onAnswer: ({ route }, { status }) => record(measureRequest({ route, status }), {}),
     async read(from) {
       const gauges = new Map<Name, Sample[]>();

@@ -2,6 +2,7 @@
  * The metrics of Jobwire, the only place that names them. On AWS they are CloudWatch metrics of a cell, which the functions emit
  * (`functions/telemetry.ts`). Self-hosted, `GET /metrics` serves them to Prometheus (`local/metrics.ts`). Dashboards and alarms can use no others.
  */
+import type { AlertSummary } from './alerts/evaluate.ts';
 import type { Attempt } from './delivery/delivery-log.ts';
 import type { DrainReport } from './delivery/drain-deps.ts';
 import type { SendReport } from './notifications/send-report.ts';
@@ -156,6 +157,10 @@ export const METRICS = {
   KeysRefused: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', labels: [] },
     help: 'Number of requests without an API key, or with an invalid one.',
+  },
+  AlertsNotSent: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
+    help: 'Number of messages of alert rules that their targets did not accept, counted for each attempt.',
   },
   MessagesSent: {
     ...{ unit: 'Count', emitted: 'active', type: 'counter', ...notifications },
@@ -342,6 +347,11 @@ export function measureSend({ sent, later, failed, suppressed, unknown, repeats 
     SmsUnknown: unknown,
     MailsRepeated: repeats,
   });
+}
+
+/** Returns the values of an evaluation of the alert rules. */
+export function measureAlerts({ failed }: AlertSummary): Values {
+  return countPositive({ AlertsNotSent: failed });
 }
 
 /** Returns the values of a request to the HTTP API. `route` is `null` if none matched, or without a valid key. */

@@ -26,8 +26,8 @@ export interface AlertSendDeps {
   readonly connections: ConnectionPool;
   /** Absent: no mail server is configured. */
   readonly mailer: Pick<EmailTransport, 'domain' | 'send'> | undefined;
-  /** Address of the dashboard. */
-  readonly dashboardUrl: string;
+  /** Address of the dashboard. `null`: messages contain no link. */
+  readonly dashboardUrl: string | null;
 }
 
 /** Dependencies of the evaluation. */
@@ -43,10 +43,19 @@ export interface AlertSummary {
   readonly firing: number;
   readonly sent: number;
   readonly failed: number;
+  /** Number of rules for which no time was left. */
+  readonly skipped: number;
 }
 
-/** Evaluates the rules of a region. Returns `undefined` if another process has evaluated them in this minute. */
-export async function evaluateAlerts(deps: AlertDeps, region: string): Promise<AlertSummary | undefined> {
+/**
+ * Evaluates the rules of a region. Returns `undefined` if there are none, or another process has evaluated them in this minute. After
+ * the deadline (epoch ms), no evaluation starts: the rules are evaluated a minute later.
+ */
+export async function evaluateAlerts(
+  deps: AlertDeps,
+  region: string,
+  deadline = Number.POSITIVE_INFINITY,
+): Promise<AlertSummary | undefined> {
   const { table, now } = deps;
   const rules = (await listAlertRules(table, region)).filter(({ rule }) => rule.enabled);
   if (rules.length === 0) return undefined;
@@ -58,8 +67,9 @@ export async function evaluateAlerts(deps: AlertDeps, region: string): Promise<A
   });
   if (!claim.done) return undefined;
   const readValue = createValueReader(table, region, now());
-  const summary = { rules: rules.length, firing: 0, sent: 0, failed: 0 };
+  const summary = { rules: rules.length, firing: 0, sent: 0, failed: 0, skipped: 0 };
   const outcomes = await pLimit(AT_ONCE).map(rules, async (stored) => {
+    if (now() >= deadline) return 'skipped';
     try {
       return await evaluate(deps, stored, await readValue(stored.rule));
     } catch (cause) {
@@ -68,12 +78,15 @@ export async function evaluateAlerts(deps: AlertDeps, region: string): Promise<A
     }
   });
   for (const outcome of outcomes) {
-    if ('cause' in outcome) continue;
+    if (outcome === 'skipped') summary.skipped += 1;
+    if (outcome === 'skipped' || 'cause' in outcome) continue;
     if (outcome.firing) summary.firing += 1;
     if (outcome.sent === true) summary.sent += 1;
     if (outcome.sent === false) summary.failed += 1;
   }
-  for (const outcome of outcomes) if ('cause' in outcome) throw outcome.cause;
+  for (const outcome of outcomes) {
+    if (outcome !== 'skipped' && 'cause' in outcome) throw outcome.cause;
+  }
   return summary;
 }
 
@@ -137,19 +150,18 @@ async function sendEmails(
 ): Promise<string | null> {
   if (!mailer) return 'No mail server is configured.';
   const content = toEmail(message);
-  const outcomes: SendOutcome[] = [];
-  for (const address of to) {
+  const sendTo = (address: string): Promise<SendOutcome> => {
     const mailId = `alert-${randomUUID()}`;
-    outcomes.push(
-      await mailer.send({
-        ...content,
-        ...{ messageId: `${mailId}@${mailer.domain}`, references: [], fromName: FROM_NAME, replyTo: null },
-        to: { name: null, address },
-        unsubscribeUrl: null,
-        tags: { region, account: id, message: mailId },
-      }),
-    );
-  }
+    return mailer.send({
+      ...content,
+      ...{ messageId: `${mailId}@${mailer.domain}`, references: [], fromName: FROM_NAME, replyTo: null },
+      to: { name: null, address },
+      unsubscribeUrl: null,
+      tags: { region, account: id, message: mailId },
+    });
+  };
+  // Concurrently, so that the duration does not depend on the number of recipients.
+  const outcomes = await Promise.all(to.map(sendTo));
   // One recipient is enough: a repetition would reach the others twice.
   if (outcomes.some(({ kind }) => kind === 'accepted' || kind === 'unknown')) return null;
   const [first] = outcomes;

@@ -11,8 +11,8 @@ export interface AlertMessage {
   readonly value: number | null;
   /** Start of the status (epoch ms). `null`: not known. */
   readonly since: number | null;
-  /** Address of the dashboard. */
-  readonly dashboardUrl: string;
+  /** Address of the dashboard. `null`: the message contains no link. */
+  readonly dashboardUrl: string | null;
 }
 
 const TITLES = { firing: 'Alert', reminder: 'Still firing', resolved: 'Resolved', test: 'Test' };
@@ -58,7 +58,7 @@ export function toBody(kind: 'slack' | 'teams' | 'webhook', message: AlertMessag
       const text = [
         `*${escapeSlack(title)}*`,
         ...lines.map(escapeSlack),
-        `<${dashboardUrl}|Open the dashboard>`,
+        ...(dashboardUrl === null ? [] : [`<${dashboardUrl}|Open the dashboard>`]),
       ];
       return {
         text: escapeSlack(title),
@@ -79,7 +79,10 @@ export function toBody(kind: 'slack' | 'teams' | 'webhook', message: AlertMessag
                 { type: 'TextBlock', text: title, weight: 'Bolder', size: 'Medium', wrap: true },
                 ...lines.map((text) => ({ type: 'TextBlock', text, wrap: true })),
               ],
-              actions: [{ type: 'Action.OpenUrl', title: 'Open the dashboard', url: dashboardUrl }],
+              actions:
+                dashboardUrl === null
+                  ? []
+                  : [{ type: 'Action.OpenUrl', title: 'Open the dashboard', url: dashboardUrl }],
             },
           },
         ],
@@ -107,10 +110,12 @@ export function toEmail(message: AlertMessage): {
   const lines = formatLines(message);
   return {
     subject: formatTitle(message),
-    text: [...lines, '', dashboardUrl].join('\n'),
+    text: [...lines, ...(dashboardUrl === null ? [] : ['', dashboardUrl])].join('\n'),
     html: [
       ...lines.map((line) => `<p>${escapeHtml(line)}</p>`),
-      `<p><a href="${escapeHtml(dashboardUrl)}">Open the dashboard</a></p>`,
+      ...(dashboardUrl === null
+        ? []
+        : [`<p><a href="${escapeHtml(dashboardUrl)}">Open the dashboard</a></p>`]),
     ].join('\n'),
   };
 }

@@ -68,7 +68,7 @@ export interface ApiDeps {
   readonly schemaBaseUrl?: string;
   /** Returns whether the configuration file defines an account. Default: none. */
   readonly isDeclared?: (ref: AccountRef) => boolean;
-  /** Dependencies of alert rules. Absent: these are not served. */
+  /** Dependencies of changes of alert rules. Absent: rules can only be read. */
   readonly alerts?: AlertParts;
   /** Dependencies of changes. Absent: routes that change resources are not served. */
   readonly manage?: Manage;
@@ -241,8 +241,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const served = routes.filter(({ spec, surface }) => {
     if (spec.document) return documents;
     if (spec.tag === 'Notifications' && !deps.notifications) return false;
-    if (spec.tag === 'Alerts' && !deps.alerts) return false;
-    if (surface === 'manage') return deps.manage;
+    if (surface === 'manage') return deps.manage && (spec.tag !== 'Alerts' || deps.alerts);
     return surface === 'live' || deliveries;
   });
   const open = served.filter(({ spec }) => spec.role === null);

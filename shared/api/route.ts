@@ -46,8 +46,7 @@ export const tags = {
   Notifications: 'Customer notifications by e-mail and SMS: settings, recipients, templates and messages.',
   Endpoints:
     'Webhook endpoints, with their deliveries, parked and dead events, replays and signing secrets. A parked event waits for a retry, and the later events of its job wait for it. A dead event was rejected on every attempt.',
-  Alerts:
-    'Alert rules: messages to operations staff by e-mail, Slack, Teams or a webhook. Only a self-hosted Jobwire has them.',
+  Alerts: 'Alert rules: messages to operations staff by e-mail, Slack, Teams or a webhook.',
   Keys: 'API keys.',
   'Sign-in': 'Sign-in of users at the dashboard, with OpenID Connect.',
   Regions: 'Regions and their state.',
@@ -109,7 +108,7 @@ export interface RouteParts {
   readonly pairingStarts: FailureLimit;
   /** Counters of unknown codes of wall displays, by key. */
   readonly pairingGuesses: FailureLimit;
-  /** Dependencies of alert rules. Set only where they are evaluated. */
+  /** Dependencies of changes of alert rules. */
   readonly alerts: AlertParts;
   /** Returns whether the key of a long-running request is still valid. */
   readonly isCurrent: Keyring['isCurrent'];

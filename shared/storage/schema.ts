@@ -307,7 +307,7 @@ export const keys = {
   /** The target of an alert rule, encrypted. */
   alertTarget: (region: string, name: string): Key => ({ pk: alertTargetPk(region), sk: name }),
   /** The last minute in which the alert rules of a region were evaluated. */
-  alertRun: (region: string): Key => ({ pk: cellPk(region), sk: 'ALERTS' }),
+  alertRun: (region: string): Key => ({ pk: alertStatePk(region), sk: 'RUN' }),
   /** The number of test e-mails of an account in the current hour. */
   testEmails: (ref: AccountRef): Key => ({ pk: testEmailPk(ref.region), sk: ref.account }),
   /** The signing key of links in a region's e-mails. It has its own prefix for IAM. */

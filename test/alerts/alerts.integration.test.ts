@@ -133,9 +133,9 @@ describe('an alert rule', () => {
   it('posts one message when it fires and one when it is resolved', async () => {
     const world = await start();
     await world.createRule();
-    expect(await world.nextMinute()).toEqual({ rules: 1, firing: 0, sent: 0, failed: 0 });
+    expect(await world.nextMinute()).toMatchObject({ rules: 1, firing: 0, sent: 0, failed: 0 });
     await world.kill(true);
-    expect(await world.nextMinute()).toEqual({ rules: 1, firing: 1, sent: 1, failed: 0 });
+    expect(await world.nextMinute()).toMatchObject({ rules: 1, firing: 1, sent: 1, failed: 0 });
     await world.nextMinute();
     await world.kill(false);
     await world.nextMinute();

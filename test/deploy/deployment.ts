@@ -11,6 +11,7 @@ import type { Span } from './traces.ts';
 /** The functions of a cell, by their names in the design. */
 export type FunctionName =
   | 'tick'
+  | 'alerts'
   | 'pollAccount'
   | 'wakeSinks'
   | 'drainSink'

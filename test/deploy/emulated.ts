@@ -53,6 +53,7 @@ export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
   pollAccount: 'Polling/PollAccount',
   wakeSinks: 'Delivery/WakeSinks',
   drainSink: 'Delivery/DrainSink',
+  alerts: 'Alerts/Function',
   notify: 'Notifications/Notify',
   mailFeedback: 'Notifications/MailFeedback',
   api: 'Api/Function',

@@ -203,7 +203,9 @@ export function onMinistack(
 
     /** Disables the schedule, because the test invokes its target. Returns the target. */
     async function takeSchedule(): Promise<Target> {
-      const [resource] = template.ofType('AWS::Scheduler::Schedule');
+      const resource = template
+        .ofType('AWS::Scheduler::Schedule')
+        .find(({ path }) => path.startsWith('Polling/'));
       const path = `/schedules/${physicalIds.get(resource?.id ?? '')}`;
       const schedule = (await (await call('scheduler', path)).json()) as { readonly Target: Target };
       const off = JSON.stringify({ ...schedule, State: 'DISABLED' });

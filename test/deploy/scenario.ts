@@ -23,6 +23,7 @@ import { POLLS } from '../../infra/polling.ts';
 import type { JobwireEvent } from '../../receive/index.ts';
 import type { Sandbox } from '../../sandbox/server.ts';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
+import { conditions } from '../../shared/alerts/rule-input.ts';
 import {
   FILE_HEADERS,
   findFile,
@@ -910,6 +911,33 @@ export function scenario(
         await done('PATCH', `${mara}/recipients/bob`, { paused: true });
         await done('DELETE', `${mara}/recipients/bob`);
         await done('DELETE', mara);
+      },
+      PATIENCE_MS,
+    );
+
+    test(
+      'alert rules are evaluated each minute, and send e-mails to operations staff',
+      async () => {
+        const target = { kind: 'email', to: ['ops@desk.example'] };
+        const ids: string[] = [];
+        for (const condition of Object.keys(conditions)) {
+          const threshold = condition === 'account_not_observed' ? 0 : 1_000_000;
+          const rule = { id: condition.replaceAll('_', '-'), name: condition, condition, threshold, target };
+          ids.push((await done('POST', '/v1/alert-rules', rule)).id);
+        }
+        const mailsOf = (report: string) =>
+          cell.outbox.mails.filter(
+            ({ to, raw }) => to[0] === 'ops@desk.example' && raw.toString().includes(`[${report}]`),
+          );
+        await until('the rule fires', () => (mailsOf('Alert').length > 0 ? true : undefined));
+        expect(await read('/v1/alert-rules')).toMatchObject({ next: null });
+        expect(await read('/v1/alert-rules/account-not-observed')).toMatchObject({
+          state: { problem: null },
+        });
+        await done('PATCH', '/v1/alert-rules/late-jobs', { enabled: false, target });
+        expect(await done('POST', '/v1/alert-rules/late-jobs/test')).toEqual({ sent: true, message: null });
+        expect(mailsOf('Test')).toHaveLength(1);
+        for (const id of ids) await done('DELETE', `/v1/alert-rules/${id}`);
       },
       PATIENCE_MS,
     );

@@ -11,6 +11,7 @@ import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { APIGatewayProxyEvent, SQSEvent } from 'aws-lambda';
 import { expect, test, vi } from 'vitest';
 import {
+  AlertsEnv,
   ApiEnv,
   DrainSinkEnv,
   EnvError,
@@ -77,6 +78,7 @@ test.each([
   ['pollAccount', PollAccountEnv],
   ['wakeSinks', WakeSinksEnv],
   ['drainSink', DrainSinkEnv],
+  ['alerts', AlertsEnv],
   ['notify', NotifyEnv],
   ['mailFeedback', MailFeedbackEnv],
   ['api', ApiEnv],
@@ -1050,6 +1052,7 @@ type Reports = {
     | 'tick'
     | 'drain'
     | 'attempt'
+    | 'alerts'
     | 'notify'
     | 'notification'
     | 'mailFeedback']: Parameters<Telemetry[K]>[0][];
@@ -1066,6 +1069,7 @@ function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
     poll: [],
     drain: [],
     attempt: [],
+    alerts: [],
     notify: [],
     notification: [],
     mailFeedback: [],
@@ -1078,6 +1082,7 @@ function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
     poll: (report, late) => reports.poll.push({ ...report, ...late }),
     drain: (report) => reports.drain.push(report),
     attempt: (attempt) => reports.attempt.push(attempt),
+    alerts: (report) => reports.alerts.push(report),
     notify: (report) => reports.notify.push(report),
     notification: (line) => reports.notification.push(line),
     mailFeedback: (report) => reports.mailFeedback.push(report),

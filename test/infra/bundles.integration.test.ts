@@ -84,6 +84,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   // Sends to topics, the bus, queues and webhooks. Folds notification events, which include the days of jobs.
   'drain-sink': [...BASE, ...SUGGESTIONS, ...SECRETS, ...SNS, ...EVENT_BUS, ...SQS, ...LIMIT, '@date-fns/tz'],
+  // Days and times of quiet hours.
+  alerts: [...BASE, ...SUGGESTIONS, ...SECRETS, ...SES, ...LIMIT, '@date-fns/tz'],
   notify: [...BASE, ...SUGGESTIONS, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
   'mail-feedback': [...BASE, ...SUGGESTIONS],
   api: [...BASE, ...SUGGESTIONS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
@@ -116,6 +118,7 @@ const LIMITS: Readonly<Record<string, number>> = {
 };
 /** Logical ids of the functions, without construct path and hash, where they differ from the name of the entry. */
 const IDS: Readonly<Record<string, string>> = {
+  alerts: 'AlertsFunction',
   api: 'ApiFunction',
   operate: 'OperateFunction',
   'publish-dashboard': 'DashboardPublish',

@@ -339,6 +339,7 @@ describe('a cell without `customerKey`', () => {
       return isTold ? [[id.slice(0, -8), ofKms.flatMap(({ Action }) => Action)]] : [];
     });
     expect(Object.fromEntries(users)).toEqual({
+      AlertsFunction: ['kms:Decrypt'],
       DeliveryDrainSink: ['kms:Decrypt'],
       PollingPollAccount: ['kms:Decrypt'],
       ApiManage: ['kms:Decrypt', 'kms:GenerateDataKeyWithoutPlaintext'],
@@ -703,6 +704,7 @@ describe('a cell with every option', () => {
   test('sends requests to foreign addresses from static addresses only, and to its tables without a NAT gateway', () => {
     const inside = cell.functions().filter(({ fn }) => fn.Properties.VpcConfig !== undefined);
     expect(inside.map(({ id }) => id.replace(/[0-9A-F]{8}$/, '')).sort()).toEqual([
+      'AlertsFunction',
       'ApiManage',
       'DeliveryDrainSink',
       'PollingPollAccount',

@@ -14,6 +14,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type * as z from 'zod';
 import cdkJson from '../../cdk.json' with { type: 'json' };
 import {
+  AlertsEnv,
   ApiEnv,
   DrainSinkEnv,
   LiveEnv,
@@ -27,6 +28,7 @@ import {
   TickEnv,
   WakeSinksEnv,
 } from '../../functions/env.ts';
+import { createAlertsHandler } from '../../functions/handlers/alerts.ts';
 import { createDrainSinkHandler } from '../../functions/handlers/drain-sink.ts';
 import { CLAIM_SECONDS } from '../../functions/handlers/messages.ts';
 import { PASS_HEADER, VIEWER_HEADER } from '../../functions/handlers/rest-proxy.ts';
@@ -40,6 +42,9 @@ import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { tableTokenCache } from '../../shared/accounts/connect.ts';
 import { createAccountSecrets } from '../../shared/accounts/credentials.ts';
 import { createAccount } from '../../shared/accounts/managed-accounts.ts';
+import type { AlertSummary } from '../../shared/alerts/evaluate.ts';
+import { conditions } from '../../shared/alerts/rule-input.ts';
+import { createAlertRule } from '../../shared/alerts/rules.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createIdempotency, DEADLINE_MS } from '../../shared/api/idempotency.ts';
 import { createKey, createKeyring, type Keyring, OPERATOR } from '../../shared/api/keys.ts';
@@ -52,6 +57,7 @@ import { createDeliveryLog, readDeliveryHealth } from '../../shared/delivery/del
 import type { DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { createEndpoint } from '../../shared/delivery/endpoints.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
+import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import { listDeadPage } from '../../shared/delivery/parked-events.ts';
 import { redeliver } from '../../shared/delivery/redelivery.ts';
 import { createSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
@@ -105,6 +111,7 @@ const FUNCTIONS = {
   pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv },
   wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv },
   drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv },
+  alerts: { id: /^AlertsFunction[0-9A-F]{8}$/, env: AlertsEnv },
   notify: { id: /^NotificationsNotify[0-9A-F]{8}$/, env: NotifyEnv },
   mailFeedback: {
     id: /^NotificationsMailFeedback[0-9A-F]{8}$/,
@@ -417,17 +424,23 @@ describe('topics', () => {
   });
 });
 
-describe('schedule', () => {
-  test('the tick runs each minute and is never retried', () => {
-    expect(one('AWS::Scheduler::Schedule')[1].Properties).toMatchObject({
+describe('schedules', () => {
+  test.each([
+    ['tick', /^PollingEachMinute/],
+    ['alerts', /^AlertsEachMinute/],
+  ] as const)('%s runs each minute and is never retried', (name, schedule) => {
+    const [id, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS[name].id);
+    expect(one('AWS::Scheduler::Schedule', schedule)[1].Properties).toMatchObject({
       ScheduleExpression: 'rate(1 minute)',
       State: 'ENABLED',
-      Target: { RetryPolicy: { MaximumRetryAttempts: 0 } },
+      Target: { Arn: { 'Fn::GetAtt': [id, 'Arn'] }, RetryPolicy: { MaximumRetryAttempts: 0 } },
     });
-    const [, { Properties: tick }] = one('AWS::Lambda::Function', FUNCTIONS.tick.id);
-    expect(Number(tick.Timeout)).toBeLessThan(60);
+    expect(Number(fn.Timeout)).toBeLessThan(60);
     // The schedule invokes asynchronously, which Lambda retries by default.
-    expect(one('AWS::Lambda::EventInvokeConfig')[1].Properties).toMatchObject({ MaximumRetryAttempts: 0 });
+    const invocation = new RegExp(FUNCTIONS[name].id.source.replace(/\[.*$/, ''));
+    expect(one('AWS::Lambda::EventInvokeConfig', invocation)[1].Properties).toMatchObject({
+      MaximumRetryAttempts: 0,
+    });
   });
 });
 
@@ -453,7 +466,7 @@ describe('notifications', () => {
     const added = more.filter((id) => !plain.includes(id));
     expect(added.length).toBeGreaterThan(20);
     // The permissions of `manage`, which sends test e-mails, exceed the size of one policy.
-    const parts = /^(Notifications|Operations|ApiManageRoleOverflowPolicy)/;
+    const parts = /^(Notifications|Operations|ApiManageRoleOverflowPolicy|AlertsFunctionRoleOverflowPolicy)/;
     expect(added.filter((id) => !parts.test(id))).toEqual([]);
     expect(plain.filter((id) => !more.includes(id))).toEqual([]);
   });
@@ -511,10 +524,11 @@ describe('notifications', () => {
     const [set, identity] = (rights[0]?.Resource ?? []) as unknown[];
     expect(JSON.stringify(identity)).toContain(`:identity/",{"Ref":"${identityId}"}`);
     expect(JSON.stringify(set)).toContain(`:configuration-set/",{"Ref":"${setId}"}`);
-    // `manage` sends test e-mails.
+    // `manage` sends test e-mails, and `alerts` messages to operations staff.
     const ofMail = ({ Action }: { readonly Action: unknown }) => /ses:|OptedOut/.test(String(Action));
-    expect(getStatements('manage').filter(ofMail)).toEqual([rights[0]]);
-    const others = FUNCTION_NAMES.filter((name) => !['notify', 'manage'].includes(name));
+    for (const name of ['manage', 'alerts'] as const)
+      expect(getStatements(name).filter(ofMail)).toEqual([rights[0]]);
+    const others = FUNCTION_NAMES.filter((name) => !['notify', 'manage', 'alerts'].includes(name));
     expect(others.flatMap(getStatements).filter(ofMail)).toEqual([]);
   });
 
@@ -548,7 +562,7 @@ describe('notifications', () => {
       const { Variables } = Properties.Environment as { Variables: Record<string, unknown> };
       return Variables.JOBWIRE_MAIL_FROM ?? [];
     });
-    expect(addresses).toEqual(['orders@print.example', 'orders@print.example']);
+    expect(addresses).toEqual(Array(3).fill('orders@print.example'));
   });
 
   test('with the cell’s own key, SES may publish to the topic and the topic send to the queue, with no other new permission', () => {
@@ -1225,6 +1239,60 @@ describe('permissions', () => {
     await expect(restored.log.append(first, [], writes)).rejects.toThrow(/may not/);
   });
 
+  test('the evaluation of alert rules is granted exactly its calls', async () => {
+    const memory = createMemoryTable();
+    const table = guarded('alerts', memory);
+    const rig = await createRig({ table: memory });
+    const { now } = rig;
+    rig.upstream.createJob({});
+    await pollAccount(rig.deps, rig.ref, now() + 600_000);
+    const kms = new FakeKms();
+    const target = { kind: 'email', to: ['ops@acme.example'] };
+    for (const condition of Object.keys(conditions)) {
+      const rule = { id: condition.replaceAll('_', '-'), name: condition, condition, threshold: 0, target };
+      const rules = { table: memory, now, targets: sealWithKms(memory, kms) };
+      const made = await createAlertRule(
+        { ...rules, allowPrivateNetworks: false, canMail: true },
+        'us',
+        rule,
+        randomUUID,
+      );
+      expect(made).toMatchObject({ kind: 'created' });
+    }
+    // A divided sink has the health of its parts, and an endpoint has a dead event.
+    await memory.write({ put: { ...keys.sink('us', TOPIC_SINK), kind: 'sns', target: 'arn' } });
+    const erp = { kind: 'webhook', target: 'https://erp.example', accounts: [], types: [], paused: false };
+    await memory.write({ put: { ...keys.sink('us', 'erp'), ...erp, lastFailedAt: now() } });
+    await memory.write({ put: { ...keys.dead('us', 'erp', 'acme', 1), diedAt: now() } });
+    const sent: string[] = [];
+    const reports: AlertSummary[] = [];
+    const run = createAlertsHandler({
+      region: 'us',
+      alerts: {
+        ...{ table, now, targets: sealWithKms(table, kms), dashboardUrl: null },
+        connections: createConnectionPool({ allowPrivateNetworks: false }),
+        mailer: {
+          domain: 'shop.example',
+          send: async ({ subject }) => {
+            sent.push(subject);
+            return { kind: 'accepted', providerId: null };
+          },
+        },
+      },
+      telemetry: { alerts: (report) => void reports.push(report) },
+    });
+    const context = { getRemainingTimeInMillis: () => 55_000 };
+    rig.pass(60);
+    await Promise.all([run({}, context), run({}, context)]);
+    expect(reports).toHaveLength(1);
+    expect(reports[0]).toMatchObject({ rules: Object.keys(conditions).length, failed: 0, skipped: 0 });
+    expect(sent).toContain('[Alert] dead_events (US)');
+    rig.pass(60);
+    await run({}, { getRemainingTimeInMillis: () => 1000 });
+    expect(reports.at(-1)).toMatchObject({ skipped: Object.keys(conditions).length, firing: 0 });
+    expect(table.unused()).toEqual([]);
+  });
+
   test('API functions are granted exactly the table calls of their routes', async () => {
     const [memory, historyMemory] = [createMemoryTable(), createMemoryTable(historySchema)];
     const tables = { api: guarded('api', memory), manage: guarded('manage', memory) };
@@ -1261,6 +1329,8 @@ describe('permissions', () => {
       ...{ table, log: getLog(table), regions: ['us'], now, onError },
       requestLimit: createRequestLimit({ table, region: 'us', perMinute: 10_000, now }),
     });
+    const targets = made.texts;
+    const connections = createConnectionPool({ allowPrivateNetworks: false });
     const keyrings = [tables.api, tables.manage].map((table) => createKeyring({ table, now })) as [
       Keyring,
       Keyring,
@@ -1282,10 +1352,14 @@ describe('permissions', () => {
             open: async () => ({ maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] }),
           },
         },
+        alerts: {
+          rules: { table: tables.manage, now, targets, allowPrivateNetworks: false, canMail: true },
+          sending: { targets, connections, mailer: acceptingMailer, dashboardUrl: null },
+        },
       }),
     };
-    // Notification routes are tested in cell.integration.test.ts. Sign-in routes use no table. A cell has no alert rules.
-    const others: readonly string[] = ['Notifications', 'Sign-in', 'Alerts'];
+    // Notification routes are tested in cell.integration.test.ts. Sign-in routes use no table.
+    const others: readonly string[] = ['Notifications', 'Sign-in'];
     const asks = routes.filter(({ surface, spec }) => surface !== 'live' && !others.includes(spec.tag));
     const unasked = new Set(asks.map(({ spec }) => spec.id));
     /** Sends a request as API Gateway does; returns a successful answer. */
@@ -1319,6 +1393,15 @@ describe('permissions', () => {
     for (const path of ['', '/job.created', '/job.created/schema', '/job.created/example']) {
       await ask('get', `/v1/event-types${path}`);
     }
+
+    const target = { kind: 'email', to: ['ops@acme.example'] };
+    const rule = { id: 'late', name: 'Late', condition: 'late_jobs', threshold: 1, target };
+    await ask('post', '/v1/alert-rules', rule);
+    await ask('patch', '/v1/alert-rules/late', { enabled: false, target });
+    await ask('get', '/v1/alert-rules');
+    await ask('get', '/v1/alert-rules/late');
+    await ask('post', '/v1/alert-rules/late/test');
+    await ask('delete', '/v1/alert-rules/late');
 
     const key = await ask('post', '/v1/keys', { role: 'read' });
     expect(await ask('post', '/v1/keys', { role: 'read' })).toEqual(key);
@@ -1535,6 +1618,7 @@ describe('permissions', () => {
       wakeSinks: [],
       // Drains read and write the statistics of their sink.
       drainSink: ['dynamodb:BatchWriteItem', 'dynamodb:GetItem', 'dynamodb:PutItem'],
+      alerts: [],
       notify: expect.any(Array),
       mailFeedback: expect.any(Array),
       api: expect.arrayContaining(['dynamodb:BatchGetItem', 'dynamodb:Query']),
@@ -1576,7 +1660,8 @@ describe('permissions', () => {
       );
     expect(readers('CREDENTIALS#us')).toEqual(['pollAccount', 'manage']);
     expect(readers('SECRETS#us')).toEqual(['drainSink', 'manage']);
-    expect(readers('DATAKEYS#us')).toEqual(['pollAccount', 'drainSink', 'manage']);
+    expect(readers('ALERTTARGETS#us')).toEqual(['alerts', 'manage']);
+    expect(readers('DATAKEYS#us')).toEqual(['pollAccount', 'drainSink', 'alerts', 'manage']);
     const owned = FUNCTION_NAMES.filter((name) =>
       getStatements(name).some(({ Action }) => [Action].flat().includes('secretsmanager:GetSecretValue')),
     );
@@ -1779,6 +1864,12 @@ function tableStatements(name: FunctionName, which = STATE): Statement[] {
 function getGrants(name: FunctionName, which = STATE): Grant[] {
   return grantsOn(one('AWS::DynamoDB::GlobalTable', which)[0], getStatements(name));
 }
+
+/** A mail server that accepts everything. */
+const acceptingMailer = {
+  domain: 'shop.example',
+  send: async () => ({ kind: 'accepted' as const, providerId: null }),
+};
 
 /** Whether a grant does not concern notifications, which cell.integration.test.ts covers. */
 const isOwn = ({ pattern = '' }: Grant): boolean =>

@@ -85,5 +85,5 @@ export async function createOperator(options: Options = {}) {
     isRestored: restoredAt !== undefined,
     telemetry: { operate: (report) => void reports.push(report) },
   });
-  return { clock, table, log, secrets, accounts, endpoints, reports, run };
+  return { clock, table, log, texts, secrets, accounts, endpoints, reports, run };
 }

@@ -2,11 +2,11 @@
 import { Button } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
-import { type AlertRule, ApiError } from '../../../client/index.ts';
+import type { AlertRule } from '../../../client/index.ts';
 import { AlertRuleUpdate, conditions, NewAlertRule } from '../../../shared/alerts/rule-input.ts';
 import { useActions } from '../actions.ts';
 import { withRevision } from '../api.ts';
-import { Badge, Empty, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
+import { Badge, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
 import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
@@ -56,14 +56,6 @@ export function AlertRulesPage() {
     retry: false,
   });
   const query = useInRegion(rules);
-  // The API of a cell on AWS has no alert rules.
-  if (query.error instanceof ApiError && query.error.status === 404) {
-    return (
-      <Page title="Alert rules">
-        <Empty>Only a self-hosted Jobwire evaluates alert rules. On AWS, use the alarms of the stack.</Empty>
-      </Page>
-    );
-  }
   return (
     <ListPage
       title="Alert rules"
