@@ -1,7 +1,7 @@
 /** Lambda: evaluates the alert rules, each minute. Separate from the tick, which a slow target must not delay. */
 import middy from '@middy/core';
 import { createConnectionPool } from '../shared/delivery/outbound.ts';
-import { createCellTable } from './clients.ts';
+import { createCellTable, createHistoryTable } from './clients.ts';
 import { AlertsEnv, readEnv } from './env.ts';
 import { createAlertsHandler, MAIL_TIMEOUT_MS } from './handlers/alerts.ts';
 import { createMailer } from './mailer.ts';
@@ -18,6 +18,7 @@ export const handler = middy(
     region: env.JOBWIRE_REGION,
     alerts: {
       table,
+      history: createHistoryTable(env),
       targets: openCellSecrets(env, table),
       connections: createConnectionPool({ allowPrivateNetworks: false }),
       mailer: createMailer(env, MAIL_TIMEOUT_MS),

@@ -112,7 +112,7 @@ const mail = {
 const dashboard = { JOBWIRE_DASHBOARD_URL: url.optional() };
 
 /** Environment of the evaluation of alert rules. */
-export const AlertsEnv = z.object({ ...cell, ...secrets, ...mail, ...dashboard });
+export const AlertsEnv = z.object({ ...cell, ...history, ...secrets, ...mail, ...dashboard });
 
 /** Environment of mailFeedback. */
 export const MailFeedbackEnv = z.object({ ...cell, ...history });

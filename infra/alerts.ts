@@ -4,12 +4,14 @@ import { AlertsEnv } from '../functions/env.ts';
 import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
+import type { HistoryTable } from './history-table.ts';
 import { invokeEachMinute } from './minute-schedule.ts';
 import type { Notifications } from './notifications.ts';
 import type { StateTable } from './state-table.ts';
 
 interface Props extends Cell {
   readonly table: StateTable;
+  readonly history: HistoryTable;
   readonly secrets: CellSecrets;
   /** In cells that notify customers: alert rules can send e-mails. */
   readonly notifications: Notifications | undefined;
@@ -21,7 +23,7 @@ export class Alerts extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { table, secrets, notifications } = props;
+    const { table, history, secrets, notifications } = props;
     const alerts = new CellFunction(this, 'Function', {
       ...props,
       entry: 'alerts',
@@ -32,6 +34,7 @@ export class Alerts extends Construct {
       invokedOnce: true,
     });
     table.grantAlerting(alerts);
+    history.grantAlerting(alerts);
     secrets.grantReadAlerts(alerts);
     notifications?.grantMail(alerts);
     invokeEachMinute(this, alerts, 'Evaluation of the alert rules');

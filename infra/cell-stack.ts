@@ -59,7 +59,7 @@ export class CellStack extends Stack {
     const pass = cell.dashboard ? new DistributionPass(this, 'DistributionPass', props) : undefined;
     const api = new Api(this, 'Api', { ...props, table, history, secrets, notifications, pass });
     const dashboard = pass && new Dashboard(this, 'Dashboard', { ...props, files, pass, api });
-    const alerts = new Alerts(this, 'Alerts', { ...props, table, secrets, notifications });
+    const alerts = new Alerts(this, 'Alerts', { ...props, table, history, secrets, notifications });
     if (dashboard) alerts.setDashboard(dashboard.url);
     const operations = new Operations(this, 'Operations', {
       ...props,

@@ -77,6 +77,12 @@ export class HistoryTable extends Construct {
     this.#name(fn);
   }
 
+  /** Grants the evaluation of alert rules to count failed messages, in an index that also contains failed deliveries. */
+  grantAlerting(fn: CellFunction): void {
+    allowIndexes(fn, this.table, ['failures']);
+    this.#name(fn);
+  }
+
   /** Grants recording later feedback about messages. */
   grantHearing(fn: CellFunction): void {
     allow(fn, this.table, ['GetItem', 'PutItem', 'UpdateItem'], [this.#notifications.messages]);

@@ -240,7 +240,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     if (evaluated.get(region) === minute) return;
     evaluated.set(region, minute);
     run('evaluate alert rules', async () => {
-      const summary = await evaluateAlerts({ table, now, ...alerts.sending }, region);
+      const summary = await evaluateAlerts({ table, history, now, ...alerts.sending }, region);
       if (summary) options.onAlerts?.(summary, region);
     });
   }

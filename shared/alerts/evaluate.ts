@@ -8,11 +8,10 @@ import type { ConnectionPool } from '../delivery/outbound.ts';
 import type { EmailTransport, SendOutcome } from '../notifications/types.ts';
 import type { SealedTexts } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
-import type { Table } from '../storage/table.ts';
 import { type AlertMessage, toBody, toEmail } from './message.ts';
 import { listAlertRules, readTarget, type StoredRule, saveState } from './rules.ts';
 import { type AlertReport, advance, recordFailure, recordSuccess } from './state.ts';
-import { createValueReader } from './values.ts';
+import { type AlertTables, createValueReader } from './values.ts';
 
 const MINUTE_MS = 60_000;
 /** Number of rules evaluated concurrently. */
@@ -31,8 +30,7 @@ export interface AlertSendDeps {
 }
 
 /** Dependencies of the evaluation. */
-export interface AlertDeps extends AlertSendDeps {
-  readonly table: Table;
+export interface AlertDeps extends AlertSendDeps, AlertTables {
   /** Epoch ms. */
   readonly now: () => number;
 }
@@ -66,7 +64,7 @@ export async function evaluateAlerts(
     when: [['minute', 'absent or <', minute]],
   });
   if (!claim.done) return undefined;
-  const readValue = createValueReader(table, region, now());
+  const readValue = createValueReader(deps, region, now());
   const summary = { rules: rules.length, firing: 0, sent: 0, failed: 0, skipped: 0 };
   const outcomes = await pLimit(AT_ONCE).map(rules, async (stored) => {
     if (now() >= deadline) return 'skipped';

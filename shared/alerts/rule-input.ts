@@ -33,6 +33,12 @@ export const conditions = {
     about:
       'Longest time for which a customer notification has been due and not sent, in minutes. Only for all accounts.',
   },
+  messages_failed: {
+    name: 'Messages failed',
+    unit: 'messages',
+    about:
+      'Number of customer messages that failed, bounced, were marked as spam, or have an unknown outcome, in the last 24 hours. At most 500 are counted.',
+  },
 } as const;
 /** Name of a condition. */
 export type Condition = keyof typeof conditions;

@@ -3,18 +3,22 @@ import pLimit from 'p-limit';
 import { listAccounts } from '../accounts/accounts.ts';
 import { isEndpointKind } from '../built-in-sinks.ts';
 import { listSinks, type Sink } from '../delivery/sink.ts';
+import { listFailureAccounts } from '../notifications/message-history.ts';
 import { oldestUnsent } from '../notifications/oldest-unsent.ts';
 import { deadPk, openJobsPk } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import { countLate, toOpenJobCounts } from '../tracking/open-jobs.ts';
 import { reportAccounts } from '../tracking/operator.ts';
-import type { AlertRuleRecord, Condition } from './rule-input.ts';
+import { type AlertRuleRecord, type Condition, conditions } from './rule-input.ts';
 
 const MINUTE_MS = 60_000;
 const MAX_ACCOUNTS = 100_000;
 /** Maximum numbers of endpoints whose dead events are counted, and of events counted for each. */
 const MAX_ENDPOINTS = 100;
 const MAX_DEAD = 100;
+/** Maximum number of failed messages counted, and their maximum age (ms). */
+const MAX_FAILED = 500;
+const FAILED_MS = 24 * 3_600_000;
 const READS_AT_ONCE = 8;
 
 /** The values of one condition: of each account or endpoint, or of the whole region. */
@@ -24,21 +28,28 @@ interface Measured {
   readonly value: number;
 }
 
+/** The tables that values are read from. */
+export interface AlertTables {
+  readonly table: Table;
+  /** The history table. */
+  readonly history: Table;
+}
+
 /** Returns a function that reads the value of a rule. Rules with the same condition share one read. */
 export function createValueReader(
-  table: Table,
+  tables: AlertTables,
   region: string,
   now: number,
 ): (rule: Pick<AlertRuleRecord, 'condition' | 'accounts'>) => Promise<number> {
   const read = new Map<Condition, Promise<readonly Measured[]>>();
   return async ({ condition, accounts }) => {
-    const known = read.get(condition) ?? readers[condition](table, region, now);
+    const known = read.get(condition) ?? readers[condition](tables, region, now);
     read.set(condition, known);
     const all = await known;
     const within = accounts === null ? all : all.filter((one) => isWithin(one, accounts));
     const values = within.map(({ value }) => value);
-    const isSum = condition === 'late_jobs' || condition === 'dead_events';
-    return values.reduce((a, b) => (isSum ? a + b : Math.max(a, b)), 0);
+    const isDuration = conditions[condition].unit === 'minutes';
+    return values.reduce((a, b) => (isDuration ? Math.max(a, b) : a + b), 0);
   };
 }
 
@@ -48,16 +59,16 @@ const isWithin = ({ accounts }: Measured, scope: readonly string[]): boolean =>
 const toMinutes = (ms: number): number => Math.max(0, Math.floor(ms / MINUTE_MS));
 
 const readers: Readonly<
-  Record<Condition, (table: Table, region: string, now: number) => Promise<readonly Measured[]>>
+  Record<Condition, (tables: AlertTables, region: string, now: number) => Promise<readonly Measured[]>>
 > = {
-  async late_jobs(table, region, now) {
+  async late_jobs({ table }, region, now) {
     const items = await table.query({ pk: openJobsPk(region), limit: MAX_ACCOUNTS });
     return items.map((item) => ({
       accounts: [item.sk],
       value: countLate(toOpenJobCounts(item).counts, now),
     }));
   },
-  async account_not_observed(table, region, now) {
+  async account_not_observed({ table }, region, now) {
     const accounts = (await listAccounts(table, region, MAX_ACCOUNTS)).filter(({ paused }) => !paused);
     const reports = await reportAccounts({ table }, accounts);
     return accounts.flatMap(({ account }, at) => {
@@ -66,14 +77,14 @@ const readers: Readonly<
       return through ? [{ accounts: [account], value: toMinutes(now - Date.parse(through)) }] : [];
     });
   },
-  async endpoint_failing(table, region, now) {
+  async endpoint_failing({ table }, region, now) {
     const failing = (await listEndpoints(table, region)).filter(({ paused }) => !paused);
     return failing.map(({ accounts, health }) => {
       const since = health.failingSince ?? health.disabledAt;
       return { accounts, value: since === null ? 0 : toMinutes(now - since) };
     });
   },
-  async dead_events(table, region) {
+  async dead_events({ table }, region) {
     const sinks = (await listEndpoints(table, region))
       .sort((a, b) => (b.health.lastFailedAt ?? 0) - (a.health.lastFailedAt ?? 0))
       .slice(0, MAX_ENDPOINTS);
@@ -82,9 +93,13 @@ const readers: Readonly<
       value: (await table.query({ pk: deadPk(region, id), limit: MAX_DEAD })).length,
     }));
   },
-  async notifications_delayed(table, region, now) {
+  async notifications_delayed({ table }, region, now) {
     const since = await oldestUnsent(table, region, now);
     return since === undefined ? [] : [{ accounts: [], value: toMinutes(now - since) }];
+  },
+  async messages_failed({ history }, region, now) {
+    const failed = await listFailureAccounts(history, region, now - FAILED_MS, MAX_FAILED);
+    return failed.map((account) => ({ accounts: [account], value: 1 }));
   },
 };
 

@@ -80,6 +80,29 @@ export async function listUndelivered(
   return (await history.query({ index: 'failures', pk, from, descending: true, limit })).map(toMessage);
 }
 
+/** Time (ms) between the change that a message reports and its failure: retries and later feedback. */
+const MAX_FAILURE_DELAY_MS = 7 * 86_400_000;
+
+/**
+ * Returns the accounts of the messages of a region that failed since a time (epoch ms), one for each message. Of the messages with the
+ * newest changes, at most `limit` are read.
+ */
+export async function listFailureAccounts(
+  history: Table,
+  region: string,
+  since: number,
+  limit: number,
+): Promise<string[]> {
+  const from = toMessageId('', since - MAX_FAILURE_DELAY_MS);
+  const pk = failedMessagesPk(region);
+  const items = await history.query({ index: 'failures', pk, from, descending: true, limit });
+  return items.flatMap((item) => {
+    const { account, createdAt } = toMessage(item);
+    // Earlier versions stored no time of the failure.
+    return Number(item.failedAt ?? createdAt) >= since ? [account] : [];
+  });
+}
+
 /** Reads the records that pointers name. */
 function readRecords(history: Table, ref: AccountRef, pointers: readonly Item[]): Promise<Item[]> {
   return history.getMany(pointers.map(({ sk }) => keys.sentMessage(ref, sk)));

@@ -118,7 +118,7 @@ export function applyFeedback(message: Message, { state, detail }: Feedback): Me
 
 /** Records feedback on a message whose work item has expired. */
 async function recordFeedbackInHistory(
-  { history }: JournalDeps,
+  { history, now }: JournalDeps,
   at: AccountRef & { readonly message: string },
   feedback: Feedback,
 ): Promise<Message | undefined> {
@@ -132,7 +132,7 @@ async function recordFeedbackInHistory(
     const revision = Number(item.revision);
     const outcome = await history.write({
       update: key,
-      set: { message: JSON.stringify(message), revision: revision + 1, ...toFailureKeys(message) },
+      set: { message: JSON.stringify(message), revision: revision + 1, ...toFailureKeys(message, now()) },
       when: [['revision', '=', revision]],
     });
     if (outcome.done) return message;
@@ -300,7 +300,7 @@ class Journal {
 
 /** Writes records to the history, each only over an older one. */
 async function putRecords(
-  { history, newId }: JournalDeps,
+  { history, now, newId }: JournalDeps,
   records: readonly Pick<Work, 'message' | 'revision'>[],
 ): Promise<void> {
   const puts = records.map(({ message, revision }): Write[] => {
@@ -309,7 +309,7 @@ async function putRecords(
       revision,
       message: JSON.stringify(message),
       ttl: historyTtl(message),
-      ...toFailureKeys(message),
+      ...toFailureKeys(message, now()),
     };
     return [{ put: item, when: [['revision', 'absent or <', revision]] }];
   });
@@ -325,9 +325,14 @@ function toPointers({ message, recipients }: Pick<Work, 'message' | 'recipients'
   ];
 }
 
-/** Places a message that did not reach its recipient in the `failures` index of the history. */
-function toFailureKeys({ region, state }: Message): { readonly failedPk: string | undefined } {
-  return { failedPk: isUndelivered(state) ? failedMessagesPk(region) : undefined };
+/** Places a message that did not reach its recipient in the `failures` index of the history, with the time of the failure (epoch ms). */
+function toFailureKeys(
+  { region, state }: Message,
+  now: number,
+): { readonly failedPk: string | undefined; readonly failedAt: number | undefined } {
+  return isUndelivered(state)
+    ? { failedPk: failedMessagesPk(region), failedAt: now }
+    : { failedPk: undefined, failedAt: undefined };
 }
 
 const historyTtl = ({ createdAt }: Message): number => Math.floor(createdAt / 1000) + HISTORY_DAYS * 86_400;

@@ -13,14 +13,18 @@ import { createApi } from '../../shared/api/app.ts';
 import { createKey, OPERATOR } from '../../shared/api/keys.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { toMessageId } from '../../shared/notifications/message-ids.ts';
+import { recordNoMessage } from '../../shared/notifications/messages.ts';
+import type { Message } from '../../shared/notifications/records.ts';
 import { createSmtpTransport } from '../../shared/notifications/smtp.ts';
 import { openSealedTexts } from '../../shared/secrets.ts';
-import { alertTargetPk, deadPk, keys } from '../../shared/storage/schema.ts';
+import { alertTargetPk, deadPk, historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { apiParts } from '../support/api.ts';
 
 const KEY = 'correct-horse-battery-staple';
 const MINUTE = 60_000;
+const DAY = 1440 * MINUTE;
 const SECRET_PATH = '/services/T000/B000/c4n4ry';
 
 const ends: (() => unknown)[] = [];
@@ -33,11 +37,13 @@ async function start() {
   const clock = { now: Date.parse('2026-03-02T12:00:00Z') };
   const now = () => clock.now;
   const table = createMemoryTable();
+  const history = createMemoryTable(historySchema);
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'http://jobwire.test' });
   for (const account of ['acme', 'other']) {
     const settings = { secretRef: account, pollIntervalSeconds: 120, paused: false };
     await registerAccount(table, log, { region: 'us', account, ...settings }, { now: now(), epoch: 'e1' });
   }
+  let messages = 0;
   const posts: { readonly path: string; readonly body: Body }[] = [];
   const receiver = { status: 200 };
   const server = createServer(async (request, response) => {
@@ -104,12 +110,27 @@ async function start() {
   };
   const dead = keys.dead('us', 'erp', 'acme', 1);
   return {
-    ...{ clock, table, posts, mails, receiver, url, ask, createRule, targets },
-    evaluate: () => evaluateAlerts({ ...{ table, now }, ...sending }, 'us'),
+    ...{ clock, table, history, posts, mails, receiver, url, ask, createRule, targets },
+    evaluate: () => evaluateAlerts({ ...{ table, history, now }, ...sending }, 'us'),
     /** Evaluates a minute later. */
     async nextMinute() {
       clock.now += MINUTE;
-      return evaluateAlerts({ ...{ table, now }, ...sending }, 'us');
+      return evaluateAlerts({ ...{ table, history, now }, ...sending }, 'us');
+    },
+    /** Records a message now. `age`: age of the change that it reports (ms). */
+    async failMessage(account: string, state: Message['state'], age: number) {
+      messages += 1;
+      const observedAt = clock.now - age;
+      const id = toMessageId(`e${String(messages).padStart(32, '0')}`, observedAt);
+      const none = { to: null, detail: null, dueAt: null, providerId: null, text: null, segments: null };
+      await recordNoMessage(
+        { table, history, now, newId: randomUUID },
+        {
+          ...{ region: 'us', account, id, kind: 'dispatched', orderGroup: null, jobs: [1], channel: 'email' },
+          ...{ ...none, state, reason: null, createdAt: observedAt, sentAt: observedAt, subject: 'x' },
+          ...{ attempts: 1, repeats: 0 },
+        },
+      );
     },
     /** Adds or removes a dead event of an endpoint of `acme`. */
     async kill(isDead: boolean, kind = 'webhook') {
@@ -239,6 +260,23 @@ describe('an alert rule', () => {
       update: keys.account({ region: 'us', account: 'acme' }),
       set: { paused: true },
     });
+    expect(await world.nextMinute()).toMatchObject({ firing: 0 });
+  });
+
+  it('counts messages of its accounts that failed in the last 24 hours, also if the change is older', async () => {
+    const world = await start();
+    const rule = { condition: 'messages_failed', threshold: 1 };
+    await world.createRule({ ...rule, id: 'failed' });
+    await world.createRule({ ...rule, id: 'of-other', threshold: 0, accounts: ['other'] });
+    await world.failMessage('acme', 'bounced', 2 * DAY);
+    await world.failMessage('acme', 'sent', 0);
+    expect(await world.nextMinute()).toMatchObject({ rules: 2, firing: 0 });
+    await world.failMessage('acme', 'failed', 0);
+    expect(await world.nextMinute()).toMatchObject({ firing: 1 });
+    expect(world.posts.map(({ body }) => [body.rule, body.value])).toEqual([['failed', 2]]);
+    await world.failMessage('other', 'unknown', 0);
+    expect(await world.nextMinute()).toMatchObject({ firing: 2 });
+    world.clock.now += DAY;
     expect(await world.nextMinute()).toMatchObject({ firing: 0 });
   });
 

@@ -1242,6 +1242,7 @@ describe('permissions', () => {
   test('the evaluation of alert rules is granted exactly its calls', async () => {
     const memory = createMemoryTable();
     const table = guarded('alerts', memory);
+    const history = guarded('alerts', createMemoryTable(historySchema), HISTORY);
     const rig = await createRig({ table: memory });
     const { now } = rig;
     rig.upstream.createJob({});
@@ -1269,7 +1270,7 @@ describe('permissions', () => {
     const run = createAlertsHandler({
       region: 'us',
       alerts: {
-        ...{ table, now, targets: sealWithKms(table, kms), dashboardUrl: null },
+        ...{ table, history, now, targets: sealWithKms(table, kms), dashboardUrl: null },
         connections: createConnectionPool({ allowPrivateNetworks: false }),
         mailer: {
           domain: 'shop.example',
@@ -1290,7 +1291,7 @@ describe('permissions', () => {
     rig.pass(60);
     await run({}, { getRemainingTimeInMillis: () => 1000 });
     expect(reports.at(-1)).toMatchObject({ skipped: Object.keys(conditions).length, firing: 0 });
-    expect(table.unused()).toEqual([]);
+    expect([...table.unused(), ...history.unused()]).toEqual([]);
   });
 
   test('API functions are granted exactly the table calls of their routes', async () => {
@@ -1618,6 +1619,7 @@ describe('permissions', () => {
       wakeSinks: [],
       // Drains read and write the statistics of their sink.
       drainSink: ['dynamodb:BatchWriteItem', 'dynamodb:GetItem', 'dynamodb:PutItem'],
+      // The `failures` index only.
       alerts: [],
       notify: expect.any(Array),
       mailFeedback: expect.any(Array),

@@ -379,7 +379,7 @@ const happenings = {
       createAlertsHandler({
         ...{ region: 'us', telemetry },
         alerts: {
-          ...{ ...rules, dashboardUrl: null },
+          ...{ ...rules, dashboardUrl: null, history: createMemoryTable(historySchema) },
           connections: createConnectionPool({ allowPrivateNetworks: false }),
           mailer: undefined,
         },
