@@ -1,7 +1,6 @@
 /** Components that all pages share. */
 import { Button, Group, Modal, TextInput, VisuallyHidden } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
-import { notifications } from '@mantine/notifications';
 import {
   createContext,
   Fragment,
@@ -230,11 +229,7 @@ export { VisuallyHidden as Hidden } from '@mantine/core';
 
 /** Shows a notification that screen readers announce and that disappears after a few seconds. */
 export function showToast(message: string, tone: Tone = 'good'): void {
-  notifications.show({
-    message,
-    color: tone === 'bad' ? 'red' : tone === 'warn' ? 'orange' : 'indigo',
-    closeButtonProps: { 'aria-label': 'Close' },
-  });
+  void import('./toasts.tsx').then(({ show }) => show(message, tone));
 }
 
 /** A confirmation of an action that is irreversible or affects others. */

@@ -2,9 +2,8 @@
 import { backoff } from '../../shared/retry.ts';
 import './zod.ts';
 import { createTheme, localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
-import { Notifications } from '@mantine/notifications';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { StrictMode, useEffect, useMemo, useRef, useState } from 'react';
+import { type ComponentType, StrictMode, useEffect, useMemo, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
 import { createClient } from '../../client/index.ts';
@@ -191,6 +190,19 @@ function Pages() {
   );
 }
 
+/** The place of messages about results, once its code is loaded. */
+function LaterToasts() {
+  const [Toasts, setToasts] = useState<ComponentType>();
+  useEffect(() => {
+    // Without it, pages still work.
+    import('./toasts.tsx').then(
+      (module) => setToasts(() => module.default),
+      () => {},
+    );
+  }, []);
+  return Toasts ? <Toasts /> : null;
+}
+
 function createQueries(): QueryClient {
   return new QueryClient({
     defaultOptions: {
@@ -221,7 +233,7 @@ createRoot(root).render(
       withGlobalClasses={false}
     >
       <App first={first} />
-      <Notifications position="bottom-right" containerWidth={380} />
+      <LaterToasts />
     </MantineProvider>
   </StrictMode>,
 );
