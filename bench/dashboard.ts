@@ -189,7 +189,7 @@ async function moveResults(at: number): Promise<void> {
       ),
     );
     await table.transact(
-      [openJobsWrite(ref, figures, now).write, ...(book?.takeWrites() ?? [])],
+      [openJobsWrite(ref, figures, { changedAt: now }).write, ...(book?.takeWrites() ?? [])],
       `figures-${which}-${at}-${now}`,
     );
   }

@@ -1,6 +1,7 @@
 /** `jobwire attention …` and `jobwire figures`: what needs attention, and the figures of the overview. */
 import type { AttentionItem } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
+import { listCounted } from './catalogue.ts';
 import { type Context, command, limitFlag, UsageError } from './command.ts';
 import { parseList, parseTime, withId } from './input.ts';
 import { clean, count } from './output.ts';
@@ -161,6 +162,7 @@ export const attentionCommands = {
           ['Dispatched', `${figures.dispatchedToday} on ${figures.day}`],
           ['On time', `${onTime.onTime} of ${onTime.of} in ${onTime.days} days`],
           ['Accounts', `${figures.accountsCounted} of ${figures.accounts} counted`],
+          ...listCounted(figures),
           ['Attention', `${count(attention.open, 'open item')}${attention.complete ? '' : ' or more'}`],
           ...attention.byKind.map(({ kind, items }): [string, string] => [`  ${kind}`, String(items)]),
         ]);

@@ -178,6 +178,29 @@ export function printStatistics(
   );
 }
 
+/** Returns the fields that name the paused accounts in totals, and the accounts whose jobs are counted more than once. */
+export function listCounted({
+  paused,
+  countedTwice,
+}: Pick<RegionOpenJobs, 'paused' | 'countedTwice'>): [string, string][] {
+  const names = paused.accounts.map(({ account, jobs }) => `${account} (${jobs})`);
+  const more = paused.total - names.length;
+  return [
+    ...(paused.total === 0
+      ? []
+      : [
+          [
+            'Paused',
+            `${paused.jobs} of the open jobs, ${paused.late} of the late ones, in ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`,
+          ] as [string, string],
+        ]),
+    ...countedTwice.map(({ accounts, jobs }): [string, string] => [
+      'Counted twice',
+      `${count(jobs, 'job')}: ${accounts.join(', ')} are the same account of the ordering API`,
+    ]),
+  ];
+}
+
 /** Prints counts of open jobs: totals, and a row for each status. */
 export function printOpenJobs(out: Context['out'], counts: OpenJobs | RegionOpenJobs): void {
   out.fields([
@@ -186,6 +209,7 @@ export function printOpenJobs(out: Context['out'], counts: OpenJobs | RegionOpen
     ['Late', String(counts.late)],
     ['Without due date', counts.withoutDueDate > 0 ? String(counts.withoutDueDate) : null],
     ['Observed through', 'observedThrough' in counts ? out.exactly(counts.observedThrough) : null],
+    ...('paused' in counts ? listCounted(counts) : []),
   ]);
   if (counts.byStatus.length === 0) return;
   out.line();

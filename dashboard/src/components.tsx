@@ -229,7 +229,8 @@ export { VisuallyHidden as Hidden } from '@mantine/core';
 
 /** Shows a notification that screen readers announce and that disappears after a few seconds. */
 export function showToast(message: string, tone: Tone = 'good'): void {
-  void import('./toasts.tsx').then(({ show }) => show(message, tone));
+  const colour = tone === 'bad' ? 'red' : tone === 'warn' ? 'orange' : 'indigo';
+  void import('./toasts.tsx').then(({ show }) => show(message, colour));
 }
 
 /** A confirmation of an action that is irreversible or affects others. */

@@ -8,6 +8,7 @@ import { toOpenJobCounts } from '../tracking/open-jobs.ts';
 import { addTotals, createTotals, toTotals } from '../tracking/rollups.ts';
 import { countAttention, type QueueDeps } from './attention/queue.ts';
 import { AttentionCounts } from './attention/views.ts';
+import { countedAccounts, describeCounted } from './counted-accounts.ts';
 import type { Caller } from './keys.ts';
 import { dayRange, OpenChart, Rollup, toChart } from './statistics.ts';
 
@@ -22,6 +23,7 @@ export const Figures = z
     day: z.iso.date().describe('The day of the figures, as requested.'),
     regions: z.array(z.string()).describe('Names of the regions.'),
     open: OpenChart.describe('Open jobs at the last complete reading of the list of each account.'),
+    ...countedAccounts,
     accountsCounted: count.describe('Number of accounts whose open jobs are counted.'),
     accounts: count.describe(
       'Number of accounts, including those whose open jobs are not counted because their list was not read completely yet.',
@@ -54,7 +56,7 @@ export async function readFigures(
   const [open, byDay, accounts, attention] = await Promise.all([
     readOpen(deps.table, regions, caller),
     readDays(deps.table, regions, caller, days),
-    countAccounts(deps.table, regions, caller),
+    readAccounts(deps.table, regions, caller),
     countAttention(deps, regions, caller),
   ]);
   const rows = days.map((one) => {
@@ -69,7 +71,8 @@ export async function readFigures(
   const rated = rows.slice(-RATE_DAYS);
   const onTime = rated.reduce((sum, row) => sum + row.onTime, 0);
   return {
-    ...{ day, regions, open: chart, accountsCounted: open.length, accounts },
+    ...{ day, regions, open: chart, accountsCounted: open.length, accounts: accounts.length },
+    ...describeCounted(open, accounts, deps.now()),
     dueToday: chart.byDueDay.find((one) => one.day === day)?.jobs ?? 0,
     dispatchedToday: rows.at(-1)?.dispatched ?? 0,
     onTime: { onTime, of: rated.reduce((sum, row) => sum + row.late, onTime), days: RATE_DAYS },
@@ -85,13 +88,13 @@ async function readOpen(table: Table, regions: readonly string[], { accounts }: 
   return (await Promise.all(regions.map((region) => table.query({ pk: openJobsPk(region) })))).flat();
 }
 
-async function countAccounts(
+async function readAccounts(
   table: Table,
   regions: readonly string[],
   { accounts }: Caller,
-): Promise<number> {
-  if (accounts !== null) return (await table.getMany(refsOf(regions, accounts).map(keys.account))).length;
-  return (await Promise.all(regions.map((region) => table.query({ pk: accountPk(region) })))).flat().length;
+): Promise<Item[]> {
+  if (accounts !== null) return table.getMany(refsOf(regions, accounts).map(keys.account));
+  return (await Promise.all(regions.map((region) => table.query({ pk: accountPk(region) })))).flat();
 }
 
 async function readDays(

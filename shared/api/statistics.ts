@@ -2,10 +2,11 @@
 import * as z from 'zod';
 import { toStatus } from '../accounts/accounts.ts';
 import { timestamp } from '../representation.ts';
-import { type AccountRef, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
+import { type AccountRef, accountPk, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { countLate, type OpenJobCounts, toOpenJobCounts } from '../tracking/open-jobs.ts';
 import { addTotals, createTotals, dayOfRollup, toTotals } from '../tracking/rollups.ts';
+import { countedAccounts, describeCounted } from './counted-accounts.ts';
 
 // Shapes
 
@@ -144,6 +145,7 @@ export const RegionOpenJobs = z
   .object({
     region,
     ...openChart,
+    ...countedAccounts,
     accounts: z
       .array(z.object({ account, changedAt, ...open }))
       .describe('Counts for each account, ordered by account id.'),
@@ -256,10 +258,13 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
   };
 }
 
-/** Reads the open-job counts of all accounts of a region, with one query. */
+/** Reads the open-job counts of all accounts of a region, with two queries. */
 export async function readRegionOpenJobs(deps: FigureDeps, region: string): Promise<RegionOpenJobs> {
   const now = deps.now();
-  const items = await deps.table.query({ pk: openJobsPk(region) });
+  const [items, accounts] = await Promise.all([
+    deps.table.query({ pk: openJobsPk(region) }),
+    deps.table.query({ pk: accountPk(region) }),
+  ]);
   const all = items.map((item) => ({ account: item.sk, ...toOpenJobCounts(item) }));
   return {
     region,
@@ -267,6 +272,7 @@ export async function readRegionOpenJobs(deps: FigureDeps, region: string): Prom
       all.map(({ counts: its }) => its),
       now,
     ),
+    ...describeCounted(items, accounts, now),
     accounts: all.map(({ account, changedAt: at, counts: its }) => ({
       account,
       changedAt: at,

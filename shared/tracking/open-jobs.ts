@@ -149,21 +149,22 @@ function bounded(due: ReadonlyMap<number, number>, now: number): ReadonlyMap<num
 
 /**
  * Returns the write that stores the statistics, and their fingerprint, which shows whether they are already
- * stored.
+ * stored. `upstreamId`: account of the ordering API, by which accounts with the same jobs are found.
  */
 export function openJobsWrite(
   ref: AccountRef,
   counts: OpenJobCounts,
-  changedAt: number,
+  { changedAt, upstreamId }: { readonly changedAt: number; readonly upstreamId?: number | undefined },
 ): { readonly print: string; readonly write: Write } {
   const text = JSON.stringify(counts);
   return {
-    print: hash('sha256', text).slice(0, 16),
+    print: hash('sha256', `${text} ${upstreamId}`).slice(0, 16),
     write: {
       put: {
         ...keys.openJobs(ref),
         figures: text,
         changedAt,
+        upstreamId,
         ...lateIndexKeys(ref, findEarliestDue(counts)),
       },
     },

@@ -332,4 +332,43 @@ eachTable('the figures', (makeTable) => {
       attention: { open: 0 },
     });
   });
+
+  test('name paused accounts, and accounts that count the same jobs', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { deps } = queueOf(rig);
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
+    rig.upstream.createJob({});
+    await rig.poll();
+    const read = async (caller: Caller = OPERATOR) => {
+      const { paused, countedTwice } = await readFigures(deps, caller, {
+        regions: ['us'],
+        day: '2026-03-02',
+      });
+      return { paused, countedTwice };
+    };
+    const none = { paused: { accounts: [], total: 0, jobs: 0, late: 0 }, countedTwice: [] };
+    expect(await read()).toEqual(none);
+    const { account } = rig.ref;
+    await rig.table.write({ update: keys.account(rig.ref), set: { paused: true } });
+    expect((await read()).paused).toEqual({
+      ...{ accounts: [{ region: 'us', account, jobs: 2, late: 1 }], total: 1, jobs: 2, late: 1 },
+    });
+    // Another account with other credentials of the same account of the ordering API, and a third one with those credentials.
+    const open = await rig.table.get(keys.openJobs(rig.ref));
+    expect(open?.upstreamId).toEqual(expect.any(Number));
+    for (const [name, upstreamId, secretRef] of [
+      ['twin', open?.upstreamId, 'other'],
+      ['copy', undefined, 'other'],
+      ['apart', 7, 'apart'],
+    ] as const) {
+      const ref = { region: 'us', account: name };
+      const item = { ...keys.account(ref), secretRef, pollIntervalSeconds: 60, paused: false };
+      await rig.table.write({ put: item });
+      await rig.table.write({ put: { ...open, ...keys.openJobs(ref), upstreamId } });
+    }
+    expect((await read()).countedTwice).toEqual([
+      { region: 'us', accounts: [account, 'copy', 'twin'].sort(), jobs: 4 },
+    ]);
+    expect((await read(restrictedTo('apart'))).countedTwice).toEqual([]);
+  });
 });

@@ -1,5 +1,6 @@
 /** The Now page: event filter, attention queue. */
 import { expect, test } from 'vitest';
+import { explainRows, explainTotals } from '../../dashboard/src/counted-accounts.ts';
 import { shiftDay, toLocalDay } from '../../dashboard/src/dates.ts';
 import { countAfter, createRowFilter, matchesFilter, type Row } from '../../dashboard/src/now/feed.ts';
 import {
@@ -22,6 +23,33 @@ const row = (number: number, type: EventType = 'job.created'): Row => ({
 const rows = (from: number, to: number, type?: EventType): Row[] =>
   Array.from({ length: to - from + 1 }, (_, at) => row(from + at, type));
 const numbers = (all: readonly Row[]): number[] => all.map(({ number }) => number);
+
+test('totals name paused accounts, and accounts with the same jobs', () => {
+  const none = { paused: { accounts: [], total: 0, jobs: 0, late: 0 }, countedTwice: [] };
+  expect(explainTotals(none)).toEqual([]);
+  const paused = {
+    accounts: [
+      { region: 'us', account: 'acme', jobs: 1_200, late: 2 },
+      { region: 'us', account: 'kiwi', jobs: 3, late: 0 },
+    ],
+    ...{ total: 2, jobs: 1_203, late: 2 },
+  };
+  const twice = { region: 'us', accounts: ['a', 'b', 'c', 'd', 'e', 'f', 'g'], jobs: 1 };
+  expect(explainTotals({ paused, countedTwice: [twice] })).toEqual([
+    '1,203 open jobs, 2 of them late, belong to 2 paused accounts, not observed since: acme (1,200) and kiwi (3).',
+    '1 job counted more than once: a, b, c, d, e and 2 more are the same account of the ordering API.',
+  ]);
+});
+
+test('a list of jobs names the paused accounts in it, and accounts that list the same jobs', () => {
+  const isPaused = (account: string) => account === 'acme';
+  const twice = [{ region: 'us', accounts: ['acme', 'twin'], jobs: 9 }];
+  expect(explainRows(['kiwi', 'twin'], isPaused, twice)).toEqual([]);
+  expect(explainRows(['acme', 'kiwi', 'acme', 'twin'], isPaused, twice)).toEqual([
+    '2 jobs of paused accounts, not observed since: acme.',
+    'Jobs are listed more than once: acme and twin are the same account of the ordering API.',
+  ]);
+});
 
 test('events are filtered by type, account, region and displayed text', () => {
   const dispatched = example('job.dispatched');

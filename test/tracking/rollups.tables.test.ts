@@ -443,12 +443,15 @@ describe('the open jobs', () => {
     const observations = new Map([1, 2].map((n) => [n, { print: 1, kind, look }]));
     const other = tallyOpen({ observations, startedAt: START });
     const zeta = { region: 'us', account: 'zeta' };
-    await inner.transact([openJobsWrite(zeta, other, START).write], 'zeta');
+    await inner.transact([openJobsWrite(zeta, other, { changedAt: START }).write], 'zeta');
     const table = watchedTable(inner);
     // The day has ended in every time zone.
     const now = () => Date.parse('2026-03-02T12:00:00.001Z');
     const region = z.encode(RegionOpenJobs, await readRegionOpenJobs({ table, now }, 'us'));
-    expect(table.calls).toEqual([{ call: 'query', of: ['OPEN'] }]);
+    expect(table.calls).toEqual([
+      { call: 'query', of: ['OPEN'] },
+      { call: 'query', of: ['ACCOUNTS'] },
+    ]);
     expect(region).toMatchObject({ region: 'us', jobs: 5, late: 2 });
     expect(region.byStatus).toEqual([
       { status: 'Scheduled', jobs: 3 },
@@ -504,7 +507,7 @@ describe('the open jobs', () => {
       }),
     );
     const figures = tallyOpen({ observations, startedAt: START });
-    const { write } = openJobsWrite({ region: 'us', account: 'acme' }, figures, START);
+    const { write } = openJobsWrite({ region: 'us', account: 'acme' }, figures, { changedAt: START });
     expect('put' in write && estimateSize(write.put)).toBeLessThan(100_000);
     const { jobs, dispatched, dueEarlier, dueLater, withoutDueDate, otherStatuses, statuses } = figures;
     const dated = figures.dueDays.flatMap(([, all]) => all.map(([, n]) => n)).reduce((a, b) => a + b, 0);

@@ -5,11 +5,12 @@ import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { withId } from '../api.ts';
-import { Empty, Failure, Loaded, Page, Waiting } from '../components.tsx';
+import { Empty, Failure, Loaded, Note, Page, Waiting } from '../components.tsx';
+import { explainRows } from '../counted-accounts.ts';
 import { toLocalDay } from '../dates.ts';
 import { ExportButton } from '../export.tsx';
 import { FilterInput, FilterSelect, includeSelected, toOptions } from '../filters.tsx';
-import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
+import { type Account, useAccounts, useApi, useFigures, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
@@ -272,6 +273,13 @@ function Summary(props: {
   const { result } = search;
   const [read, change] = useParams();
   const text = formatResultCount(result, query);
+  const countedTwice = useFigures().data?.countedTwice ?? [];
+  const pausedIds = new Set(accounts.filter(({ paused }) => paused).map(({ id }) => id));
+  const notes = explainRows(
+    result.rows.map(({ account }) => account),
+    (account) => pausedIds.has(account),
+    countedTwice,
+  );
   return (
     <div className={`${ui.actions} ${css.summary}`}>
       <p className={ui.hint}>
@@ -308,6 +316,15 @@ function Summary(props: {
         <FlagResults
           accounts={query.account === undefined ? accounts.map(({ id }) => id) : [query.account]}
         />
+      ) : null}
+      {notes.length > 0 ? (
+        <div className={css.wide}>
+          {notes.map((text) => (
+            <Note key={text} tone="warn">
+              {text}
+            </Note>
+          ))}
+        </div>
       ) : null}
       {result.failures.length > 0 ? (
         <div className={css.wide}>

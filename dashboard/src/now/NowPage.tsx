@@ -5,6 +5,7 @@ import { Button } from '@mantine/core';
 import { type ReactNode, useCallback, useEffect } from 'react';
 import { Link } from 'wouter';
 import { Empty, Note, Page, Tabs } from '../components.tsx';
+import { explainTotals } from '../counted-accounts.ts';
 import { loadLater } from '../load-later.tsx';
 import { useFigures } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -47,36 +48,46 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
           is not complete.
         </Note>
       ) : null}
-      {read('wall') === undefined ? (
-        <Tabs
-          label="Views of this page"
-          tabs={[
-            {
-              name: open === undefined ? 'Needs attention' : `Needs attention (${open.toLocaleString()})`,
-              href: href('/', { account }),
-              isCurrent: !isFeed,
-            },
-            { name: 'Live events', href: href('/', { view: 'feed', account }), isCurrent: isFeed },
-          ]}
-        />
-      ) : null}
-      {isFeed ? (
-        <StreamPanel className={css.stream} />
-      ) : (
-        <div className={css.columns}>
-          <QueuePanel>
-            <div className={css.lists}>
-              {/* Their height is known with the first figures. */}
-              {data ? (
-                <>
-                  <Statuses open={data.open} />
-                  <Days days={data.days} />
-                </>
-              ) : null}
-            </div>
-          </QueuePanel>
-        </div>
-      )}
+      {data
+        ? explainTotals(data).map((text) => (
+            <Note key={text} tone="warn">
+              {text}
+            </Note>
+          ))
+        : null}
+      {/* Notes above it come with the figures: it appears at its final place. */}
+      <div className={figures.isPending && figures.failureCount === 0 ? css.waiting : css.below}>
+        {read('wall') === undefined ? (
+          <Tabs
+            label="Views of this page"
+            tabs={[
+              {
+                name: open === undefined ? 'Needs attention' : `Needs attention (${open.toLocaleString()})`,
+                href: href('/', { account }),
+                isCurrent: !isFeed,
+              },
+              { name: 'Live events', href: href('/', { view: 'feed', account }), isCurrent: isFeed },
+            ]}
+          />
+        ) : null}
+        {isFeed ? (
+          <StreamPanel className={css.stream} />
+        ) : (
+          <div className={css.columns}>
+            <QueuePanel>
+              <div className={css.lists}>
+                {/* Their height is known with the first figures. */}
+                {data ? (
+                  <>
+                    <Statuses open={data.open} />
+                    <Days days={data.days} />
+                  </>
+                ) : null}
+              </div>
+            </QueuePanel>
+          </div>
+        )}
+      </div>
     </Page>
   );
 }

@@ -18,7 +18,7 @@ const STATUSES = { page: 8, wall: 6 };
 /** Totals at the top of the page. */
 export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
   const href = useHref();
-  const { day, open, attention, onTime } = figures ?? {};
+  const { day, open, attention, onTime, paused } = figures ?? {};
   return (
     <div className={css.tiles}>
       <Statistic
@@ -31,14 +31,14 @@ export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
       <Statistic
         name="Open jobs"
         value={open?.jobs}
-        note={open && `${open.dispatched.toLocaleString()} of them dispatched`}
+        note={open && `${open.dispatched.toLocaleString()} of them dispatched${ofPaused(paused?.jobs)}`}
         href={href('/jobs', { which: 'open' })}
       />
       <Statistic
         name="Late"
         value={open?.late}
         tone={(open?.late ?? 0) > 0 ? 'bad' : 'plain'}
-        note="past due, not dispatched"
+        note={`past due, not dispatched${ofPaused(paused?.late)}`}
         href={href('/jobs', { late: 'true' })}
       />
       <Statistic
@@ -66,6 +66,9 @@ export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
     </div>
   );
 }
+
+/** Formats the part of a number that belongs to paused accounts. */
+const ofPaused = (jobs = 0): string => (jobs === 0 ? '' : `; ${jobs.toLocaleString()} of paused accounts`);
 
 function DayNote({ day, text }: { readonly day: string; readonly text: string }) {
   return (

@@ -52,7 +52,11 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     const head = poll.baselined ? statuses.takeChanges() : undefined;
     return recordState(poll, { result, outcome: 'partial', status: attributes, head });
   }
-  const open = openJobsWrite(poll.account, tallyOpen(list), list.startedAt);
+  const { upstreamId } = poll.writer.head.attributes;
+  const open = openJobsWrite(poll.account, tallyOpen(list), {
+    changedAt: list.startedAt,
+    upstreamId: typeof upstreamId === 'number' ? upstreamId : identity?.id,
+  });
   const moved = open.print !== poll.status.openPrint;
   const ending = {
     outcome: observed.upgraded ? 'complete' : 'partial',
