@@ -2,6 +2,7 @@
 import { Button } from '@mantine/core';
 import { keepPreviousData, type QueryKey, useInfiniteQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
+import type { Selection } from './bulk/selection.ts';
 import { Empty, Hidden, Loaded } from './components.tsx';
 import css from './DataTable.module.css';
 import type { LoadedQuery } from './queries.ts';
@@ -27,6 +28,12 @@ interface TableProps<T> {
   readonly label: string;
   readonly columns: Columns<T>;
   readonly keyOf: (row: T) => string;
+  /** Adds a checkbox to each row. */
+  readonly selection?: {
+    readonly of: Selection;
+    readonly toName: (row: T) => string;
+    readonly isSelectable?: (row: T) => boolean;
+  };
 }
 
 /** Number of rows before "Show all". */
@@ -34,7 +41,7 @@ const FIRST_ROWS = 60;
 
 /** Table; on narrow screens each row is a card. The first column is the row header. */
 export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[] }) {
-  const { label, rows, keyOf } = props;
+  const { label, rows, keyOf, selection } = props;
   const columns = Object.entries(props.columns)
     .map(([name, column]) => ({ name, ...(typeof column === 'function' ? { render: column } : column) }))
     .filter(({ hasContent }) => hasContent === undefined || rows.some(hasContent));
@@ -47,6 +54,11 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
       <table className={css.rows} role="table" aria-label={label}>
         <thead role="rowgroup">
           <tr role="row">
+            {selection ? (
+              <th role="columnheader" scope="col" className={css.select}>
+                <SelectAll selection={selection.of} label={label} />
+              </th>
+            ) : null}
             {columns.map(({ name, hiddenName, right, wide }) => (
               <th key={name} role="columnheader" scope="col" data-right={right} data-wide={wide}>
                 {hiddenName ? <Hidden>{name}</Hidden> : name}
@@ -56,13 +68,32 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
         </thead>
         <tbody ref={body} role="rowgroup">
           {shown.map((row) => (
-            <tr key={keyOf(row)} role="row">
+            <tr
+              key={keyOf(row)}
+              role="row"
+              data-selected={selection?.of.selected.has(keyOf(row)) || undefined}
+            >
+              {selection ? (
+                <td role="cell" className={css.select}>
+                  {selection.isSelectable?.(row) === false ? null : (
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${selection.toName(row)}`}
+                      {...selection.of.checkbox(keyOf(row))}
+                    />
+                  )}
+                </td>
+              ) : null}
               {columns.map(({ name, render, hiddenName, right, wide }, at) => {
                 const Cell = at === 0 ? 'th' : 'td';
                 const attributes =
                   at === 0
                     ? { role: 'rowheader', scope: 'row' }
-                    : { role: 'cell', 'data-label': hiddenName ? undefined : name, 'data-right': right };
+                    : {
+                        role: 'cell',
+                        'data-label': hiddenName ? undefined : name,
+                        'data-right': right,
+                      };
                 return (
                   <Cell key={name} {...attributes} data-wide={wide}>
                     {render(row)}
@@ -78,6 +109,21 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
         <More label={`Show all ${rows.length.toLocaleString()}`} onClick={() => setAll(true)} />
       ) : null}
     </>
+  );
+}
+
+function SelectAll({ selection, label }: { readonly selection: Selection; readonly label: string }) {
+  const { all, selectAll } = selection;
+  return (
+    <input
+      type="checkbox"
+      aria-label={`Select all: ${label}`}
+      checked={all === true}
+      ref={(box) => {
+        if (box) box.indeterminate = all === 'some';
+      }}
+      onChange={({ currentTarget }) => selectAll(currentTarget.checked)}
+    />
   );
 }
 

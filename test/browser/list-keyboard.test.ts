@@ -57,19 +57,24 @@ test('a table has one tab stop, and arrow keys move between its rows and within 
   const bodies = page.locator('main table tbody');
   expect(await bodies.count()).toBeGreaterThan(1);
   for (const stops of await bodies.evaluateAll((all) =>
-    all.map((body) => body.querySelectorAll(':is(a[href], button)[tabindex="0"]').length),
+    all.map((body) => body.querySelectorAll(':is(a[href], button, input)[tabindex="0"]').length),
   )) {
     expect(stops).toBe(1);
   }
   await bodies.first().locator('[tabindex="0"]').focus();
-  const before = await page.evaluate(() => document.activeElement?.textContent);
+  const readFocused = () =>
+    page.evaluate(() => document.activeElement?.ariaLabel || document.activeElement?.textContent);
+  const before = await readFocused();
+  expect(before).toMatch(/^Select /);
   await page.keyboard.press('ArrowDown');
-  const below = await page.evaluate(() => document.activeElement?.textContent);
-  expect(below).not.toBe(before);
+  expect(await readFocused()).not.toBe(before);
   await page.keyboard.press('ArrowUp');
-  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe(before);
+  expect(await readFocused()).toBe(before);
   await page.keyboard.press('ArrowUp');
-  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe(before);
+  expect(await readFocused()).toBe(before);
+  // Right of the checkbox is the link of the row.
+  await page.keyboard.press('ArrowRight');
+  expect(`Select ${await readFocused()}`).toBe(before);
   await axe(page);
 });
 

@@ -2,10 +2,12 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { Link } from 'wouter';
+import { listAccountActions, listEndpointActions } from '../bulk/resource-actions.ts';
+import { type Bulk, SelectableTable } from '../bulk/SelectableTable.tsx';
 import { Empty, Loaded, Note, Page, Panel, Waiting } from '../components.tsx';
-import { type Column, type Columns, DataTable } from '../DataTable.tsx';
+import type { Column, Columns } from '../DataTable.tsx';
 import { FilterInput } from '../filters.tsx';
-import { type Account, type Region, useAccounts, useRegions } from '../queries.ts';
+import { type Account, type Region, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatPercent, matchesQuery } from '../texts.ts';
@@ -19,6 +21,7 @@ import {
   type Endpoint,
   getSinkName,
   type Health,
+  isBuiltIn,
   sortAccounts,
   sortEndpoints,
   staleSince,
@@ -99,8 +102,9 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
   readonly toTexts: (one: T) => readonly (string | null | undefined)[];
   readonly toLink: (one: T) => readonly [name: string, href: string];
   readonly columns: Columns<T>;
+  readonly bulk: Bulk<T>;
 }) {
-  const { kind, all, toTexts, toLink, columns } = props;
+  const { kind, all, toTexts, toLink, columns, bulk } = props;
   const title = kind === 'account' ? 'Accounts' : 'Endpoints';
   const href = useHref();
   const [read] = useParams();
@@ -131,7 +135,8 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
     <div id={`${kind}s`}>
       <Panel title={title} aside={isFiltered ? filter : undefined}>
         {rows.length > 0 ? (
-          <DataTable
+          <SelectableTable
+            bulk={bulk}
             label={title}
             columns={{ [title.slice(0, -1)]: renderName, ...columns }}
             rows={rows}
@@ -151,9 +156,14 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
 }
 
 function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[]; readonly now: number }) {
+  const api = useApi();
   return (
-    <ListPanel
+    <ListPanel<Account>
       kind="account"
+      bulk={{
+        ...{ noun: 'account', toName: ({ id }) => id, actions: listAccountActions(api) },
+        refreshed: [['accounts']],
+      }}
       all={sortAccounts(accounts, now)}
       toTexts={(one) => [one.id, toAccountState(one, now).label, one.status?.problem]}
       toLink={({ id }) => [id, accountHref(id)]}
@@ -222,14 +232,19 @@ const healthColumn = (show: (health: Health) => React.ReactNode): Column<Endpoin
 
 function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[] }) {
   const client = useQueryClient();
+  const api = useApi();
   // Sorted once per list, so that rows do not move when their health is loaded.
   const ordered = useMemo(
     () => sortEndpoints(endpoints, (one) => getCachedHealth(client, one), Date.now()),
     [endpoints, client],
   );
   return (
-    <ListPanel
+    <ListPanel<Endpoint>
       kind="endpoint"
+      bulk={{
+        ...{ noun: 'endpoint', toName: ({ id }) => id, actions: listEndpointActions(api) },
+        ...{ refreshed: [['endpoints']], isSelectable: ({ id }) => !isBuiltIn(id) },
+      }}
       all={ordered}
       toTexts={(one) => [getSinkName(one.id), one.url, one.description, toEndpointState(one).label]}
       toLink={({ region, id }) => [getSinkName(id), endpointHref(region, id)]}

@@ -10,13 +10,16 @@ import {
 } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { useActions } from '../actions.ts';
+import { type Selection, useSelection } from '../bulk/selection.ts';
 import { Empty, Failure, Hidden } from '../components.tsx';
 import { toPlainText } from '../events.ts';
 import { FilterSelect, includeSelected, toOptions } from '../filters.tsx';
+import { loadLater } from '../load-later.tsx';
 import { ATTENTION_MS, useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
 import { formatDuration, Timestamp } from '../times.tsx';
@@ -38,6 +41,9 @@ import {
 } from './queue.ts';
 import { TriageMenu } from './TriageMenu.tsx';
 import { ViewsMenu } from './ViewsMenu.tsx';
+
+/** Loaded with the first selected item. */
+const QueueBulkBar = loadLater(() => import('./QueueBulkBar.tsx'));
 
 /** Number of items on a page, and on the wall display. */
 const ITEMS = { page: 50, wall: 12 };
@@ -84,6 +90,12 @@ function useQueue() {
 export function QueuePanel({ children }: { readonly children: ReactNode }) {
   const { data, error, refetch, more, isPlaceholderData } = useQueue();
   const runner = useActions([['attention']]);
+  const selects = useSession().may('operate');
+  const text = JSON.stringify(data?.items.map(({ id }) => id) ?? []);
+  const ids = useMemo(() => JSON.parse(text) as string[], [text]);
+  const selection = useSelection(ids);
+  const [isUsed, setIsUsed] = useState(false);
+  if (selection.selected.size > 0 && !isUsed) setIsUsed(true);
   if (data === undefined)
     return (
       <section className={`${ui.box} ${css.panel}`} aria-label="Needs attention">
@@ -103,7 +115,8 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
         {error ? <Failure error={error} again={refetch} /> : null}
         {runner.failure ? <Failure error={runner.failure} /> : null}
         {items.length === 0 && !error ? <EmptyQueue page={data} /> : null}
-        <Rows items={items} rule={rule} runner={runner} />
+        {isUsed ? <QueueBulkBar items={items} selection={selection} /> : null}
+        <Rows items={items} rule={rule} runner={runner} selection={selects ? selection : undefined} />
         <p className={`${ui.hint} ${css.foot}`}>
           {items.length < total ? (
             <>
@@ -244,8 +257,9 @@ function Rows(props: {
   readonly items: readonly AttentionItem[];
   readonly rule: string;
   readonly runner: ReturnType<typeof useActions>;
+  readonly selection: Selection | undefined;
 }) {
-  const { items, rule, runner } = props;
+  const { items, rule, runner, selection } = props;
   const list = useRef<HTMLOListElement>(null);
   const [current, setCurrent] = useState<string | null>(null);
   const active = items.find(({ id }) => id === current)?.id ?? items[0]?.id;
@@ -261,7 +275,8 @@ function Rows(props: {
     const row = [...(list.current?.querySelectorAll<HTMLElement>('[data-item]') ?? [])].find(
       ({ dataset }) => dataset.item === next.id,
     );
-    row?.querySelector('a')?.focus();
+    const isBox = event.target instanceof HTMLInputElement;
+    row?.querySelector<HTMLElement>(isBox ? 'input' : 'a')?.focus();
   };
   return (
     // biome-ignore lint/a11y/noRedundantRoles: some screen readers ignore lists without bullets
@@ -272,9 +287,14 @@ function Rows(props: {
           className={css.row}
           data-item={item.id}
           data-tone={KIND_TONES[item.kind]}
+          data-selected={selection?.selected.has(item.id) || undefined}
           onFocus={() => setCurrent(item.id)}
         >
-          <Row item={item} rule={rule} runner={runner} tabIndex={item.id === active ? 0 : -1} />
+          <Row
+            {...{ item, rule, runner }}
+            tabIndex={item.id === active ? 0 : -1}
+            checkbox={selection?.checkbox(item.id)}
+          />
         </li>
       ))}
     </ol>
@@ -286,8 +306,9 @@ function Row(props: {
   readonly rule: string;
   readonly runner: ReturnType<typeof useActions>;
   readonly tabIndex: 0 | -1;
+  readonly checkbox: ReturnType<Selection['checkbox']> | undefined;
 }) {
-  const { item, rule, runner, tabIndex } = props;
+  const { item, rule, runner, tabIndex, checkbox } = props;
   const api = useApi();
   const href = useHref();
   const now = useNow(10_000);
@@ -304,6 +325,11 @@ function Row(props: {
   };
   return (
     <>
+      <span className={css.select}>
+        {checkbox ? (
+          <input type="checkbox" tabIndex={tabIndex} aria-label={`Select ${subject.name}`} {...checkbox} />
+        ) : null}
+      </span>
       <span className={css.kind} title={`${KIND_LABELS[kind]}\n${explainRank(item)}\n\n${rule}`}>
         <Icon width={16} aria-hidden />
         <Hidden>{KIND_LABELS[kind]}</Hidden>

@@ -13,7 +13,8 @@ import ui from '../ui.module.css';
 import type { AttentionItem } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
-const SNOOZES = [
+/** Choices of times until which an item is hidden. */
+export const SNOOZES = [
   { label: 'Snooze for 1 hour', until: () => Date.now() + HOUR_MS },
   { label: 'Snooze until tomorrow, 08:00', until: () => tomorrowAt(8) },
   { label: 'Snooze for a week', until: () => Date.now() + 7 * 24 * HOUR_MS },

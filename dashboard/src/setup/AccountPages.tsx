@@ -3,9 +3,10 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import * as z from 'zod';
-import type { Account } from '../../../client/index.ts';
+import type { Account, ListedAccount } from '../../../client/index.ts';
 import { AccountUpdate, NewCredentials } from '../../../shared/accounts/account-input.ts';
 import { withId, withRevision } from '../api.ts';
+import { listAccountActions } from '../bulk/resource-actions.ts';
 import { Badge, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { AreaField, CheckField, Form, FormActions, NumberField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
@@ -28,7 +29,7 @@ export function AccountsPage() {
   const region = useRegion();
   const link = useHref();
   return (
-    <ListPage
+    <ListPage<ListedAccount>
       title="Accounts"
       noun="account"
       purpose="Accounts of the ordering system that Jobwire polls. Each has its own event log."
@@ -44,6 +45,10 @@ export function AccountsPage() {
         return api.csv('/v1/accounts', { params: { query }, ...options });
       }}
       keyOf={({ id }) => id}
+      bulk={{
+        ...{ noun: 'account', toName: ({ id }) => id },
+        ...{ actions: listAccountActions(api), refreshed: [['accounts']] },
+      }}
       columns={{
         Account: ({ id }) => <Link href={link(accountHref(id, 'settings'))}>{id}</Link>,
         Region: ({ region }) => region.toUpperCase(),

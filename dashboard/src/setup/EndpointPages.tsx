@@ -6,6 +6,7 @@ import { Link, useLocation } from 'wouter';
 import type { SecretRotation } from '../../../client/index.ts';
 import { EndpointUpdate, Rotation } from '../../../shared/delivery/endpoint-input.ts';
 import { withEndpoint, withRevision } from '../api.ts';
+import { listEndpointActions } from '../bulk/resource-actions.ts';
 import { Facts, Loaded, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions, SelectField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
@@ -40,7 +41,7 @@ export function EndpointsPage() {
   const { may } = useSession();
   const link = useHref();
   return (
-    <ListPage
+    <ListPage<Endpoint>
       title="Endpoints"
       noun="endpoint"
       purpose="Webhook URLs and queues that receive events, in order for each job."
@@ -49,6 +50,10 @@ export function EndpointsPage() {
       empty="No endpoints yet. Each endpoint that you create appears here. Events are also available from the feed and the streams."
       csv={(options) => api.csv('/v1/endpoints', { params: { query: { region } }, ...options })}
       keyOf={({ region, id }) => `${region}/${id}`}
+      bulk={{
+        ...{ noun: 'endpoint', toName: ({ id }) => id },
+        ...{ actions: listEndpointActions(api), refreshed: [['endpoints']] },
+      }}
       columns={{
         Endpoint: ({ region, id, managed, description, url }) => (
           <>

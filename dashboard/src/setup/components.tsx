@@ -2,8 +2,9 @@
 import { Button, Checkbox, TextInput } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
+import { type Bulk, SelectableTable } from '../bulk/SelectableTable.tsx';
 import { Empty, Loaded, Note, Page, Panel, useConfirm } from '../components.tsx';
-import { type Columns, DataTable } from '../DataTable.tsx';
+import type { Columns } from '../DataTable.tsx';
 import { type CsvSource, ExportButton } from '../export.tsx';
 import { toOptions } from '../filters.tsx';
 import { Group, RadioFields, SelectField, TextField, useFormContext } from '../form.tsx';
@@ -35,6 +36,8 @@ export function ListPage<T>(props: {
   readonly keyOf: (row: T) => string;
   /** Content of the exported file. */
   readonly csv: CsvSource;
+  /** Actions on selected rows. */
+  readonly bulk?: Bulk<T>;
   /** Content above the list. */
   readonly children?: ReactNode;
 }) {
@@ -60,7 +63,7 @@ export function ListPage<T>(props: {
                 </div>
               }
             >
-              <DataTable label={title} rows={rows} keyOf={keyOf} columns={columns} />
+              <SelectableTable {...{ rows, keyOf, columns }} label={title} bulk={props.bulk} />
             </Panel>
           )
         }
