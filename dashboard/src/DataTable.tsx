@@ -7,12 +7,16 @@ import { Empty, Hidden, Loaded } from './components.tsx';
 import css from './DataTable.module.css';
 import type { LoadedQuery } from './queries.ts';
 import { useRovingFocus } from './roving-focus.ts';
+import { useZone, ZoneName } from './times.tsx';
+import { formatZone } from './zone.ts';
 
 /** A column of {@link DataTable}. */
 export interface Column<T> {
   readonly render: (row: T) => ReactNode;
   /** Right-aligned, for numbers. */
   readonly right?: boolean;
+  /** Contains times: the name is followed by the time zone. */
+  readonly isTime?: boolean;
   /** Takes the remaining width. */
   readonly wide?: boolean;
   /** Shows the name to screen readers only. */
@@ -46,6 +50,7 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
     .map(([name, column]) => ({ name, ...(typeof column === 'function' ? { render: column } : column) }))
     .filter(({ hasContent }) => hasContent === undefined || rows.some(hasContent));
   const [all, setAll] = useState(false);
+  const { zone } = useZone();
   const body = useRovingFocus('tr');
   const shown = all ? rows : rows.slice(0, FIRST_ROWS);
   return (
@@ -59,9 +64,14 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
                 <SelectAll selection={selection.of} label={label} />
               </th>
             ) : null}
-            {columns.map(({ name, hiddenName, right, wide }) => (
+            {columns.map(({ name, hiddenName, right, wide, isTime }) => (
               <th key={name} role="columnheader" scope="col" data-right={right} data-wide={wide}>
                 {hiddenName ? <Hidden>{name}</Hidden> : name}
+                {isTime ? (
+                  <>
+                    , <ZoneName />
+                  </>
+                ) : null}
               </th>
             ))}
           </tr>
@@ -84,14 +94,14 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
                   )}
                 </td>
               ) : null}
-              {columns.map(({ name, render, hiddenName, right, wide }, at) => {
+              {columns.map(({ name, render, hiddenName, right, wide, isTime }, at) => {
                 const Cell = at === 0 ? 'th' : 'td';
                 const attributes =
                   at === 0
                     ? { role: 'rowheader', scope: 'row' }
                     : {
                         role: 'cell',
-                        'data-label': hiddenName ? undefined : name,
+                        'data-label': hiddenName ? undefined : isTime ? `${name}, ${formatZone(zone)}` : name,
                         'data-right': right,
                       };
                 return (

@@ -1,55 +1,56 @@
-/** All formats of times in the dashboard: in the viewer's time zone, with the exact time in the tooltip. */
+/** All formats of times in the dashboard: in the chosen time zone, with the exact time in the tooltip. */
 import { useSyncExternalStore } from 'react';
 import { subscribeToClock } from './stream-hooks.ts';
+import { formatZone, toFormat, toZone, toZoneDay } from './zone.ts';
+import { getZone, getZoneChoice, subscribeToZone } from './zone-choice.ts';
 
-const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-const short = new Intl.DateTimeFormat(undefined, {
-  month: 'short',
-  day: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-});
-const distant = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-const dated = new Intl.DateTimeFormat(undefined, {
-  month: 'short',
-  day: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-});
-const day = new Intl.DateTimeFormat(undefined, {
-  weekday: 'short',
-  month: 'short',
-  day: 'numeric',
-  timeZone: 'UTC',
-});
-const plainDay = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
-const minutes = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-const wall = new Intl.DateTimeFormat(undefined, {
-  weekday: 'short',
-  month: 'short',
-  day: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-});
+const CLOCK = { hour: '2-digit', minute: '2-digit' } as const;
+const SECONDS = { ...CLOCK, second: '2-digit' } as const;
+const DAY = { month: 'short', day: 'numeric' } as const;
+const STYLES = {
+  whole: { dateStyle: 'medium', timeStyle: 'medium' },
+  short: { ...DAY, ...CLOCK },
+  distant: { dateStyle: 'medium', timeStyle: 'short' },
+  clock: SECONDS,
+  dated: { ...DAY, ...SECONDS },
+  minutes: CLOCK,
+  wall: { weekday: 'short', ...DAY, ...CLOCK },
+} as const satisfies Record<string, Intl.DateTimeFormatOptions>;
+const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', ...DAY, timeZone: 'UTC' });
+const plainDay = new Intl.DateTimeFormat(undefined, { ...DAY, timeZone: 'UTC' });
+const localClock = new Intl.DateTimeFormat(undefined, { ...CLOCK, timeZone: 'UTC' });
 const year = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
 
-const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+const inZone = (style: keyof typeof STYLES): Intl.DateTimeFormat => toFormat(STYLES[style], getZone());
 
-/** Returns the tooltip of a time: in the viewer's time zone to the second, and in UTC to the millisecond. */
-export function formatExactTime(at: string): string {
-  return `${whole.format(Date.parse(at))} (${ZONE})\n${new Date(at).toISOString()}`;
+/** Returns the chosen time zone; renders when it changes. */
+export function useZone(): { readonly choice: string; readonly zone: string } {
+  const choice = useSyncExternalStore(subscribeToZone, getZoneChoice);
+  return { choice, zone: toZone(choice) };
 }
+
+/** Short name of the chosen time zone, such as `MST`, with its IANA name in the tooltip. */
+export function ZoneName() {
+  const { zone } = useZone();
+  return <abbr title={zone}>{formatZone(zone)}</abbr>;
+}
+
+/** Returns the tooltip of a time: in the chosen time zone to the second, and in UTC to the millisecond. */
+export function formatExactTime(at: string): string {
+  return `${inZone('whole').format(Date.parse(at))} (${getZone()})\n${new Date(at).toISOString()}`;
+}
+
+/** Formats an hour of a day with the clock of the locale: `08:00`, `8:00 AM`. */
+export const formatHour = (hour: number): string => localClock.format(hour * 3_600_000);
 
 /** Formats the current time (epoch ms) for a wall display: weekday, day, hours and minutes. */
 export function formatWallClock(atMs: number): string {
-  return wall.format(atMs);
+  return inZone('wall').format(atMs);
 }
 
 /** Formats the time of a point in a chart: hours and minutes, `withDay` also the day. */
 export function formatChartTime(at: string, { withDay }: { readonly withDay: boolean }): string {
-  return (withDay ? short : minutes).format(Date.parse(at));
+  return inZone(withDay ? 'short' : 'minutes').format(Date.parse(at));
 }
 
 /** Formats a calendar day (YYYY-MM-DD) without its year; not converted. */
@@ -89,24 +90,30 @@ export function Timestamp({
   readonly at: string;
   readonly as?: 'short' | 'clock' | 'whole';
 }) {
+  useZone();
   const usual =
-    as === 'clock' && isToday(at) ? clock : isThisYear(at) ? (as === 'clock' ? dated : short) : distant;
-  const format = as === 'whole' ? whole : usual;
+    as === 'clock' && isToday(at)
+      ? 'clock'
+      : isThisYear(at)
+        ? as === 'clock'
+          ? 'dated'
+          : 'short'
+        : 'distant';
   return (
     <time dateTime={at} title={formatExactTime(at)}>
-      {format.format(Date.parse(at))}
+      {inZone(as === 'whole' ? as : usual).format(Date.parse(at))}
     </time>
   );
 }
 
-/** Whether a time is in the current year of the viewer's time zone. */
+/** Whether a time is in the current year of the chosen time zone. */
 function isThisYear(at: string): boolean {
-  return new Date(at).getFullYear() === new Date().getFullYear();
+  return toZoneDay(Date.parse(at), getZone()).slice(0, 4) === toZoneDay(Date.now(), getZone()).slice(0, 4);
 }
 
-/** Whether a time is on the current day of the viewer's time zone. */
+/** Whether a time is on the current day of the chosen time zone. */
 export function isToday(at: string): boolean {
-  return new Date(at).toDateString() === new Date().toDateString();
+  return toZoneDay(Date.parse(at), getZone()) === toZoneDay(Date.now(), getZone());
 }
 
 /** Relative time, kept up to date. `none`: shown if there is no time. */
@@ -140,7 +147,7 @@ export function Day({ day: text }: { readonly day: string }) {
 }
 
 /**
- * A date in the format of the ordering API. With an offset and a time other than midnight, it is shown in the viewer's time
+ * A date in the format of the ordering API. With an offset and a time other than midnight, it is shown in the chosen time
  * zone; otherwise it is a day or local time of the production location and is not converted.
  */
 export function UpstreamDate({ at }: { readonly at: string }) {
@@ -154,7 +161,7 @@ export function UpstreamDate({ at }: { readonly at: string }) {
   return (
     <time dateTime={at} title={`${at} (at the location)`}>
       {year.format(Date.parse(date))}
-      {time !== undefined && time !== '00:00' ? `, ${time}` : ''}
+      {time !== undefined && time !== '00:00' ? `, ${localClock.format(Date.parse(`${date}T${time}Z`))}` : ''}
     </time>
   );
 }

@@ -148,7 +148,10 @@ function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
       rows={rows}
       keyOf={({ startedAt }) => startedAt}
       columns={{
-        Started: ({ startedAt }) => <Timestamp at={startedAt} as="clock" />,
+        Started: {
+          isTime: true,
+          render: ({ startedAt }) => <Timestamp at={startedAt} as="clock" />,
+        },
         Outcome: ({ outcome }) => <StateBadge state={POLL_OUTCOMES[outcome]} />,
         Duration: { right: true, render: ({ ms }) => formatDuration(ms) },
         Requests: { right: true, render: ({ requests }) => requests },
@@ -170,7 +173,7 @@ function AccountEvents({ id, head }: { readonly id: string; readonly head: strin
         empty={`No account events among the last ${SCANNED_EVENTS.toLocaleString()} events of the log. Baselines, polling failures and quarantines appear here.`}
         keyOf={(event) => event.id}
         columns={{
-          Time: ({ time }) => <Timestamp at={time} />,
+          Time: { isTime: true, render: ({ time }) => <Timestamp at={time} /> },
           Event: { wide: true, render: (event) => <EventSummary event={event} /> },
         }}
       />

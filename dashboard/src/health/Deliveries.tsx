@@ -67,7 +67,7 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
         }
         keyOf={({ event, at, cause }) => `${event} ${at} ${cause}`}
         columns={{
-          Time: ({ at }) => <Timestamp at={at} as="clock" />,
+          Time: { isTime: true, render: ({ at }) => <Timestamp at={at} as="clock" /> },
           Outcome: (one) => <StateBadge state={ATTEMPT_OUTCOMES[one.outcome]} />,
           Event: ({ type }) => getTypeLabel(type),
           Subject: (one) => (one.cause === 'ping' ? '–' : <Subject {...one} />),

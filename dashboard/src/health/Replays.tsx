@@ -70,7 +70,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
         empty="No recent replays. A replay sends recorded events to this endpoint again."
         keyOf={(replay) => replay.id}
         columns={{
-          Started: ({ startedAt }) => <Timestamp at={startedAt} />,
+          Started: { isTime: true, render: ({ startedAt }) => <Timestamp at={startedAt} /> },
           State: ({ state }) => <StateBadge state={REPLAY_STATES[state]} />,
           Progress: { wide: true, render: (replay) => <Progress replay={replay} /> },
           Accounts: ({ accounts }) => formatAccounts(accounts),

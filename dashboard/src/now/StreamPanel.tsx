@@ -16,7 +16,7 @@ import { useInRegion } from '../resources.ts';
 import { useRovingFocus } from '../roving-focus.ts';
 import type { StreamState } from '../stream.ts';
 import { useNow, useStreamState } from '../stream-hooks.ts';
-import { isToday, Timestamp } from '../times.tsx';
+import { isToday, Timestamp, ZoneName } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, endpointHref, jobHref, useHref, useParams, useRegion } from '../urls.ts';
 import { exportEvents } from './export.ts';
@@ -64,6 +64,10 @@ export default function StreamPanel({ className }: { readonly className?: string
       <div className={css.head}>
         <h2 id={id}>Live events</h2>
         <span className={`${ui.hint} ${ui.ellipsis} ${css.state}`}>{live.loaded ? state : 'Loading'}</span>
+        <span className={ui.hint}>
+          <Hidden>Times in </Hidden>
+          <ZoneName />
+        </span>
         {held && waiting > 0 ? (
           <Button
             className={css.new}

@@ -8,23 +8,19 @@ import { withId } from '../api.ts';
 import { Loaded } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Timestamp } from '../times.tsx';
+import { formatHour, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
+import { tomorrowAt } from '../zone.ts';
+import { getZone } from '../zone-choice.ts';
 import type { AttentionItem } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
 /** Choices of times until which an item is hidden. */
 export const SNOOZES = [
   { label: 'Snooze for 1 hour', until: () => Date.now() + HOUR_MS },
-  { label: 'Snooze until tomorrow, 08:00', until: () => tomorrowAt(8) },
+  { label: `Snooze until tomorrow, ${formatHour(8)}`, until: () => tomorrowAt(8, Date.now(), getZone()) },
   { label: 'Snooze for a week', until: () => Date.now() + 7 * 24 * HOUR_MS },
 ] as const;
-
-/** Returns the time of an hour on the next day in the time zone of the browser. */
-function tomorrowAt(hour: number): number {
-  const day = new Date();
-  return new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1, hour).getTime();
-}
 
 type Dialog = 'assign' | 'note' | 'history';
 

@@ -20,6 +20,7 @@ import { useConnection, useNow } from '../stream-hooks.ts';
 import { formatRelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref, useParams } from '../urls.ts';
+import { ZoneMenu } from '../ZoneMenu.tsx';
 import { PaletteButton } from './PaletteButton.tsx';
 import css from './Shell.module.css';
 
@@ -156,9 +157,7 @@ interface Cells {
 /** Selects the region, or another cell: then its dashboard opens. */
 function RegionSwitcher() {
   const [read, change] = useParams();
-  const { forAll } = useSession();
-  const { data: regions } = useRegions();
-  const { data: accounts } = useAccounts({ enabled: !forAll });
+  const own = useServedRegions();
   const { data: others } = useQuery({
     queryKey: ['cells'],
     queryFn: async (): Promise<Cells> => {
@@ -168,9 +167,6 @@ function RegionSwitcher() {
     staleTime: Number.POSITIVE_INFINITY,
     retry: false,
   });
-  const own = forAll
-    ? regions?.map(({ id }) => id)
-    : [...new Set(accounts?.map(({ region }) => region))].sort();
   if (!own) return null;
   const elsewhere = others?.cells ?? [];
   if (own.length < 2 && elsewhere.length === 0) return null;
@@ -198,6 +194,14 @@ function RegionSwitcher() {
   );
 }
 
+/** Returns the ids of the regions of the key. `undefined` before they are loaded. */
+function useServedRegions(): readonly string[] | undefined {
+  const { forAll } = useSession();
+  const { data: regions } = useRegions();
+  const { data: accounts } = useAccounts({ enabled: !forAll });
+  return forAll ? regions?.map(({ id }) => id) : [...new Set(accounts?.map(({ region }) => region))].sort();
+}
+
 const toCellOption = (name: string): string => `cell:${name}`;
 
 function ColorSchemeButton() {
@@ -222,6 +226,7 @@ function ColorSchemeButton() {
 function KeyMenu() {
   const href = useHref();
   const { key, signOut } = useSession();
+  const regions = useServedRegions() ?? [];
   return (
     <Menu position="bottom-end" width={240} withinPortal>
       <Menu.Target>
@@ -236,6 +241,8 @@ function KeyMenu() {
             Role {key.role}, {key.accounts === null ? 'all accounts' : `accounts ${key.accounts.join(', ')}`}
           </span>
         </div>
+        <ZoneMenu regions={regions} />
+        <Menu.Divider />
         <Menu.Item component={Link} href={href('/start')}>
           Getting started
         </Menu.Item>

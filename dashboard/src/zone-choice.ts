@@ -1,0 +1,50 @@
+/** The chosen time zone, kept in this browser. */
+import { toZone } from './zone.ts';
+
+const KEY = 'jobwire.zone';
+const listeners = new Set<() => void>();
+let choice: string | undefined;
+
+/** Returns the choice: `viewer`, `utc`, or the id of a region. */
+export function getZoneChoice(): string {
+  choice ??= readChoice();
+  return choice;
+}
+
+function readChoice(): string {
+  try {
+    return localStorage.getItem(KEY) ?? 'viewer';
+  } catch {
+    // Storage is blocked.
+    return 'viewer';
+  }
+}
+
+/** Stores a choice. */
+export function setZoneChoice(next: string): void {
+  choice = next;
+  try {
+    localStorage.setItem(KEY, next);
+  } catch {
+    // It applies until the page is closed.
+  }
+  for (const listener of listeners) listener();
+}
+
+/** Calls a function after each change of the choice, also in other tabs. Returns a function that ends this. */
+export function subscribeToZone(listener: () => void): () => void {
+  const onStorage = ({ key }: StorageEvent): void => {
+    if (key !== KEY) return;
+    choice = undefined;
+    listener();
+  };
+  listeners.add(listener);
+  window.addEventListener('storage', onStorage);
+  return () => {
+    listeners.delete(listener);
+    window.removeEventListener('storage', onStorage);
+  };
+}
+
+/** Returns the IANA name of the chosen zone. */
+export const getZone = (): string => toZone(getZoneChoice());

@@ -1,0 +1,54 @@
+/** Time zones in which times are shown. Independent of React and the browser. */
+
+/** Time zones of the regions of the ordering API, as of notifications to customers. */
+const REGION_ZONES: Readonly<Record<string, string>> = {
+  us: 'America/New_York',
+  nz: 'Pacific/Auckland',
+  au: 'Australia/Sydney',
+  uk: 'Europe/London',
+  eu: 'Europe/Brussels',
+};
+
+/** Returns the zone of a region, by the start of its name (`nz`, `nz-test`). `undefined` if it is not known. */
+export const toRegionZone = (region: string): string | undefined => REGION_ZONES[region.split('-')[0] ?? ''];
+
+/** Returns the IANA name of the zone of a choice: `utc`, the id of a region, or anything else for that of the device. */
+export function toZone(choice: string): string {
+  const own = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return choice === 'utc' ? 'UTC' : (toRegionZone(choice) ?? own);
+}
+
+/** Returns the short name of a zone at a time (epoch ms), in the viewer's language: `MST`, `GMT+13`, `UTC`. */
+export function formatZone(zone: string, atMs = Date.now()): string {
+  const parts = toFormat({ timeZoneName: 'short' }, zone).formatToParts(atMs);
+  return parts.find(({ type }) => type === 'timeZoneName')?.value ?? zone;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Returns a format in a zone, with the language and the clock of the viewer's locale unless a locale is given. */
+export function toFormat(
+  options: Intl.DateTimeFormatOptions,
+  zone: string,
+  locale?: string,
+): Intl.DateTimeFormat {
+  const key = `${locale} ${zone} ${JSON.stringify(options)}`;
+  const format = formats.get(key) ?? new Intl.DateTimeFormat(locale, { ...options, timeZone: zone });
+  formats.set(key, format);
+  return format;
+}
+
+/** The locale with the order and the digits of ISO 8601. */
+const ISO = 'sv';
+
+/** Returns the calendar day (YYYY-MM-DD) of a time (epoch ms) in a zone. */
+export const toZoneDay = (atMs: number, zone: string): string => toFormat({}, zone, ISO).format(atMs);
+
+/** Returns the time (epoch ms) of an hour on the day after a time, in a zone. */
+export function tomorrowAt(hour: number, nowMs: number, zone: string): number {
+  const local = Date.parse(toZoneDay(nowMs, zone)) + 86_400_000 + hour * 3_600_000;
+  const format = toFormat({ dateStyle: 'short', timeStyle: 'medium' }, zone, ISO);
+  const toOffset = (atMs: number): number => Date.parse(`${format.format(atMs).replace(' ', 'T')}Z`) - atMs;
+  // In two steps, because the offset can change in between.
+  return local - toOffset(local - toOffset(local));
+}
