@@ -176,7 +176,7 @@ export function Failure({ error, again }: { readonly error: unknown; readonly ag
   );
 }
 
-/** Shows the data of a query, its error if there are none, or `loading` before. */
+/** Shows the data of a query, its error if there are none, or `loading` before. Default: grey lines. */
 export function Loaded<T>(props: {
   readonly query: LoadedQuery<T>;
   readonly loading?: ReactNode;
@@ -184,7 +184,7 @@ export function Loaded<T>(props: {
 }) {
   const { data, error, refetch } = props.query;
   if (data !== undefined) return props.children(data);
-  return error ? <Failure error={error} again={refetch} /> : props.loading;
+  return error ? <Failure error={error} again={refetch} /> : (props.loading ?? <Skeleton lines={3} />);
 }
 
 /** A list of names and values. Omits values that are `undefined`. `renderName`: default is the name. */
@@ -217,6 +217,30 @@ export function Waiting() {
   return (
     <div className={css.waiting} role="status">
       <VisuallyHidden>Loading</VisuallyHidden>
+      <Skeleton panels={2} />
+    </div>
+  );
+}
+
+/** Grey panels with lines. They appear only if loading takes a while, and do not move for users who prefer that. */
+export function Skeleton({ panels = 1, lines = 5 }: { readonly panels?: number; readonly lines?: number }) {
+  return Array.from({ length: panels }, (_, panel) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: they have no other identity
+    <div key={panel} className={css.skeleton} aria-hidden>
+      {Array.from({ length: lines }, (_, line) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: as above
+        <span key={line} />
+      ))}
+    </div>
+  ));
+}
+
+/** Placeholder of a page whose code or first data are loaded: a heading and panels. */
+export function PageWaiting() {
+  return (
+    <div className={css.page} aria-busy="true">
+      <div className={css.skeletonTitle} aria-hidden />
+      <Waiting />
     </div>
   );
 }

@@ -1,14 +1,15 @@
 /** Components whose code is loaded when they are first shown. */
-import { type ComponentType, type FunctionComponent, useEffect, useState } from 'react';
+import { type ComponentType, type FunctionComponent, type ReactNode, useEffect, useState } from 'react';
 import { Loading } from './components.tsx';
 
 /**
- * Returns a component that shows "Loading" until `load` has loaded its code. If that fails, rendering throws the error, and the next
+ * Returns a component that shows `loading` until `load` has loaded its code. If that fails, rendering throws the error, and the next
  * rendering after an error boundary tries again. Used instead of `lazy` and `Suspense` of React: they show the component no earlier
  * than 300 ms after the fallback.
  */
 export function loadLater<P extends object>(
   load: () => Promise<{ readonly default: ComponentType<P> }>,
+  loading: ReactNode = <Loading />,
 ): FunctionComponent<P> {
   let loaded: ComponentType<P> | undefined;
   return function Later(props: P) {
@@ -31,6 +32,6 @@ export function loadLater<P extends object>(
       };
     }, []);
     if (failure) throw failure.cause;
-    return Component ? <Component {...props} /> : <Loading />;
+    return Component ? <Component {...props} /> : loading;
   };
 }

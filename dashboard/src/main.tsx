@@ -20,16 +20,16 @@ import { documentVisibility, StreamContext } from './stream-hooks.ts';
 import { decodeSegment } from './urls.ts';
 import type { UserSession } from './user-session.ts';
 import './theme.css';
-import { ConfirmProvider, Failure, NotFound, Page } from './components.tsx';
+import { ConfirmProvider, Failure, NotFound, Page, PageWaiting } from './components.tsx';
 import { loadLater } from './load-later.tsx';
 
-const Home = loadLater(() => import('./onboarding/Home.tsx'));
-const JobsPage = loadLater(() => import('./jobs/JobsPage.tsx'));
-const JobPage = loadLater(() => import('./jobs/JobPage.tsx'));
-const HealthPages = loadLater(() => import('./health/HealthPages.tsx'));
-const ChecklistPage = loadLater(() => import('./onboarding/ChecklistPage.tsx'));
+const Home = loadLater(() => import('./onboarding/Home.tsx'), <PageWaiting />);
+const JobsPage = loadLater(() => import('./jobs/JobsPage.tsx'), <PageWaiting />);
+const JobPage = loadLater(() => import('./jobs/JobPage.tsx'), <PageWaiting />);
+const HealthPages = loadLater(() => import('./health/HealthPages.tsx'), <PageWaiting />);
+const ChecklistPage = loadLater(() => import('./onboarding/ChecklistPage.tsx'), <PageWaiting />);
 const PairingPage = loadLater(() => import('./wall/PairingPage.tsx'));
-const SetupPages = loadLater(() => import('./setup/SetupPages.tsx'));
+const SetupPages = loadLater(() => import('./setup/SetupPages.tsx'), <PageWaiting />);
 
 const theme = createTheme({
   primaryColor: 'indigo',

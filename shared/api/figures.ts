@@ -88,11 +88,7 @@ async function readOpen(table: Table, regions: readonly string[], { accounts }: 
   return (await Promise.all(regions.map((region) => table.query({ pk: openJobsPk(region) })))).flat();
 }
 
-async function readAccounts(
-  table: Table,
-  regions: readonly string[],
-  { accounts }: Caller,
-): Promise<Item[]> {
+async function readAccounts(table: Table, regions: readonly string[], { accounts }: Caller): Promise<Item[]> {
   if (accounts !== null) return table.getMany(refsOf(regions, accounts).map(keys.account));
   return (await Promise.all(regions.map((region) => table.query({ pk: accountPk(region) })))).flat();
 }

@@ -29,6 +29,31 @@ describe.each(places)('$name', (place) => {
   });
 });
 
+test('the whole width of a large screen is used, and at 400 % zoom most of the page is free for content', async () => {
+  const page = await open(places[0] as (typeof places)[number]);
+  await page.setViewportSize({ width: 2560, height: 1300 });
+  await page.goto(`${desk.url}/health`);
+  await loaded(page);
+  const table = await page.getByRole('table').first().boundingBox();
+  expect(table?.width).toBeGreaterThan(2_400);
+  // 1280 × 1024 CSS pixels at 400 %.
+  await page.setViewportSize({ width: 320, height: 256 });
+  for (const path of ['/', '/jobs', '/health', '/setup/new-endpoint']) {
+    await page.goto(desk.url + path);
+    await loaded(page);
+    expect(await tooWide(page), path).toEqual([]);
+    // After scrolling, no bar covers the content.
+    const covered = await page.evaluate(() => {
+      window.scrollTo(0, 200);
+      const bars = [...document.querySelectorAll('body *')].filter((one) =>
+        /fixed|sticky/.test(getComputedStyle(one).position),
+      );
+      return bars.reduce((sum, one) => sum + Math.max(0, one.getBoundingClientRect().height), 0);
+    });
+    expect(covered, path).toBeLessThan(32);
+  }
+});
+
 /** Returns the elements that make the page wider than the window. */
 function tooWide(page: Page): Promise<string[]> {
   return page.evaluate(() => {

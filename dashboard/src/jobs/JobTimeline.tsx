@@ -6,14 +6,14 @@ import type { Delivery } from '../../../client/index.ts';
 import type { Observed } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { withEndpoint } from '../api.ts';
-import { Badge, Empty, Loaded, Panel, showToast, useConfirm } from '../components.tsx';
+import { Badge, Empty, Loaded, Panel, Skeleton, showToast, useConfirm } from '../components.tsx';
 import { LoadMore, usePages } from '../DataTable.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { describeEvent } from '../events.ts';
 import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, getSinkName, isBuiltIn } from '../health/status.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { formatDuration, formatExactTime, Timestamp } from '../times.tsx';
+import { formatDuration, formatExactTime, Timestamp, ZoneName } from '../times.tsx';
 import ui from '../ui.module.css';
 import { endpointHref, useHref } from '../urls.ts';
 import css from './Job.module.css';
@@ -52,8 +52,22 @@ export function Timeline({ location }: { readonly location: JobLocation }) {
   const deliveries = timeline.pages?.flatMap((page) => page.deliveries) ?? [];
   const byEvent = Map.groupBy(deliveries, ({ event }) => event);
   return (
-    <Panel title="Timeline" aside="Newest first">
-      <Loaded query={timeline} loading={<div className={css.waiting} />}>
+    <Panel
+      title="Timeline"
+      aside={
+        <>
+          Newest first, times in <ZoneName />
+        </>
+      }
+    >
+      <Loaded
+        query={timeline}
+        loading={
+          <div className={css.waiting}>
+            <Skeleton lines={8} />
+          </div>
+        }
+      >
         {(events) =>
           events.length === 0 ? (
             <Empty>No events yet, or all are past retention. Changes of this job appear here.</Empty>

@@ -4,7 +4,7 @@ import { TvIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { type ReactNode, useCallback, useEffect } from 'react';
 import { Link } from 'wouter';
-import { Empty, Note, Page, Tabs } from '../components.tsx';
+import { Empty, Note, Page, Tabs, Waiting } from '../components.tsx';
 import { explainTotals } from '../counted-accounts.ts';
 import { loadLater } from '../load-later.tsx';
 import { useFigures } from '../queries.ts';
@@ -55,6 +55,7 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
             </Note>
           ))
         : null}
+      {figures.isPending && figures.failureCount === 0 ? <Waiting /> : null}
       {/* Notes above it come with the figures: it appears at its final place. */}
       <div className={figures.isPending && figures.failureCount === 0 ? css.waiting : css.below}>
         {read('wall') === undefined ? (

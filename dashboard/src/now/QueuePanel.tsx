@@ -14,7 +14,7 @@ import { type KeyboardEvent, type ReactNode, useMemo, useRef, useState } from 'r
 import { Link } from 'wouter';
 import { useActions } from '../actions.ts';
 import { type Selection, useSelection } from '../bulk/selection.ts';
-import { Empty, Failure, Hidden } from '../components.tsx';
+import { Empty, Failure, Hidden, Skeleton } from '../components.tsx';
 import { toPlainText } from '../events.ts';
 import { FilterSelect, includeSelected, toOptions } from '../filters.tsx';
 import { loadLater } from '../load-later.tsx';
@@ -100,7 +100,13 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
     return (
       <section className={`${ui.box} ${css.panel}`} aria-label="Needs attention">
         <Filters items={[]} />
-        {error ? <Failure error={error} again={refetch} /> : <div className={css.waiting} />}
+        {error ? (
+          <Failure error={error} again={refetch} />
+        ) : (
+          <div className={css.waiting}>
+            <Skeleton lines={8} />
+          </div>
+        )}
       </section>
     );
   const { items, total, counts, rule } = data;

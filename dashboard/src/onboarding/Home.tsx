@@ -1,6 +1,6 @@
 /** The Now page, with the checklist above its content until that is complete or dismissed. */
 import { type ComponentType, useEffect, useState } from 'react';
-import { Loading, showToast } from '../components.tsx';
+import { PageWaiting, showToast } from '../components.tsx';
 import NowPage from '../now/NowPage.tsx';
 import { useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -30,7 +30,7 @@ export default function Home() {
   }, [isDone]);
   const isLoading =
     (isOffered && isFirst(accounts)) || (isNeeded && (isFirst(deployment) || Panel === undefined));
-  if (isLoading) return <Loading />;
+  if (isLoading) return <PageWaiting />;
   const isShown = isNeeded && !isDone && data !== undefined && isManaged(data.accounts, data.endpoints);
   return <NowPage>{isShown && Panel ? <Panel steps={steps} deployment={data} /> : null}</NowPage>;
 }

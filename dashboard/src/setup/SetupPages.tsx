@@ -1,7 +1,7 @@
 /** The pages below `/setup`. */
 import { lazy, Suspense } from 'react';
 import { Route, Switch, useLocation } from 'wouter';
-import { Empty, Loading, NotFound, Page, Tabs } from '../components.tsx';
+import { Empty, NotFound, Page, PageWaiting, Tabs } from '../components.tsx';
 import { Moved } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
 import { accountHref, decodeSegment, endpointHref, useHref } from '../urls.ts';
@@ -42,7 +42,7 @@ export default function SetupPages() {
   return (
     <>
       <SetupNavigation />
-      <Suspense fallback={<Loading />}>
+      <Suspense fallback={<PageWaiting />}>
         <Switch>
           <Route path="/setup" component={Overview} />
           <Route path="/setup/accounts" component={AccountsPage} />
