@@ -63,10 +63,8 @@ export default function StreamPanel({ className }: { readonly className?: string
     <section className={`${ui.box} ${css.panel} ${className ?? ''}`} aria-labelledby={id}>
       <div className={css.head}>
         <h2 id={id}>Live events</h2>
-        <span className={`${ui.hint} ${ui.ellipsis} ${css.state}`}>{live.loaded ? state : 'Loading'}</span>
-        <span className={ui.hint}>
-          <Hidden>Times in </Hidden>
-          <ZoneName />
+        <span className={`${ui.hint} ${ui.ellipsis} ${css.state}`}>
+          {live.loaded ? state : 'Loading'}, times in <ZoneName />
         </span>
         {held && waiting > 0 ? (
           <Button
