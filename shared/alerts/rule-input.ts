@@ -132,7 +132,9 @@ const fields = {
     .array(existingId, 'must be a list of accounts')
     .min(1, 'must name at least one account')
     .max(1000, 'must name at most 1000 accounts')
-    .describe('Only these accounts (ids), and only endpoints that receive events of no other accounts.'),
+    .describe(
+      'Ids of the accounts to which the rule is limited. An endpoint counts only if all accounts whose events it receives are among them.',
+    ),
   forMinutes: minutes(1440).describe(
     'Time for which the value must be greater before the rule fires, in minutes, 0 to 1440. Default: 0.',
   ),

@@ -83,10 +83,10 @@ export const jobTiming = {
       remaining: z
         .object({
           p50Hours: hours.describe(
-            'Remaining time, in hours from now, within which half of the comparable jobs were dispatched when they had been in the status for as long.',
+            'Time, in hours from now, within which half of the comparable jobs were dispatched. It is counted from the time at which they had been in the status for as long as this job has been now.',
           ),
           p90Hours: hours.describe(
-            'Remaining time, in hours from now, within which 90 % of the comparable jobs were dispatched when they had been in the status for as long.',
+            'Time, in hours from now, within which 90 % of the comparable jobs were dispatched. It is counted from the time at which they had been in the status for as long as this job has been now.',
           ),
           jobs: jobs.describe('Number of comparable jobs.'),
           longer: jobs.describe('Number of comparable jobs that needed longer than `hoursLeft`.'),
@@ -167,7 +167,8 @@ export const StatusDurations = z
   })
   .meta({
     id: 'StatusDurations',
-    description: 'How long the jobs of an account usually stay in each status, and take until dispatch.',
+    description:
+      'How long the jobs of an account usually stay in each status, and how long it usually takes from entering it until dispatch.',
   });
 export type StatusDurations = z.infer<typeof StatusDurations>;
 

@@ -129,7 +129,7 @@ export const AttentionItem = z
       })
       .nullable()
       .describe(
-        'Whether the customer was informed. `null`: the item is not about a job, or messages are not served.',
+        'Whether the customer was informed. `null`: the item is not about a job, or customer notifications are not configured in this installation.',
       ),
     actions: z
       .array(

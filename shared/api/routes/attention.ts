@@ -135,7 +135,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'snooze',
     'Snooze an item',
-    `Hides the item until a time, or until its cause changes materially. A cause changes materially if the status or the due date of a job, the kinds that apply to it, or the state of an endpoint, account or message changes, or if the days late or the number of parked or dead events double.`,
+    `Hides the item until a time, or until its cause changes materially. For a job, a material change is a change of its status, its due date or the kinds that apply to it, or a doubling of the days late. For an endpoint, it is a change of its state, or a doubling of its parked or dead events. For an account or a message, it is a change of its state.`,
     z.strictObject({
       until: z.iso
         .datetime({ offset: true, error: UNTIL_RULE })

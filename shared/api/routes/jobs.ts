@@ -255,7 +255,7 @@ export const jobRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'Get usual durations of an account',
       description:
-        'Returns how long the jobs of the account usually stay in each status and take from there until dispatch, and how often the flags of jobs at risk were right.',
+        'Returns how long the jobs of the account usually stay in each status, and how long it usually takes from entering it until dispatch. Also returns how often the flags of jobs at risk were right.',
       role: 'read',
       of: ofAccount,
       answer: {

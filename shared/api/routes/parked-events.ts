@@ -82,7 +82,7 @@ export const parkedEventRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Retry parked events',
       description:
-        'Retries the selected parked events. For each job of these events, its first parked event is sent first, even if it is not selected. The later events of the job are sent after the endpoint has acknowledged it. Nothing is sent while the endpoint is paused or waits after a failure.',
+        'Retries the selected parked events. For each job of these events, the first parked event of the job is sent first, even if it is not selected. After the endpoint has acknowledged this event, the later events of the job are sent. Nothing is sent while the endpoint is paused or waits after a failure.',
       role: 'operate',
       of: ofEndpoint,
       repeatable: true,
