@@ -201,19 +201,21 @@ export function onMinistack(
       throw new FunctionError(String(value?.errorMessage ?? value?.message ?? answer.status));
     }
 
-    /** Disables the schedule, because the test invokes its target. Returns the target. */
-    async function takeSchedule(): Promise<Target> {
-      const resource = template
-        .ofType('AWS::Scheduler::Schedule')
-        .find(({ path }) => path.startsWith('Polling/'));
-      const path = `/schedules/${physicalIds.get(resource?.id ?? '')}`;
-      const schedule = (await (await call('scheduler', path)).json()) as { readonly Target: Target };
-      const off = JSON.stringify({ ...schedule, State: 'DISABLED' });
-      const answer = await call('scheduler', path, { method: 'PUT', body: off });
-      if (!answer.ok) throw new Error(`The schedule could not be switched off: ${await answer.text()}`);
-      return schedule.Target;
+    /** Disables the schedules, because the test invokes their targets. Returns the targets. */
+    function takeSchedules(): Promise<Target[]> {
+      const resources = template.ofType('AWS::Scheduler::Schedule');
+      return Promise.all(
+        resources.map(async ({ id }) => {
+          const path = `/schedules/${physicalIds.get(id)}`;
+          const schedule = (await (await call('scheduler', path)).json()) as { readonly Target: Target };
+          const off = JSON.stringify({ ...schedule, State: 'DISABLED' });
+          const answer = await call('scheduler', path, { method: 'PUT', body: off });
+          if (!answer.ok) throw new Error(`A schedule could not be switched off: ${await answer.text()}`);
+          return schedule.Target;
+        }),
+      );
     }
-    const target = await takeSchedule();
+    const targets = await takeSchedules();
 
     async function settled(): Promise<void> {
       const until = performance.now() + SETTLE_TIMEOUT_MS;
@@ -245,9 +247,11 @@ export function onMinistack(
       outbox,
       invoke: (name, payload) => invoke(physicalName(name), payload),
       async tick() {
-        await invoke(target.Arn, JSON.parse(target.Input ?? '{}')).catch((cause: unknown) => {
-          if (!(cause instanceof FunctionError)) throw cause;
-        });
+        for (const { Arn, Input = '{}' } of targets) {
+          await invoke(Arn, JSON.parse(Input)).catch((cause: unknown) => {
+            if (!(cause instanceof FunctionError)) throw cause;
+          });
+        }
       },
       settled,
       async passTime(seconds) {
@@ -268,7 +272,7 @@ export function onMinistack(
   };
 }
 
-/** Returns the target of a schedule. */
+/** The target of a schedule. */
 interface Target {
   readonly Arn: string;
   readonly Input?: string;
