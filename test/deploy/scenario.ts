@@ -921,7 +921,7 @@ export function scenario(
         const target = { kind: 'email', to: ['ops@desk.example'] };
         const ids: string[] = [];
         for (const condition of Object.keys(conditions)) {
-          const threshold = condition === 'account_not_observed' ? 0 : 1_000_000;
+          const threshold = condition === 'late_jobs' ? 0 : 1_000_000;
           const rule = { id: condition.replaceAll('_', '-'), name: condition, condition, threshold, target };
           ids.push((await done('POST', '/v1/alert-rules', rule)).id);
         }
@@ -931,11 +931,14 @@ export function scenario(
           );
         await until('the rule fires', () => (mailsOf('Alert').length > 0 ? true : undefined));
         expect(await read('/v1/alert-rules')).toMatchObject({ next: null });
-        expect(await read('/v1/alert-rules/account-not-observed')).toMatchObject({
+        expect(await read('/v1/alert-rules/late-jobs')).toMatchObject({
           state: { problem: null },
         });
-        await done('PATCH', '/v1/alert-rules/late-jobs', { enabled: false, target });
-        expect(await done('POST', '/v1/alert-rules/late-jobs/test')).toEqual({ sent: true, message: null });
+        await done('PATCH', '/v1/alert-rules/account-not-observed', { enabled: false, target });
+        expect(await done('POST', '/v1/alert-rules/account-not-observed/test')).toEqual({
+          sent: true,
+          message: null,
+        });
         expect(mailsOf('Test')).toHaveLength(1);
         for (const id of ids) await done('DELETE', `/v1/alert-rules/${id}`);
       },
