@@ -71,7 +71,7 @@ const NotificationSettings = z.strictObject({
           .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, SENDER_RULE)
           .optional()
           .describe(
-            'Default sender of SMS, for accounts without their own, in countries that allow a custom one.',
+            'Sender id of SMS for accounts without a sender id of their own. It is used in countries that allow custom sender ids.',
           ),
       },
       {
@@ -386,7 +386,7 @@ const StageSettings = z.strictObject({
     .nullable()
     .default(30)
     .describe(
-      'Retention of messages in the FIFO topic of established cells for late subscribers (days); `null`: none. A topic with an archive cannot be deleted, nor can the stack, until the archive is disabled by hand.',
+      'Time for which the FIFO topics of established cells keep messages for late subscribers (days). `null`: no archive. A topic with an archive cannot be deleted, nor can the stack, until the archive is disabled by hand.',
     ),
   logRetention: z.literal(RETENTIONS, RETENTION_RULE).describe('Retention of log groups (days).'),
   pollConcurrency: wholeNumber(2, 1000).describe(
