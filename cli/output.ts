@@ -46,7 +46,7 @@ export interface Output {
   readonly stdout: NodeJS.WriteStream;
   /** Prints a line of text unmodified. */
   line(text?: string): void;
-  /** Prints a document as JSON, or by `human`. */
+  /** Prints a document: with `--json` as JSON, otherwise by calling `human`. */
   document(value: unknown, human: () => void): void;
   /** Prints one JSON object as a line. */
   jsonLine(value: unknown): void;

@@ -12,7 +12,7 @@ export interface Profile {
   readonly key: string;
 }
 
-/** The rule of names: the CLI prints them, and shells complete them. */
+/** Accepted names. They have only safe characters, because the CLI prints them and shells complete them. */
 export const PROFILE_NAME = /^[A-Za-z0-9][\w.-]{0,62}$/;
 
 /** The content of the file. */

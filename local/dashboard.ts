@@ -19,8 +19,8 @@ import {
 export const PACKED_DASHBOARD = 'dashboard';
 
 /**
- * Serves requests for the dashboard and passes all others to `others`. If those respond with not found, a browser that navigates there gets
- * the dashboard page, which reports it.
+ * Serves requests for the dashboard and passes all others to `others`. If `others` responds with not found to a browser that navigates to a
+ * page, the response is the dashboard page, which reports that the page does not exist.
  */
 export type Dashboard = (
   request: Request,

@@ -92,7 +92,7 @@ export interface Status {
    */
   readonly sweptAt: number | null;
   readonly sweptThrough: number;
-  /** Time through which the daily rotation of detail fetches is done, if not the last complete crawl. */
+  /** Time up to which the daily rotation of detail fetches is done. `null`: up to the last complete crawl. */
   readonly rotatedThrough: number | null;
   /** Jobs whose detail cannot be read: up to 20 job numbers, and the error of the last one. */
   readonly unreadDetails: readonly number[];

@@ -180,8 +180,8 @@ export async function workOffDeletion(
 }
 
 /**
- * Ends the claim of another process on a deletion, and the wait for late writes. For hosts where all of
- * these ended with their process.
+ * Ends the claim of another process on a deletion, and the wait for late writes. Only for a host that starts
+ * after every other process on the table has ended: then no process holds the claim or can still write.
  */
 export async function breakDeletion(table: Table, ref: AccountRef): Promise<void> {
   await table.write({

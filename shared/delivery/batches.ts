@@ -21,7 +21,7 @@ export type EntryResult =
   | 'accepted'
   | {
       readonly code: string | undefined;
-      /** Whether an error that is not known to concern the target rejects the event. */
+      /** Whether the sender is at fault. Then an error about the content, or with an unknown code, rejects the event. */
       readonly senderFault: boolean;
     };
 

@@ -23,7 +23,7 @@ export interface RejectedEventFilter {
   readonly to?: number | undefined;
 }
 
-/** The dead events of a replay: those that match, and died until its start (epoch ms). */
+/** The dead events of a replay: those that match the filter, and died not later than `until`, its start (epoch ms). */
 export interface DeadSelection {
   readonly filter: RejectedEventFilter;
   readonly until: number;

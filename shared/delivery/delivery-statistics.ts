@@ -81,7 +81,7 @@ export class DeliveryCounter {
     this.#hours.set(start, hour);
   }
 
-  /** Whether the counters have not been stored for a while (epoch ms). */
+  /** Returns whether it is time to store the counters. `now` is epoch ms. */
   isDue(now: number): boolean {
     return now - this.#storedAt >= STORE_EVERY_MS;
   }

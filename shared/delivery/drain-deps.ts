@@ -15,7 +15,7 @@ export interface DrainDeps {
   readonly random: () => number;
   /** Waits before the n-th retry, of a sink or of a rejected event. For a sink, the last one repeats. */
   readonly retrySeconds: readonly number[];
-  /** A sink that only fails for this long is disabled. Default: 5 days. */
+  /** Time after which a sink whose attempts all fail is disabled (s). Default: 5 days. */
   readonly disableAfterSeconds?: number;
   /** Opens the sink of a record. Throws if it cannot be created. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;

@@ -62,7 +62,7 @@ export interface Failure {
 export interface FailurePolicy {
   /** Waits (s) before the n-th retry; the last one repeats. */
   readonly retrySeconds: readonly number[];
-  /** A sink that only fails for this long (s) is disabled. */
+  /** Time after which a sink whose attempts all fail is disabled (s). */
   readonly disableAfterSeconds: number;
 }
 

@@ -166,7 +166,7 @@ export class ParkedLanes {
   }
 
   /**
-   * Removes an event that reached the sink, or no longer can; the next one becomes the first of its lane.
+   * Removes an event that reached the sink, or can no longer reach it; the next event becomes the first of its lane.
    * `write` replaces the plain removal if more is to be written. Returns true if this call removed it.
    */
   settle(

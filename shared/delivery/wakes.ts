@@ -77,7 +77,7 @@ export class ForwardError extends Error {
 
 /**
  * Marks the cursors of an account due. Returns the drain names of the sinks that can be drained now, and
- * whether a former log grew.
+ * in `isFormer` whether the log that grew is a former one of this account id.
  */
 export async function markDue(
   table: Table,
@@ -129,8 +129,8 @@ export async function markDue(
 }
 
 /**
- * Deletes the wake mark. Events before a former log's end have lower numbers and may be new; then only the
- * former log's own mark is deleted.
+ * Deletes the wake mark of an account, up to `sequence`. With `isFormer`, `sequence` is of a former log of this account
+ * id. Then only a mark with exactly this number is deleted: one with a lower number may report new events of the current log.
  */
 export async function clearWake(
   table: Table,

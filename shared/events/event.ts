@@ -3,14 +3,14 @@ import { type AccountRef, isCell, pad } from '../storage/schema.ts';
 import type { EventData, EventType } from './catalogue.ts';
 import { getSchemaPath } from './types.ts';
 
-/** An event that has been decided but not yet numbered. `time` is epoch ms: when the answer came that shows it. */
+/** An event that has been decided but not yet numbered. `time`: time of the answer that shows it (epoch ms). */
 export type EventDraft = {
   [T in EventType]: {
     readonly type: T;
     /** The job it is about; absent for events about the account. */
     readonly jobNumber?: number;
     readonly time: number;
-    /** Without what the log it goes to adds. The account of an event about an endpoint is another one than the log's. */
+    /** Data without the fields that the log adds. An event about an endpoint contains `account`, which is not that of the log. */
     readonly data: Omit<EventData<T>, T extends `endpoint.${string}` ? 'region' : 'account' | 'region'>;
   };
 }[EventType];
@@ -38,9 +38,9 @@ export interface JobEvent {
 
 /** Base URLs of an envelope's fields, without a final slash. */
 export interface EventUrls {
-  /** What `dataschema` starts with. */
+  /** Prefix of `dataschema`. */
   readonly schemaBaseUrl: string;
-  /** What `source` starts with: the configured public URL. Default: none, so that `source` is a path. */
+  /** Prefix of `source`: the configured public URL. Default: none, so that `source` is a path. */
   readonly sourceBaseUrl?: string | undefined;
 }
 

@@ -188,7 +188,7 @@ function controlJob({ seen, index }: FetchContext): number | undefined {
   return candidates[Math.floor(candidates.length / 2)];
 }
 
-/** Emits confirmed negative verdicts, or holds them up. Held up, none of the evidence is applied. */
+/** Emits confirmed negative verdicts, or holds them up. If they are held up, none of their evidence is applied. */
 export function conclude(gone: readonly Gone[], may: 'emit' | 'hold', context: ApplyContext): void {
   for (const { work, as, evidence } of gone) {
     if (may === 'hold') {

@@ -162,7 +162,8 @@ export function applyListEntry(
  * the list, and from here on the detail is authoritative.
  *
  * For a job observed for the first time, the detail decides whether the job is new (rule 5): created after
- * the baseline, or only hidden until now. `open`: the list lacks a value that stays in the log.
+ * the baseline, or only hidden until now. `open` of the result: the list entry lacks a
+ * dispatch or a parcel that stays emitted.
  */
 export function applyDetail(
   before: Snapshot,

@@ -66,8 +66,8 @@ function bucketOf(ms: number): number {
 }
 
 /**
- * Returns the duration to count if it is only known to be between two values (ms): the longer one. Returns `undefined`
- * if they differ by more than an hour and by more than a fifth of it.
+ * Returns the duration to count if it is only known to be between two values (ms): the longer value. Returns `undefined`
+ * if they differ by more than an hour and also by more than a fifth of the longer value.
  */
 export function toCountedDuration(least: number, most: number): number | undefined {
   return most > 0 && most - Math.max(0, least) <= Math.max(HOUR_MS, most / 5) ? most : undefined;

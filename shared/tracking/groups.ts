@@ -32,8 +32,8 @@ export interface Group {
   /** Whether all members that count were dispatched and the event was emitted. */
   readonly emitted: boolean;
   /**
-   * Whether the event was emitted before for a different set of members, or for members no longer
-   * dispatched since.
+   * Whether the event was emitted before, and since then the set of members changed, or a member was no
+   * longer dispatched.
    */
   readonly again: boolean;
   /** Time of the last evidence that the group was not complete, or an earlier time. `null` if not known. */
@@ -184,7 +184,7 @@ export function judgeGroup(
 /**
  * Judges whether a group with an open member became partially dispatched. `before`: the group before the answer,
  * `after`: the group in the verdict. `isListed`: whether the active list contains a job.
- * - `earlier`: a member was dispatched before tracking began. That the group is partially dispatched is no news.
+ * - `earlier`: a member was dispatched before tracking began, so no event reports that the group is partially dispatched.
  * - `unproven`: the answer contradicts the log, or no open member is in the active list.
  *
  * Pure.

@@ -7,14 +7,14 @@ import type { DetailView } from './views.ts';
 const MIN_GAP = 1_000;
 /** Number of further numbers without which the highest two say nothing. */
 const MIN_OTHERS = 2;
-/** Numbers contradict the dates only if these differ by more, since clocks and time zones may. */
+/** Maximum difference between clocks (ms). A date contradicts a number only if it differs by more. */
 export const CLOCK_TOLERANCE_MS = 900_000;
-/** Number of contradictions from which the numbers of an account are no evidence. A single one may be a mistake. */
+/** Number of contradictions at which the numbers of an account stop being evidence. A single contradiction may be a mistake. */
 export const MAX_CONTRADICTIONS = 2;
 
 /**
- * Returns the highest job number, without a single outlier: a number that is further above the next one than all the
- * others are apart. Returns 0 if there are none.
+ * Returns the highest job number, without a single outlier: a highest number whose distance to the next one is greater
+ * than the range of all others. Returns 0 if there are none.
  */
 export function highestNumber(jobNumbers: Iterable<number>): number {
   const [highest = 0, second = 0, ...others] = [...new Set(jobNumbers)].sort((a, b) => b - a);

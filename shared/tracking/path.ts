@@ -7,8 +7,8 @@ import type { Snapshot, StatusEntry } from './snapshot.ts';
 const MAX_STAYS = 12;
 
 /**
- * Applies the events of one job, in order. Returns its path, and the durations that are now known: of a stay that ended,
- * and at the dispatch, from the beginning of each stay.
+ * Applies the events of one job, in order. Returns its path, and the durations that are now known: that of each stay that
+ * ended, and after the dispatch the time from the beginning of each stay to the dispatch.
  *
  * A stay of which the beginning was not observed is not in the path. This includes the status of a job at the baseline
  * and after its return to the list.

@@ -46,8 +46,8 @@ export type Risk =
 /**
  * Returns the risk of a job at a time.
  *
- * The comparable jobs are those that were not dispatched after the same time since the beginning of the stay. If there
- * are fewer than {@link MIN_JOBS}, the job is slower than nearly all others. It is then compared with all jobs, as if its
+ * The comparable jobs are those that were still undispatched when their stay had lasted as long as that of this job. If
+ * there are fewer than {@link MIN_JOBS}, the job is slower than nearly all others. It is then compared with all jobs, as if its
  * stay began now. If it is uncertain when the stay began, and the answer depends on it, the risk is unknown.
  */
 export function assessRisk({ dueAt, entry, remaining }: RiskInput, now: number): Risk {

@@ -80,13 +80,13 @@ export class StatusNames {
     return name !== null && this.#toCurrent(name, this.#now) !== name;
   }
 
-  /** Returns the current name of a status: of a renamed one until its former name belongs to another status. */
+  /** Returns the current name of a status. A former name is replaced until it belongs to another status. */
   toCurrentName(name: string): string {
     const renaming = this.#renamed.get(name);
     return renaming?.endedAt === null ? renaming.name : name;
   }
 
-  /** Returns whether a configured name means a status: it is its name, or a former one that means no other status. */
+  /** Returns whether a configured name refers to a status: it is its current name, or a former one that refers to no other status. */
   isSame(configured: string, status: string): boolean {
     const renaming = this.#renamed.get(configured);
     return configured === status || (renaming?.endedAt === null && renaming.name === status);

@@ -30,8 +30,8 @@ export function asEmitted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapsho
 }
 
 /**
- * Returns a job before its first detail, that counts a dispatch as emitted that only the detail shows and that is older than the
- * baseline. Clocks may differ. So do its parcels.
+ * Applies the first detail's dispatch to a job if only the detail shows it, and it is older than the baseline (clocks may differ). The
+ * dispatch and its parcels then count as emitted. Otherwise returns the job unchanged.
  */
 export function withOldDispatch(
   before: Snapshot,
@@ -53,8 +53,8 @@ export interface Proof {
 }
 
 /**
- * Decides whether a job without a history is new (rule 5): it came in after the baseline, read in the time
- * zone in which `dateIn` is latest. Its number proves the same, unless its date is clearly earlier.
+ * Decides whether a job without a history is new (rule 5): its `dateIn` is after the baseline. A `dateIn`
+ * without a time zone is read in the zone in which it is latest. A new number proves the same, unless `dateIn` is clearly earlier.
  */
 export function proveCreated(before: Snapshot, detail: DetailView, look: Look, known: Known): Proof {
   const { baselineStartedAt, lastGoodCrawlStartedAt } = known;

@@ -123,7 +123,7 @@ export function compareListedDetail(
 
 /**
  * Applies the detail of a job that left the list: the detail is authoritative. A value that the list has shown before
- * is not a change. A value of which that is undecided is not stored, and so found as a change again.
+ * is not a change. If that is undecided, the value is not stored: the next comparison then finds it as a change again.
  */
 export function compareDelistedDetail(
   before: Snapshot,

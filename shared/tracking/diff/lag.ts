@@ -41,7 +41,7 @@ function isDateBehind(field: LaggingField, was: ListView, next: ListView, detail
   return field === 'dateOut' && was.dateOut !== null && !same(field, next, detail);
 }
 
-/** Adds to the dates that the detail has not shown the end of the dispatch, at the time `at` (epoch ms). */
+/** Adds the revocation of the dispatch at the time `at` (epoch ms) to the dispatch dates that the detail has not shown yet. */
 export function addRevocation(ahead: ListAhead | undefined, at: number): ListAhead | undefined {
   const dates = ahead?.dateOut;
   if (!dates) return ahead;

@@ -5,8 +5,8 @@ import { checkOverdue, findDueTime, findEarliestDueTime, readDueTime } from './o
 import { buildStep, type EventRules, type Known, type Look, type Step } from './step.ts';
 
 /**
- * Emits the events whose time has come for a listed job. Those of a configured time are only marked as emitted,
- * without an event, if it had come before tracking began or before the settings were changed.
+ * Emits the events whose time has come for a listed job. An event with a configured time is only marked
+ * as emitted, without an event, if that time had come before tracking began or before the settings were changed.
  */
 export function checkTimers(snapshot: Snapshot, look: Look, known: Known): Step {
   const { rules } = known;
