@@ -326,6 +326,11 @@ export function getFlags(chosen: Command): Flags {
   };
 }
 
+/** Returns the values of a command's own options, without those of all commands: commands may pass them on to the API. */
+export function getOwnFlags({ command, flags }: Invocation): object {
+  return Object.fromEntries(Object.entries(flags).filter(([flag]) => flag in command.flags));
+}
+
 function toOptionMessage(name: string, flags: Flags, cause: unknown): string {
   const { code, message } = cause as { code?: string; message: string };
   const [, option = ''] = /'(?:-\w, )?(-{1,2}[^' =]*)/.exec(message) ?? [];

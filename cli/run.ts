@@ -9,6 +9,7 @@ import {
   type Context,
   command,
   findWords,
+  getOwnFlags,
   helpText,
   InterruptedError,
   type Invocation,
@@ -322,7 +323,7 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     if (flagged('csv') && flagged('json')) throw new UsageError('--csv and --json can’t be combined.');
     if (flagged('bom') && !flagged('csv')) throw new UsageError('--bom requires --csv.');
     if (parsed.name === 'start') host.off('SIGINT', interrupted);
-    return (await parsed.command.run(context, parsed.args, flags)) ?? 0;
+    return (await parsed.command.run(context, parsed.args, getOwnFlags(parsed))) ?? 0;
   } catch (cause) {
     if (cause instanceof InterruptedError) return INTERRUPTED;
     const { error, lines } = toCommandError(cause, { running, keySource, verbose: flagged('verbose') });

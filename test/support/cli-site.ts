@@ -1,7 +1,7 @@
 /** The built CLI and a real Jobwire that it calls. */
 import { EventEmitter } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { inject } from 'vitest';
@@ -70,7 +70,7 @@ export async function startSite(end: End, more: object = {}) {
   const json = async (...args: string[]) => toDocuments((await run(...args, '--json')).out);
   return {
     ...{ url, env, sandbox, world, region: upstream.regions.us as Region, acme, bakery },
-    ...{ job, start, runHere, exec, run, json },
+    ...{ job, start, runHere, exec, run, json, dataDir: join(dirname(file), 'data') },
     /** Returns the commands and commands of groups without a successful process. */
     notStarted: (names: readonly string[]) =>
       Object.keys(cli.commands).filter((name) => {
