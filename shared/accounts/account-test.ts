@@ -6,6 +6,7 @@
 
 import { createOrderingClient } from '../ordering/client.ts';
 import { cleanLine, OrderingError } from '../ordering/errors.ts';
+import { describeFault, describeTimeout } from '../ordering/remedies.ts';
 import { createTokenSource } from '../ordering/tokens.ts';
 import { notFound, type Rejection } from '../resources.ts';
 import { SecretError } from '../secrets.ts';
@@ -141,60 +142,15 @@ async function tryOut(
   return { ok: done, region, account, steps, upstreamId, openJobs, statuses };
 }
 
-const PLACES: Record<TestStep['step'], { readonly what: string; readonly setting: string }> = {
-  token: { what: 'The token endpoint', setting: 'authUrl' },
-  identity: { what: 'The ordering API', setting: 'baseUrl' },
-  page: { what: 'The ordering API', setting: 'baseUrl' },
-};
-
-/**
- * Returns the error and its remedy for an operator. It contains only the status of an upstream response,
- * because the rest may contain anything.
- */
+/** Returns the error and its remedy for an operator. */
 function explain(step: TestStep['step'], region: string, fault: unknown, stepMs: number): string {
-  const { what, setting } = PLACES[step];
-  const where = `${setting} of region "${region}"`;
-  const time = `${what} did not respond completely within ${stepMs / 1000} seconds. Try again later. If that fails too, check ${where} and the network.`;
-  if (fault === 'timeout') return time;
+  const part = step === 'token' ? 'token' : 'api';
+  if (fault === 'timeout') return describeTimeout(part, region, stepMs / 1000);
   if (fault instanceof SecretError) {
     return `${fault.message} Set the credentials of the account again, or another secretRef.`;
   }
-  if (!(fault instanceof OrderingError)) return `The test could not run: ${messageOf(fault)}`;
-  const { kind, status, retryAfterMs, detail = '' } = fault;
-  const http = status === undefined ? '' : ` (HTTP ${status})`;
-  const isPage = detail.includes('HTML page');
-  switch (kind) {
-    case 'timeout':
-      return time;
-    case 'network':
-      return `${what} can’t be reached${detail ? ` (${detail})` : ''}. Check ${where}, and whether this machine may connect to it.`;
-    case 'not_found':
-      return step === 'token'
-        ? `The token endpoint does not know this realm${http}. Check realm and ${where}.`
-        : `${what} is not at this address${http}. Check the path of ${where}.`;
-    case 'credentials_rejected':
-      return /disabled/i.test(detail)
-        ? `The account or its client is disabled${http}. Ask the operator of the ordering API to enable it.`
-        : `The client id or the client secret is wrong${http}. Compare both with those that the operator of the ordering API issued; only the latest secret is valid. Credentials are valid in one region, here "${region}".`;
-    case 'unauthorized':
-      return `A token was issued, but the ordering API rejects it${http}. Check that realm and ${where} belong to the same region, and whether the account is disabled there.`;
-    case 'forbidden':
-      return `The credentials are valid, but lack permission${http}. Ask the operator of the ordering API for permission to read the account and its jobs.`;
-    case 'rate_limited': {
-      const wait = retryAfterMs === undefined ? 'a minute' : `${Math.ceil(retryAfterMs / 1000)} seconds`;
-      return `${what} received too many requests${http}. Try again in ${wait}.`;
-    }
-    case 'server_error':
-    case 'unavailable':
-      return `${what} has an internal problem${http}. The settings seem correct. Try again later.`;
-    case 'malformed':
-      return isPage
-        ? `${what} responded with a web page${http}. Possibly a proxy or a sign-in page is at this address. Check ${where}.`
-        : `${what} responded in an unexpected format${http}. Check ${where}. If it is correct, the ordering API has changed, or the response was truncated.`;
-    case 'bad_request':
-    case 'conflict':
-      return `${what} rejected the request${http}. Check ${where}.`;
-  }
+  if (fault instanceof OrderingError) return describeFault(part, region, fault, stepMs / 1000);
+  return `The test could not run: ${messageOf(fault)}`;
 }
 
 const messageOf = (fault: unknown): string => (fault instanceof Error ? fault.message : 'unknown error.');

@@ -30,6 +30,8 @@ export interface Answer<T> {
 
 /** The list of jobs as an operation of {@link OrderingError} and {@link RequestInfo}. */
 export const ACTIVE_JOBS = 'GET /Jobs/active';
+/** The account of the credentials as an operation of {@link OrderingError}. */
+export const ACCOUNT = 'GET /account';
 /** The detail of a job as an operation of {@link OrderingError}. */
 export const JOB_DETAIL = 'GET /Jobs/{jobNumber}';
 
@@ -226,7 +228,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
       }),
     jobStatuses: (signal) =>
       call('statuses', 'GET /Lookups/job-statuses', '/Lookups/job-statuses', signal, bodyAs(JobStatuses)),
-    account: (signal) => call('account', 'GET /account', '/account', signal, bodyAs(AccountProfile)),
+    account: (signal) => call('account', ACCOUNT, '/account', signal, bodyAs(AccountProfile)),
     accountUser: (signal) =>
       call('accountUser', 'GET /account/user', '/account/user', signal, (operation, answer) =>
         isUnknown(answer) ? { body: undefined } : bodyAs(AccountUser)(operation, answer),

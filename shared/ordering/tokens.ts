@@ -63,7 +63,10 @@ export interface TokenSourceOptions {
   fetch?: typeof globalThis.fetch;
 }
 
-const OPERATION = 'POST /protocol/openid-connect/token';
+const TOKEN_PATH = '/protocol/openid-connect/token';
+/** Returns whether an operation of an {@link OrderingError} is the request of a token. */
+export const isTokenRequest = (operation: string): boolean => operation.endsWith(TOKEN_PATH);
+
 const MARGIN_SECONDS = 60;
 const CACHE_PATIENCE_MS = 2_000;
 
@@ -78,7 +81,9 @@ const CACHE_PATIENCE_MS = 2_000;
 export function createTokenSource(options: TokenSourceOptions): TokenSource {
   const { clientId, clientSecret, cache, now = Date.now, timeoutMs = 15_000 } = options;
   const fetch = options.fetch ?? globalThis.fetch;
-  const url = `${baseAddress('authUrl', options.authUrl)}/realms/${encodeURIComponent(options.realm)}/protocol/openid-connect/token`;
+  const path = `/realms/${encodeURIComponent(options.realm)}${TOKEN_PATH}`;
+  const url = `${baseAddress('authUrl', options.authUrl)}${path}`;
+  const operation = `POST ${path}`;
 
   interface Held {
     value: string;
@@ -137,7 +142,7 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
 
   async function request(): Promise<Held> {
     const answer = await exchange({
-      operation: OPERATION,
+      operation,
       url,
       init: {
         method: 'POST',
@@ -153,7 +158,7 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
       now,
     });
     if (answer.status !== 200) throw rejection(answer.status, answer.headers, answer.text);
-    const { access_token, expires_in } = readJson(OPERATION, answer, TokenResponse);
+    const { access_token, expires_in } = readJson(operation, answer, TokenResponse);
     const usableSeconds = expires_in <= MARGIN_SECONDS ? expires_in / 2 : expires_in - MARGIN_SECONDS;
     return {
       value: access_token,
@@ -169,10 +174,10 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
    * description, because the rest may contain anything.
    */
   function rejection(status: number, headers: Headers, text: string): OrderingError {
-    const plain = errorFromResponse(OPERATION, status, headers, '', { now: now() });
+    const plain = errorFromResponse(operation, status, headers, '', { now: now() });
     return new OrderingError({
       kind: status === 400 || status === 401 || status === 403 ? 'credentials_rejected' : plain.kind,
-      operation: OPERATION,
+      operation,
       status,
       retryAfterMs: plain.retryAfterMs,
       detail: oauthReason(text, clientSecret) ?? (status < 400 ? plain.detail : undefined),

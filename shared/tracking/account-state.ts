@@ -4,6 +4,7 @@ import type { Account, AccountState, Status } from '../accounts/accounts.ts';
 import { turnFrom } from '../accounts/accounts.ts';
 import type { EventDraft } from '../events/event.ts';
 import { OrderingError } from '../ordering/errors.ts';
+import { describeLastingFault } from '../ordering/remedies.ts';
 import { backoff } from '../retry.ts';
 import type { Absence, Ruling } from './quarantine.ts';
 
@@ -64,10 +65,12 @@ export function isRefusal(problem: unknown): boolean {
 }
 
 /**
- * Returns the message of a fault for operators. Errors of the ordering client never contain secrets or
- * payloads.
+ * Returns the message of a fault for operators, with its remedy if a setting or the credentials may have caused
+ * it. Errors of the ordering client never contain secrets or payloads.
  */
-export function describeProblem(problem: unknown): string {
+export function describeProblem(problem: unknown, region: string): string {
+  const remedy = problem instanceof OrderingError ? describeLastingFault(region, problem) : undefined;
+  if (remedy !== undefined) return remedy;
   return problem instanceof Error ? problem.message : 'The poll failed.';
 }
 
@@ -81,7 +84,7 @@ export function transition(
   result: PollResult,
   before: {
     readonly status: Pick<Status, 'state' | 'consecutiveFailures' | 'alarmed' | 'quarantinedAt'>;
-    readonly account: Pick<Account, 'pollIntervalSeconds'>;
+    readonly account: Pick<Account, 'region' | 'pollIntervalSeconds'>;
     readonly baselined: boolean;
     readonly failuresBeforeAlarm: number;
     /**
@@ -120,7 +123,7 @@ export function transition(
         state: quarantinedAt === null ? 'tracking' : 'quarantined',
         consecutiveFailures: 0,
         alarmed: false,
-        problem: result.problem === undefined ? undefined : describeProblem(result.problem),
+        problem: result.problem === undefined ? undefined : describeProblem(result.problem, account.region),
         quarantinedAt,
         nextPollAt: turnAfter(intervalMs),
         events,
@@ -141,7 +144,7 @@ export function transition(
     }
     case 'failed': {
       const consecutiveFailures = status.consecutiveFailures + 1;
-      const problem = describeProblem(result.problem);
+      const problem = describeProblem(result.problem, account.region);
       const regionFails = before.regionFails === true;
       // While a region fails, only a few of its accounts are polled anyway. All must be polled when it
       // recovers.

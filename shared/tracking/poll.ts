@@ -101,7 +101,7 @@ function reportResults(
     detailFetches: fetched.fetched,
     fetchesLeft: fetched.left,
     ...(tooLarge === undefined ? {} : { problem: `Job ${tooLarge} is too large to be stored.` }),
-    ...(problem === undefined ? {} : { problem: describeProblem(problem) }),
+    ...(problem === undefined ? {} : { problem: describeProblem(problem, poll.account.region) }),
     ...(upgraded ? {} : { problem: 'Jobs that older code stored are still to be taken over.' }),
   });
 }

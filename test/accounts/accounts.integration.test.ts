@@ -897,6 +897,16 @@ describe('with a sandbox', () => {
       'The token endpoint does not know this realm (HTTP 404). Check realm and authUrl of region "us".',
     ],
     [
+      'an authUrl with a wrong path, where another server rejects requests',
+      1,
+      ({ sandbox }) =>
+        void sandbox.faults.add({
+          match: { operation: 'token' },
+          fault: raw('{"title":"Unauthorized"}', 401),
+        }),
+      'The server at authUrl rejected the request (HTTP 401), but not as a token endpoint does (the response is no OAuth error). Check the path of authUrl of region "us", and realm.',
+    ],
+    [
       'an authUrl without a server',
       1,
       ({ service }) => ({ over: { services: { us: { ...service, authUrl: 'http://127.0.0.1:1/auth' } } } }),

@@ -39,7 +39,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   ],
   'account.poll_recovered': ['Polling recovered after 11 failed polls'],
   'account.credentials_rejected': [
-    'Credentials rejected: POST /protocol/openid-connect/token failed, the token endpoint rejected the credentials (401)',
+    'Credentials rejected: The client id or the client secret is wrong (HTTP 401). Compare both with those that the operator of the ordering API issued; only the latest secret is valid. Credentials are valid in one region, here "us".',
   ],
   'account.credentials_accepted': ['Credentials accepted'],
   'account.identity_mismatch': [

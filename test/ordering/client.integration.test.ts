@@ -554,7 +554,7 @@ describe('faults', () => {
     });
     expect(await failure(client.account())).toMatchObject({
       kind: 'credentials_rejected',
-      operation: 'POST /protocol/openid-connect/token',
+      operation: 'POST /realms/us/protocol/openid-connect/token',
       detail: 'invalid_client',
     });
     expect(auth.seen).toHaveLength(1);

@@ -958,7 +958,7 @@ describe('failure statistics of a region (pure)', () => {
         { kind: 'failed', problem, accepted: false },
         {
           status: { state: 'tracking', consecutiveFailures, alarmed, quarantinedAt: null },
-          account: { pollIntervalSeconds: 60 },
+          account: { region: 'us', pollIntervalSeconds: 60 },
           baselined: true,
           failuresBeforeAlarm: 3,
           regionFails,

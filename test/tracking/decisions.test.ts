@@ -145,7 +145,7 @@ describe("the time of an account's next poll", () => {
       alarmed: false,
       quarantinedAt: null,
     } as const;
-    const account = { pollIntervalSeconds };
+    const account = { region: 'us', pollIntervalSeconds };
     const before = { status, account, baselined: true, failuresBeforeAlarm: 3, phase };
     const result = failures === undefined ? ({ kind: 'good' } as const) : failed;
     return (transition(result, before, startedAt, startedAt + 500).nextPollAt ?? 0) - startedAt;
@@ -212,7 +212,13 @@ describe('the effect of a poll on its account (rule 11)', () => {
       const at = BASELINE + n * MINUTE;
       const next = transition(
         result,
-        { status, account: { pollIntervalSeconds: 60 }, baselined: true, failuresBeforeAlarm: 3, phase: 0 },
+        {
+          status,
+          account: { region: 'us', pollIntervalSeconds: 60 },
+          baselined: true,
+          failuresBeforeAlarm: 3,
+          phase: 0,
+        },
         at,
         at + 500,
       );
@@ -221,6 +227,32 @@ describe('the effect of a poll on its account (rule 11)', () => {
       return [next.state, inSeconds, next.events.map((event) => event.type.replace('account.', ''))];
     });
   }
+
+  test('a fault of the settings is described with the setting to check, and the fault of a record is not', () => {
+    const describe = (kind: 'not_found' | 'unavailable', operation: string, detail?: string) =>
+      transition(
+        {
+          kind: 'failed',
+          problem: new OrderingError({ kind, operation, status: 404, detail }),
+          accepted: true,
+        },
+        {
+          ...{ baselined: true, failuresBeforeAlarm: 3, phase: 0 },
+          account: { region: 'us', pollIntervalSeconds: 60 },
+          status: { state: 'tracking', consecutiveFailures: 0, alarmed: false, quarantinedAt: null },
+        },
+        BASELINE,
+        BASELINE + 500,
+      ).problem;
+    expect(describe('not_found', 'GET /account')).toBe(
+      'The ordering API is not at this address (HTTP 404). Check the path of baseUrl of region "us".',
+    );
+    expect(describe('not_found', 'POST /realms/us/protocol/openid-connect/token')).toBe(
+      'The token endpoint does not know this realm (HTTP 404). Check realm and authUrl of region "us".',
+    );
+    expect(describe('not_found', 'GET /Jobs/{jobNumber}')).toMatch(/^GET .* the record does not exist/);
+    expect(describe('unavailable', 'GET /account')).toMatch(/^GET .* is unavailable/);
+  });
 
   test('invalid credentials are emitted once, polled less and less often, and their recovery is emitted', () => {
     expect(run(...Array.from({ length: 6 }, () => failed(rejection)), good)).toEqual([

@@ -24,5 +24,6 @@ export async function abort(
     progress.upstream = await noteFailure(deps, account, failure, progress.upstream);
   }
   const result = { kind: 'failed', problem, accepted } as const;
-  return { state: await recordState(poll, { result, outcome, status }), problem: describeProblem(problem) };
+  const state = await recordState(poll, { result, outcome, status });
+  return { state, problem: describeProblem(problem, account.region) };
 }

@@ -45,7 +45,7 @@ export async function readPayments(
     const problem = findContradiction(body, state.reading.page);
     return { state, ...(problem === undefined ? { page: { body, answeredAt } } : { problem }) };
   } catch (problem) {
-    return signal.aborted ? undefined : { state, problem: describeProblem(problem) };
+    return signal.aborted ? undefined : { state, problem: describeProblem(problem, account.region) };
   }
 }
 
