@@ -23,6 +23,8 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
   const paint = (style: Style, text: string): string => styleText(style, text, { stream });
   let repeated: (() => string) | undefined;
   let lines = 0;
+  // Texts are cut only on a terminal. In a file, nothing may be missing.
+  const text = (value: unknown): string => plain(value, stream.isTTY ? MAX_TEXT : MAX_FILE_TEXT);
   const write = (line: string): void => {
     stream.write(`${line}\n`);
     lines += 1;
@@ -45,7 +47,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
         ),
         job.padEnd(7),
         paint(getStyle(event.type), plain(event.type).padEnd(24)),
-        paint('dim', plain(describe(event), Number.POSITIVE_INFINITY)),
+        paint('dim', plain(describe(event, text), Number.POSITIVE_INFINITY)),
       ];
       write(columns.join(' ').trimEnd());
     },
@@ -55,12 +57,16 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
         cut(plain(from.name ?? from.address), ACCOUNT_WIDTH).padEnd(ACCOUNT_WIDTH),
         ''.padEnd(7),
         paint('blue', (channel === 'sms' ? 'SMS' : 'e-mail').padEnd(24)),
-        paint('dim', `to ${maskAddress(to.address)}: ${plain(subject ?? preview)}`),
+        paint('dim', `to ${maskAddress(to.address)}: ${text(subject ?? preview)}`),
       ];
       write(columns.join(' '));
     },
   };
 }
+
+/** Maximum length of a text on a terminal, and elsewhere. */
+const MAX_TEXT = 60;
+const MAX_FILE_TEXT = 4_000;
 
 /** Lines between two repetitions of a line. A usual terminal has 24 lines. */
 const REPEAT_LINES = 20;
@@ -109,69 +115,75 @@ interface Parcel {
   link: string | null;
 }
 
+/** Sanitizes a text of an event. */
+type Sanitize = (value: unknown) => string;
+
 /** Returns a short description of an event. */
-function describe(event: JobEvent): string {
+function describe(event: JobEvent, text: Sanitize): string {
   const data = event.data as EventData;
   const changes = Object.entries(data.changes ?? {}).map(([field, { from, to }]) => {
-    const values = `${formatValue(from)} → ${formatValue(to)}`;
+    const values = `${formatValue(from, text)} → ${formatValue(to, text)}`;
     return field === 'status' ? values : `${field}: ${values}`;
   });
   switch (event.type) {
     case 'job.created':
-      return plain(data.job?.description);
+      return text(data.job?.description);
     case 'job.dispatched':
-      return `on ${plain(data.occurredAt)}${formatParcels(data.job?.tracking, ', ')}`;
+      return `on ${text(data.occurredAt)}${formatParcels(data.job?.tracking, text, ', ')}`;
     case 'job.tracking_added':
     case 'job.tracking_removed':
-      return formatParcels(data.tracking);
+      return formatParcels(data.tracking, text);
     case 'job.tracking_updated':
-      return formatParcels(data.tracking?.map((entry) => entry.to ?? entry));
+      return formatParcels(
+        data.tracking?.map((entry) => entry.to ?? entry),
+        text,
+      );
     case 'job.stalled':
-      return `${plain(data.workingDays)} working days in ${plain(data.status)}`;
+      return `${text(data.workingDays)} working days in ${text(data.status)}`;
     case 'job.needs_attention':
-      return plain(data.status);
+      return text(data.status);
     case 'job.due_soon':
     case 'job.overdue':
-      return `due ${plain(data.job?.dateDue)}`;
+      return `due ${text(data.job?.dateDue)}`;
     case 'job.cancelled':
     case 'job.unavailable':
-      return `inferred; job status: ${plain(data.jobStatus)}`;
+      return `inferred; job status: ${text(data.jobStatus)}`;
     case 'order_group.partially_dispatched':
-      return `${plain(data.orderGroup)}: ${plain((data.jobs as number[]).join(', '))}; open: ${plain((data.openJobs as number[]).join(', '))}`;
+      return `${text(data.orderGroup)}: ${text((data.jobs as number[]).join(', '))}; open: ${text((data.openJobs as number[]).join(', '))}`;
     case 'order_group.dispatched':
-      return `${plain(data.orderGroup)}: ${plain((data.jobs as number[]).join(', '))}`;
+      return `${text(data.orderGroup)}: ${text((data.jobs as number[]).join(', '))}`;
     case 'account.quarantined':
       return `${Number(data.suspected) + Number(data.contradictory)} jobs disappeared; not reported until they return or an operator confirms`;
     case 'account.resumed':
-      return `was ${plain(data.previousState)}; by ${plain(data.by)}`;
+      return `was ${text(data.previousState)}; by ${text(data.by)}`;
     case 'account.payment_completed':
     case 'account.payment_failed': {
       const { id, amountSettlement, currencySettlement } = data.transaction as Record<string, unknown>;
-      return `${plain(id)}: ${plain(amountSettlement)} ${plain(currencySettlement)}`;
+      return `${text(id)}: ${text(amountSettlement)} ${text(currencySettlement)}`;
     }
     case 'account.restored':
-      return `resumes after ${plain(data.after)}`;
+      return `resumes after ${text(data.after)}`;
     case 'account.baselined':
       return `${data.openJobs} open jobs; changes are emitted from now on`;
     case 'status.discovered':
-      return plain(data.status);
+      return text(data.status);
     case 'upstream.recovered':
       return `after ${data.durationSeconds} s`;
     default:
-      return changes.length > 0 ? changes.join('; ') : plain(data.reason ?? '');
+      return changes.length > 0 ? changes.join('; ') : text(data.reason ?? '');
   }
 }
 
 /** Formats a value of a change. Of lines, only the ids. */
-function formatValue(value: unknown): string {
+function formatValue(value: unknown, text: Sanitize): string {
   return Array.isArray(value)
-    ? plain(value.map((line: { jobLineId: number }) => line.jobLineId).join(', ') || undefined)
-    : plain(value);
+    ? text(value.map((line: { jobLineId: number }) => line.jobLineId).join(', ') || undefined)
+    : text(value);
 }
 
-function formatParcels(entries: readonly Parcel[] | undefined, before = ''): string {
+function formatParcels(entries: readonly Parcel[] | undefined, text: Sanitize, before = ''): string {
   if (!entries || entries.length === 0) return '';
-  return before + entries.map(({ number, link }) => plain(number ?? link)).join(', ');
+  return before + entries.map(({ number, link }) => text(number ?? link)).join(', ');
 }
 
 /** Formats a time (ISO text, or epoch ms) as the terminal output and the CLI show all times: ISO 8601 in UTC, to the second. */
@@ -195,7 +207,7 @@ export function count(number: number, noun: string): string {
 }
 
 /** Sanitizes untrusted text: removes control characters and direction marks, and limits its length. */
-export function plain(value: unknown, most = 60): string {
+export function plain(value: unknown, most = MAX_TEXT): string {
   if (value === null || value === undefined) return '–';
   const text = String(value).replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
   return cut(text, most);

@@ -26,3 +26,22 @@ describe('an event of a Jobwire that is not trusted', () => {
     expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e]/u);
   });
 });
+
+describe('a long text of an event', () => {
+  const reason = `The ordering API is not at this address. ${'x'.repeat(300)}.`;
+  const print = (isTTY: boolean) => {
+    const stream = Object.assign(new PassThrough(), { isTTY, columns: 80 }) as unknown as NodeJS.WriteStream &
+      PassThrough;
+    const event = getExample('account.poll_failing') as JobEvent;
+    createTerminal(stream).event({ ...event, data: { ...event.data, reason } } as JobEvent);
+    return String(stream.read());
+  };
+
+  it('is cut on a terminal', () => {
+    expect(print(true)).toMatch(/The ordering API is not at this address\. x+…/);
+  });
+
+  it('is not cut in a file', () => {
+    expect(print(false)).toContain(reason);
+  });
+});
