@@ -133,7 +133,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
   };
   for (const region of leastEpoch === undefined ? [] : Object.keys(config.regions)) {
     // Nothing runs that could be woken.
-    const { renewed } = await renewLogs({ table, log: createEventLog(table, logOptions), now }, region);
+    const renewing = createEventLog(table, { ...logOptions, onCommitted: options.onGrowth });
+    const { renewed } = await renewLogs({ table, log: renewing, now }, region);
     if (renewed > 0) {
       options.onWarning?.(
         `The data was restored from a backup. The logs of ${region} continue in a new epoch.`,

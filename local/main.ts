@@ -29,6 +29,7 @@ import { createDashboard } from './dashboard.ts';
 import { type DataDir, DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { addDemoRecipients } from './demo-customers.ts';
+import { createFailureLines } from './failure-lines.ts';
 import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
@@ -132,6 +133,9 @@ async function main(): Promise<void> {
     if (args.verbose) terminal.line(terminal.dim(JSON.stringify(report)));
   };
   const printer = createPrinter();
+  const failures = createFailureLines((line) => {
+    if (!ending) console.error(line);
+  });
   const running = await startHost({
     config,
     table,
@@ -147,23 +151,22 @@ async function main(): Promise<void> {
     ...recorder,
     ...tracer,
     onGrowth(...grown) {
-      printer.grew(grown[0]);
+      printer.grew(...grown);
       tracer?.onGrowth(...grown);
     },
-    ...(recorder || tracer
-      ? {
-          onAttempt(attempt) {
-            recorder?.onAttempt(attempt);
-            tracer?.onAttempt(attempt);
-          },
-        }
-      : {}),
+    onAttempt(attempt) {
+      failures.onAttempt(attempt);
+      recorder?.onAttempt(attempt);
+      tracer?.onAttempt(attempt);
+    },
     onPoll(report, late) {
+      failures.onPoll(report);
       recorder?.onPoll(report, late);
       tracer?.onPoll(report, late);
       print({ poll: report });
     },
     onDrain(report) {
+      failures.onDrain(report);
       recorder?.onDrain(report);
       print({ drain: report });
     },
@@ -458,6 +461,8 @@ function findCli(): string {
 function createPrinter() {
   const positions = new Map<string, number>();
   const busy = new Map<string, boolean>();
+  /** Positions before the first events of this process, until printing starts. */
+  const beginnings = new Map<string, number>();
   let log: EventLog | undefined;
 
   async function print(ref: AccountRef): Promise<void> {
@@ -485,7 +490,10 @@ function createPrinter() {
   }
 
   return {
-    grew(ref: AccountRef): void {
+    /** Prints the new events of a log: a number of them, up to a sequence number. */
+    grew(ref: AccountRef, sequence: number, events: number): void {
+      const name = `${ref.region}/${ref.account}`;
+      if (!log && !beginnings.has(name)) beginnings.set(name, sequence - events);
       print(ref).catch(() => busy.delete(`${ref.region}/${ref.account}`));
     },
     /** Starts printing: in a demo from the beginning of the logs, otherwise from their current end. */
@@ -499,12 +507,15 @@ function createPrinter() {
       const accounts = regions.map((region) => listAccounts(table, region, MAX_ACCOUNTS));
       const refs = [...(await Promise.all(accounts)).flat(), ...regions.map(cellLog)];
       for (const ref of refs) {
+        const name = `${ref.region}/${ref.account}`;
         const head = from === 'now' ? await source.head(ref) : undefined;
-        positions.set(`${ref.region}/${ref.account}`, head?.sequence ?? 0);
+        // The start itself may have recorded events, such as account.restored.
+        positions.set(name, (from === 'now' ? beginnings.get(name) : undefined) ?? head?.sequence ?? 0);
       }
       log = source;
       busy.clear();
-      for (const ref of refs) this.grew(ref);
+      beginnings.clear();
+      for (const ref of refs) print(ref).catch(() => busy.delete(`${ref.region}/${ref.account}`));
     },
   };
 }

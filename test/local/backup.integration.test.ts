@@ -85,6 +85,8 @@ test('a backup of a running Jobwire, restored elsewhere after kill -9: events be
   const again = await receiver.event((event) => moved(second)(event) && event.id !== lost.id);
   expect(again.data.changes).toEqual(lost.data.changes);
   expect(after.err()).toContain('The logs of us continue in a new epoch.');
+  // Each event has a line, also the one that the start itself recorded.
+  expect(after.out().match(/us\/acme .*account\.restored.*/g)).toHaveLength(1);
 
   const { events }: { events: Event[] } = (await call(`${after.url}/v1/accounts/acme/events?limit=500`)).json;
   expect(events.slice(0, kept.events.length)).toEqual(kept.events);

@@ -67,6 +67,7 @@ async function configured() {
   const account = world.addAccount({ region: 'us', name: 'acme' });
   const received: { id: string; type: string; job: string }[] = [];
   const heard = new Set<() => void>();
+  let status = 204;
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -75,7 +76,7 @@ async function configured() {
       new Webhook(SECRET).verify(body, request.headers as Record<string, string>);
       const { id, type, subject } = JSON.parse(body) as { id: string; type: string; subject?: string };
       received.push({ id, type, job: subject?.slice(5) ?? '' });
-      response.writeHead(204).end();
+      response.writeHead(status).end();
       for (const hear of heard) hear();
     });
   });
@@ -104,8 +105,13 @@ async function configured() {
   const options = { command: builtProgram(), env: { JOBWIRE_TEST_KEY: KEY } };
   return {
     file,
+    sandbox,
     account,
     received,
+    /** Sets the status of the receiver's responses. */
+    answer: (next: number): void => {
+      status = next;
+    },
     /** Changes the configuration. */
     write: (changed: object) => writeFileSync(file, JSON.stringify({ ...config, ...changed })),
     start: () => startJobwire(['--config', file], options),
@@ -246,4 +252,26 @@ test('an account removed from the configuration is paused and keeps its log', {
     ).json();
   expect(await read('status')).toMatchObject({ state: 'paused' });
   expect(await read('events')).toMatchObject({ events: [{ type: 'account.baselined' }] });
+});
+
+test('failing polls and deliveries: one line each on stderr when they begin and when they end, with the cause that doctor reports', {
+  timeout: 90_000,
+}, async () => {
+  const setup = await configured();
+  const job = setup.account.createJob({ status: 'Scheduled' });
+  setup.answer(503);
+  const running = await setup.start();
+  await running.printed(/account\.baselined/);
+  setup.account.setStatus(job, 'In production');
+  await running.printed(/^Deliveries to the endpoint us\/erp fail: The endpoint answered 503\. The next attempt/m);
+  setup.answer(204);
+  await running.printed(/^Deliveries to the endpoint us\/erp succeed again\.$/m);
+  setup.sandbox.faults.add({ match: { operation: 'activeJobs' }, fault: { kind: 'status', status: 404 } });
+  await running.printed(
+    /^Polls of the account us\/acme fail: The ordering API is not at this address \(HTTP 404\)\. Check the path of baseUrl of region "us"\.$/m,
+  );
+  setup.sandbox.faults.clear();
+  await running.printed(/^Polls of the account us\/acme succeed again\.$/m);
+  expect(running.err().split('\n')).toHaveLength(5);
+  for (const secret of [KEY, SECRET, setup.account.clientSecret]) expect(running.err()).not.toContain(secret);
 });

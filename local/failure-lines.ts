@@ -1,0 +1,83 @@
+/** Lines on stderr about failing polls and deliveries: one when a failure begins, and one when it ends. */
+import type { Attempt } from '../shared/delivery/delivery-log.ts';
+import type { DrainReport } from '../shared/delivery/drain-deps.ts';
+import { maskAddress } from '../shared/notifications/masking.ts';
+import type { PollReport } from '../shared/tracking/poll-report.ts';
+import { formatTime, plain } from './terminal.ts';
+
+/** Maximum length of a cause. */
+const MAX_CAUSE = 600;
+
+/** The state of an endpoint, as far as a line was printed about it. */
+type EndpointState = 'failing' | 'rejecting' | 'disabled';
+
+/** Prints failures. A cause never contains a secret, and e-mail addresses in it are masked. */
+export function createFailureLines(print: (line: string) => void): {
+  onPoll(report: Pick<PollReport, 'region' | 'account' | 'outcome' | 'state' | 'problem'>): void;
+  onAttempt(attempt: Pick<Attempt, 'region' | 'sink' | 'outcome' | 'reason' | 'cause'>): void;
+  onDrain(
+    report: Pick<
+      DrainReport,
+      'region' | 'sink' | 'outcome' | 'delivered' | 'rejected' | 'waitUntil' | 'problem'
+    >,
+  ): void;
+} {
+  const accounts = new Set<string>();
+  const endpoints = new Map<string, EndpointState>();
+  /** Reason for the last rejection by endpoint, until its drain ends. */
+  const rejections = new Map<string, string>();
+
+  return {
+    onPoll({ region, account, outcome, state, problem }) {
+      const name = `${region}/${account}`;
+      // A partial poll leaves the account in this state if the list could not be read for several polls.
+      const fails = outcome === 'failed' || (outcome === 'partial' && state === 'failing');
+      if (fails && !accounts.has(name)) {
+        accounts.add(name);
+        print(`Polls of the account ${plain(name)} fail: ${formatCause(problem)}`);
+      }
+      if (outcome === 'complete' && accounts.delete(name)) {
+        print(`Polls of the account ${plain(name)} succeed again.`);
+      }
+    },
+
+    onAttempt({ region, sink, outcome, reason, cause }) {
+      if (outcome !== 'rejected' || cause === 'ping' || cause === 'resend') return;
+      rejections.set(`${region}/${sink}`, reason ?? '');
+    },
+
+    onDrain({ region, sink, outcome, delivered, rejected, waitUntil, problem }) {
+      const name = `${region}/${sink}`;
+      const before = endpoints.get(name);
+      const reason = rejections.get(name);
+      if (outcome !== 'busy') rejections.delete(name);
+      const enter = (state: EndpointState, line: string): void => {
+        if (before === state) return;
+        endpoints.set(name, state);
+        print(line);
+      };
+      const endpoint = `the endpoint ${plain(name)}`;
+      if (outcome === 'disabled') {
+        enter('disabled', `Deliveries to ${endpoint} are disabled: ${formatCause(problem)}`);
+      } else if (outcome === 'waiting') {
+        const next = waitUntil === undefined ? '' : ` The next attempt is at ${formatTime(waitUntil)}.`;
+        enter('failing', `Deliveries to ${endpoint} fail: ${formatCause(problem)}${next}`);
+      } else if (rejected > 0 && outcome !== 'busy') {
+        enter(
+          'rejecting',
+          `${capitalize(endpoint)} rejects events, which are parked: ${formatCause(reason)}`,
+        );
+      } else if (delivered > 0 && endpoints.delete(name)) {
+        print(`Deliveries to ${endpoint} succeed again.`);
+      }
+    },
+  };
+}
+
+/** Returns a cause as one line that ends with a period. */
+function formatCause(cause: string | undefined): string {
+  const masked = (cause || 'No cause is known.').replace(/[^\s<>"'(),;:]+@[^\s<>"'(),;:]+/g, maskAddress);
+  return plain(masked, MAX_CAUSE).replace(/[^.…!?]$/, '$&.');
+}
+
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

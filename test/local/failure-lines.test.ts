@@ -1,0 +1,84 @@
+/** Lines on stderr about failing polls and deliveries. */
+import { describe, expect, it } from 'vitest';
+import { createFailureLines } from '../../local/failure-lines.ts';
+
+function start() {
+  const lines: string[] = [];
+  const failures = createFailureLines((line) => lines.push(line));
+  return { lines, ...failures };
+}
+
+describe('an account', () => {
+  const acme = { region: 'us', account: 'acme' };
+  const problem =
+    'The ordering API is not at this address (HTTP 404). Check the path of baseUrl of region "us".';
+  const failed = { ...acme, outcome: 'failed', state: 'tracking', problem } as const;
+  const complete = { ...acme, outcome: 'complete', state: 'tracking' } as const;
+
+  it('has one line when its polls begin to fail, and one when they succeed again', () => {
+    const { lines, onPoll } = start();
+    for (const report of [complete, failed, failed, failed, complete, complete, failed]) onPoll(report);
+    expect(lines).toEqual([
+      `Polls of the account us/acme fail: ${problem}`,
+      'Polls of the account us/acme succeed again.',
+      `Polls of the account us/acme fail: ${problem}`,
+    ]);
+  });
+
+  it('has no line for single incomplete, skipped or superseded polls', () => {
+    const { lines, onPoll } = start();
+    onPoll({ ...acme, outcome: 'partial', state: 'tracking', problem });
+    onPoll({ ...acme, outcome: 'skipped', problem });
+    onPoll({ ...acme, outcome: 'fenced' });
+    expect(lines).toEqual([]);
+    onPoll({ ...acme, outcome: 'partial', state: 'failing', problem });
+    expect(lines).toHaveLength(1);
+    onPoll({ ...acme, outcome: 'partial', state: 'failing', problem });
+    expect(lines).toHaveLength(1);
+  });
+
+  it('has a line without control characters and without e-mail addresses', () => {
+    const { lines, onPoll } = start();
+    onPoll({ ...failed, problem: 'Rejected\u001b[31m\n for <ann@example.com>' });
+    expect(lines[0]).toMatch(/^Polls of the account us\/acme fail: Rejected/);
+    expect(lines[0]).not.toMatch(/[\p{Cc}]|ann@|example/u);
+  });
+});
+
+describe('an endpoint', () => {
+  const erp = { region: 'us', sink: 'erp', delivered: 0, rejected: 0 };
+  const waiting = {
+    ...erp,
+    outcome: 'waiting',
+    problem: 'The endpoint answered 503.',
+    waitUntil: Date.parse('2026-03-02T08:00:05Z'),
+  } as const;
+  const drained = { ...erp, outcome: 'drained' } as const;
+
+  it('has one line when deliveries begin to fail, when it is disabled, and when they succeed again', () => {
+    const { lines, onDrain } = start();
+    for (const report of [{ ...drained, delivered: 3 }, waiting, waiting, drained]) onDrain(report);
+    for (const n of [1, 2]) onDrain({ ...erp, outcome: 'disabled', problem: `Only failures for ${n} days` });
+    onDrain({ ...drained, delivered: 1 });
+    onDrain({ ...drained, delivered: 1 });
+    expect(lines).toEqual([
+      'Deliveries to the endpoint us/erp fail: The endpoint answered 503. The next attempt is at 2026-03-02T08:00:05Z.',
+      'Deliveries to the endpoint us/erp are disabled: Only failures for 1 days.',
+      'Deliveries to the endpoint us/erp succeed again.',
+    ]);
+  });
+
+  it('has one line when it begins to reject events, with the reason', () => {
+    const { lines, onAttempt, onDrain } = start();
+    const attempt = { region: 'us', sink: 'erp', outcome: 'rejected', cause: 'live' } as const;
+    for (const _ of [1, 2]) {
+      onAttempt({ ...attempt, reason: 'The endpoint answered 422.' });
+      onDrain({ ...drained, rejected: 1, delivered: 4 });
+    }
+    onDrain({ ...drained, delivered: 4 });
+    expect(lines).toEqual([
+      'The endpoint us/erp rejects events, which are parked: The endpoint answered 422.',
+      'Deliveries to the endpoint us/erp succeed again.',
+    ]);
+  });
+});
