@@ -80,7 +80,7 @@ export const keys = {
           { name: 'EXPIRES', value: ({ expiresAt }) => (expiresAt === null ? 'never' : out.when(expiresAt)) },
           { name: 'LAST USED', value: ({ lastUsedAt }) => out.when(lastUsedAt) },
         ],
-        'There are no keys except the one in the configuration.',
+        'There are no keys except the one that Jobwire starts with: apiKey of the configuration, or the generated one.',
       );
     },
   }),
