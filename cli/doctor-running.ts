@@ -50,7 +50,8 @@ export async function checkRunning(options: {
     if (cause instanceof ApiError && (cause.status === 401 || cause.status === 403)) {
       const fix =
         'Check JOBWIRE_API_KEY. To create a new key with another admin key, use jobwire keys create.';
-      return [{ check, state: 'fail', message: `${url} rejects the API key.`, fix }];
+      const skipped = 'So its accounts, their credentials and its endpoints were not checked.';
+      return [{ check, state: 'fail', message: `${url} rejects the API key. ${skipped}`, fix }];
     }
     return [{ check, state: 'fail', message: cause.message, fix: 'Check the log of Jobwire.' }];
   }
@@ -102,11 +103,17 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
     const fix = 'Add one with jobwire accounts add.';
     return [{ check: 'Accounts', state: 'warn', message: 'There are no accounts.', fix }];
   }
+  const healthy = active.length - checks.length;
+  const paused = listed.length - active.length;
+  const credentials = mayTest
+    ? `credentials of ${tested.length} tested`
+    : 'credentials not tested (the role read of the API key does not permit it)';
   const parts = [
-    `${count(active.length - checks.length, 'account')} without problems`,
-    ...(listed.length > active.length ? [`${listed.length - active.length} paused`] : []),
-    `credentials of ${tested.length} tested`,
+    ...(healthy > 0 ? [`${count(healthy, 'account')} without problems`] : []),
+    ...(paused > 0 ? [healthy > 0 ? `${paused} paused` : `${count(paused, 'account')} paused`] : []),
+    ...(healthy + paused > 0 ? [credentials] : []),
   ];
+  if (parts.length === 0) return checks;
   return [{ check: 'Accounts', state: 'ok', message: `${parts.join(', ')}.` }, ...checks];
 }
 

@@ -34,9 +34,8 @@ export async function doctor(
   const probes: Promise<Check[]>[] = [
     Promise.resolve([checkNode()]),
     checkDynamo(file?.config),
-    // The check of the port listens on it, so it follows the requests to the API.
-    checkApi(context, url, file).then(async (api) => [...api, ...(await checkPort(file))]),
-    ...(file ? [Promise.resolve(file.checks), checkDataDir(file, url)] : []),
+    checkServer(context, url, file),
+    ...(file ? [Promise.resolve(file.checks)] : []),
     ...(file ? file.regions.map(checkRegion) : []),
     checkMail(file?.config),
     checkSignIn(file?.config),
@@ -55,6 +54,17 @@ export async function doctor(
   return failed ? 1 : undefined;
 }
 
+/** Checks the running Jobwire, the data folder and the port. */
+async function checkServer(context: Context, url: string, file: ConfigFile | undefined): Promise<Check[]> {
+  const [api, folder] = await Promise.all([
+    checkApi(context, url, file),
+    file ? checkDataDir(file, url) : { checks: [], inUse: undefined },
+  ]);
+  // The check of the port listens on it, so it follows the requests to the API. A given URL replaces the default port.
+  const isPortUsed = context.urlIsDefault || file?.isPortGiven === true;
+  return [...api, ...folder.checks, ...(isPortUsed ? await checkPort(file, folder.inUse) : [])];
+}
+
 function checkNode(): Check {
   const { node } = process.versions;
   const found = findNode();
@@ -62,12 +72,12 @@ function checkNode(): Check {
     return {
       check: 'Node',
       state: 'warn',
-      message: `${node} runs all commands except start.`,
-      fix: 'For jobwire start, run npm install node@24 next to jobwire, or use Node 24 or later.',
+      message: `${node} runs all commands except start, backup and restore.`,
+      fix: 'For these commands, run npm install node@24 next to jobwire, or use Node 24 or later.',
     };
   }
   const message = found.beside
-    ? `${node}. jobwire start uses the installed node package, ${found.version}.`
+    ? `${node}. start, backup and restore use the installed node package, ${found.version}.`
     : node;
   return { check: 'Node', state: 'ok', message };
 }
@@ -86,6 +96,7 @@ interface ConfigFile {
   readonly config: Config | undefined;
   /** Read even if the rest of the configuration is invalid. */
   readonly port: number;
+  readonly isPortGiven: boolean;
   readonly host: string;
   readonly dataDir: string;
   readonly regions: readonly { readonly id: string; readonly baseUrl: string; readonly tokenUrl: string }[];
@@ -93,7 +104,10 @@ interface ConfigFile {
 
 function readConfig(path: string, env: Context['env']): ConfigFile {
   const check = 'Configuration';
-  const nothing = { config: undefined, port: 4000, host: '127.0.0.1', dataDir: '.jobwire', regions: [] };
+  const nothing = {
+    ...{ config: undefined, port: 4000, isPortGiven: false, host: '127.0.0.1', dataDir: '.jobwire' },
+    regions: [],
+  };
   const failed = (message: string, fix: string) => ({
     ...nothing,
     checks: [{ check, state: 'fail' as const, message, fix }],
@@ -112,6 +126,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   }
   const places = {
     port: typeof raw?.port === 'number' ? raw.port : nothing.port,
+    isPortGiven: typeof raw?.port === 'number',
     host: typeof raw?.host === 'string' ? raw.host : nothing.host,
     dataDir: resolve(dirname(path), typeof raw?.dataDir === 'string' ? raw.dataDir : nothing.dataDir),
     regions: parseRegions(raw?.regions),
@@ -171,7 +186,11 @@ function parseRegions(value: unknown): ConfigFile['regions'] {
   });
 }
 
-async function checkDataDir({ dataDir, port, host }: ConfigFile, url: string): Promise<Check[]> {
+/** Checks the data folder. `inUse`: whether a running Jobwire uses it, if that is known. */
+async function checkDataDir(
+  { dataDir, port, host }: ConfigFile,
+  url: string,
+): Promise<{ readonly checks: Check[]; readonly inUse?: boolean }> {
   const check = 'Data folder';
   const path = resolve(dataDir);
   const fix = 'Make it writable for the current user, or set another dataDir.';
@@ -180,54 +199,46 @@ async function checkDataDir({ dataDir, port, host }: ConfigFile, url: string): P
     while (!existsSync(parent)) parent = dirname(parent);
     try {
       accessSync(parent + sep, constants.W_OK | constants.X_OK);
-      return [{ check, state: 'ok', message: `${path} will be created.` }];
+      return { checks: [{ check, state: 'ok', message: `${path} will be created.` }], inUse: false };
     } catch {
-      return [
-        {
-          check,
-          state: 'fail',
-          message: `${path} can’t be created: ${parent} is not a writable folder.`,
-          fix,
-        },
-      ];
+      const message = `${path} can’t be created: ${parent} is not a writable folder.`;
+      return { checks: [{ check, state: 'fail', message, fix }] };
     }
   }
   try {
     accessSync(path + sep, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch {
-    return [{ check, state: 'fail', message: `${path} is not a writable folder.`, fix }];
+    return { checks: [{ check, state: 'fail', message: `${path} is not a writable folder.`, fix }] };
   }
   let openDataDir: typeof import('../local/data-dir.ts').openDataDir;
   try {
     ({ openDataDir } = await import('../local/data-dir.ts'));
   } catch {
     const message = `${path} is writable; whether it is in use can’t be checked on Node ${process.versions.node}.`;
-    return [{ check, state: 'ok', message }];
+    return { checks: [{ check, state: 'ok', message }] };
   }
   try {
     openDataDir(path).release();
-    return [{ check, state: 'ok', message: `${path} is writable and not in use.` }];
+    const free = `${path} is writable and not in use.`;
+    return { checks: [{ check, state: 'ok', message: free }], inUse: false };
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
     // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
     const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url] : [])];
     for (const address of /in use/.test(message) ? addresses : []) {
       if (await isJobwire(address)) {
-        return [{ check, state: 'ok', message: `${path} is in use, and Jobwire runs at ${address}.` }];
+        const used = `${path} is in use, and Jobwire runs at ${address}.`;
+        return { checks: [{ check, state: 'ok', message: used }], inUse: true };
       }
     }
-    return [
-      {
-        check,
-        state: 'fail',
-        message: `${message.split(';')[0]?.replace(/\.$/, '')}.`,
-        fix: 'Stop the other Jobwire, or set another dataDir.',
-      },
-    ];
+    const stop = 'Stop the other Jobwire, or set another dataDir.';
+    const fault = `${message.split(';')[0]?.replace(/\.$/, '')}.`;
+    return { checks: [{ check, state: 'fail', message: fault, fix: stop }] };
   }
 }
 
-async function checkPort(file: ConfigFile | undefined): Promise<Check[]> {
+/** Checks the port. `inUse`: whether a running Jobwire uses the data folder of the configuration, if that is known. */
+async function checkPort(file: ConfigFile | undefined, inUse: boolean | undefined): Promise<Check[]> {
   const { port = 4000, host = '127.0.0.1' } = file ?? {};
   const check = 'Port';
   if (port === 0) return [];
@@ -238,7 +249,13 @@ async function checkPort(file: ConfigFile | undefined): Promise<Check[]> {
   });
   if (!fault) return [{ check, state: 'ok', message: `${port} is free.` }];
   if (fault.code === 'EADDRINUSE' && (await isJobwire(formatUrl(host, port)))) {
-    return [{ check, state: 'ok', message: `Jobwire runs on ${port}.` }];
+    if (file === undefined || inUse !== false) {
+      return [{ check, state: 'ok', message: `Jobwire runs on ${port}.` }];
+    }
+    const message = `Another Jobwire, with another data folder than ${resolve(file.dataDir)}, runs on ${port}.`;
+    const fix =
+      'Stop it, or choose another port, with port in the configuration. To check that Jobwire, use its configuration with --config.';
+    return [{ check, state: 'fail', message, fix }];
   }
   const message =
     fault.code === 'EADDRINUSE'
@@ -256,7 +273,7 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
   if (!probe.answered) {
     const message = `${url} can’t be reached: ${probe.why}.`;
     const fix = 'Start Jobwire with jobwire start, or set its URL with --url or JOBWIRE_URL.';
-    return [{ check, state: 'fail', message, fix }, ...(await checkCredentials(file?.config))];
+    return [{ check, state: 'fail', message, fix }, ...(await checkCredentials(file))];
   }
   const clock = checkSkew('Clock', 'the API', probe);
   let key: string | undefined;
@@ -272,7 +289,11 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
   if (key === undefined) {
     const message = `${url} responds. No API key is set, so accounts and endpoints can’t be checked.`;
     const fix = 'Set JOBWIRE_API_KEY, or pass a file with --key-file.';
-    return [...clock, { check, state: 'warn', message, fix }];
+    return [
+      ...clock,
+      { check, state: 'warn', message, fix },
+      ...(file ? reportUntested('no API key is set') : []),
+    ];
   }
   const unencrypted = isUnencrypted(url);
   return [
@@ -300,9 +321,18 @@ function findKey(file: ConfigFile | undefined, url: string): string | undefined 
   }
 }
 
+/** Returns a warning that no credentials were tested. */
+function reportUntested(reason: string): Check[] {
+  const message = `The credentials of the accounts were not tested, because ${reason}.`;
+  const fix = 'Correct that first, and run jobwire doctor again.';
+  return [{ check: 'Credentials', state: 'warn', message, fix }];
+}
+
 /** Tests the credentials of every account of a configuration: token, identity, one page of jobs. */
-async function checkCredentials(config: Config | undefined): Promise<Check[]> {
-  if (!config) return [];
+async function checkCredentials(file: ConfigFile | undefined): Promise<Check[]> {
+  if (!file) return [];
+  const { config } = file;
+  if (!config) return reportUntested('the configuration can’t be used');
   const limit = pLimit(CONCURRENT_TESTS);
   return limit.map(config.accounts, async ({ id, region, clientId, clientSecret }) => {
     const outcome = await testCredentials(

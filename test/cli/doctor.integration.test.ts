@@ -131,7 +131,7 @@ describe('doctor', () => {
     });
     expect(find(ended.out, 'Jobwire API')).toMatchObject({
       state: 'fail',
-      message: `${site.url} rejects the API key.`,
+      message: `${site.url} rejects the API key. So its accounts, their credentials and its endpoints were not checked.`,
     });
     for (const { state, fix } of checksIn(ended.out)) if (state !== 'ok') expect(fix).toMatch(/\.$/);
   });
@@ -156,6 +156,30 @@ describe('doctor', () => {
       state: 'fail',
       message: expect.stringContaining(`${file} is not a writable folder`),
     });
+  });
+
+  test('another Jobwire with another data folder on the port is reported, and skipped credentials too', async () => {
+    const port = Number(new URL(site.url).port);
+    const args = configure(site.region, { port, dataDir: join(folder, 'other') });
+    const ended = await run(args, { ...env(), JOBWIRE_URL: '', JOBWIRE_API_KEY: '' });
+    expect(find(ended.out, 'Port')).toMatchObject({
+      state: 'fail',
+      message: `Another Jobwire, with another data folder than ${join(folder, 'other')}, runs on ${port}.`,
+    });
+    expect(find(ended.out, 'Credentials')).toMatchObject({
+      state: 'warn',
+      message: 'The credentials of the accounts were not tested, because no API key is set.',
+    });
+    const own = await run(configure(site.region, { port, dataDir: site.dataDir }), env());
+    expect(find(own.out, 'Port')).toMatchObject({ state: 'ok', message: `Jobwire runs on ${port}.` });
+    const unset = await run(configure(site.region, { port: await findFreePort() }), { JOBWIRE_URL: '' });
+    expect(find(unset.out, 'Credentials')).toMatchObject({ state: 'warn' });
+  });
+
+  test('a given URL replaces the check of the default port', async () => {
+    const ended = await run(['doctor', '--json', '--url', site.url], {});
+    expect(find(ended.out, 'Port')).toBeUndefined();
+    expect(ended.code, ended.out).toBe(0);
   });
 
   test('the issuer of users is tested with its discovery document and keys', async () => {
@@ -241,6 +265,8 @@ describe('doctor', () => {
       state: 'fail',
       message: expect.stringContaining('The client id or the client secret is wrong (HTTP 401).'),
     });
+    // No line says that 0 accounts are without problems.
+    expect(find(ended.out, 'Accounts')).toBeUndefined();
     expect(find(ended.out, 'Endpoint erp')).toMatchObject({
       state: 'fail',
       message: expect.stringContaining('500'),
