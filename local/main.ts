@@ -16,6 +16,7 @@ import { createKeyring } from '../shared/api/keys.ts';
 import { createSignIn } from '../shared/api/sign-in.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
+import { listSinks, type SinkRecord } from '../shared/delivery/sink.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { channels } from '../shared/notifications/types.ts';
@@ -259,6 +260,7 @@ async function main(): Promise<void> {
   };
 
   printSummary({
+    endpoints: await countEndpoints(table, regions),
     config,
     demo,
     url,
@@ -370,7 +372,25 @@ async function openQueues(dataDir: DataDir, lasting: boolean): Promise<EmbeddedF
   return queues;
 }
 
+/** Returns the number of endpoints, those of the configuration and those created through the API, as text. */
+async function countEndpoints(table: Table, regions: readonly string[]): Promise<string> {
+  const sinks = (await Promise.all(regions.map((region) => listSinks(table, region)))).flat();
+  // An endpoint of the configuration can be stored in several regions.
+  const countIds = (of: (sink: SinkRecord) => boolean): number =>
+    new Set(sinks.filter(of).map(({ id, createdAt, region }) => (createdAt ? `${region}/${id}` : id))).size;
+  const webhooks = countIds(({ kind, paused }) => kind === 'webhook' && !paused);
+  const queues = countIds(({ kind, paused }) => kind === 'sqs' && !paused);
+  const paused = countIds((sink) => (sink.kind === 'webhook' || sink.kind === 'sqs') && sink.paused);
+  const parts = [
+    ...(webhooks > 0 ? [count(webhooks, 'webhook')] : []),
+    ...(queues > 0 ? [count(queues, 'queue')] : []),
+    ...(paused > 0 ? [`${paused} paused`] : []),
+  ];
+  return parts.length > 0 ? parts.join(', ') : 'none';
+}
+
 function printSummary(facts: {
+  endpoints: string;
   config: Config;
   demo: Demo | undefined;
   url: string;
@@ -402,7 +422,7 @@ function printSummary(facts: {
     row('Ordering API', `${demo.sandboxUrl} (sandbox with simulated jobs)`);
     row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
   } else {
-    row('Webhook endpoints', String(config.endpoints.length));
+    row('Endpoints', facts.endpoints);
     row('Mail server', config.notifications?.smtp.host ?? 'none (no customer notifications)');
     row('Data', dataDir.path);
   }

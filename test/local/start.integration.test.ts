@@ -275,3 +275,22 @@ test('failing polls and deliveries: one line each on stderr when they begin and 
   expect(running.err().split('\n')).toHaveLength(5);
   for (const secret of [KEY, SECRET, setup.account.clientSecret]) expect(running.err()).not.toContain(secret);
 });
+
+test('the summary counts the endpoints of the configuration and those that were created through the API', {
+  timeout: 60_000,
+}, async () => {
+  const setup = await configured();
+  const first = await setup.start();
+  await first.printed(/^ +Endpoints +1 webhook$/m);
+  const created = await fetch(`${first.url}/v1/endpoints`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ id: 'crm', url: 'https://crm.example.com/hook' }),
+  });
+  expect(created.status).toBe(201);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  setup.write({ endpoints: [] });
+  const second = await setup.start();
+  await second.printed(/^ +Endpoints +1 webhook, 1 paused$/m);
+});
