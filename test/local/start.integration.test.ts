@@ -263,7 +263,9 @@ test('failing polls and deliveries: one line each on stderr when they begin and 
   const running = await setup.start();
   await running.printed(/account\.baselined/);
   setup.account.setStatus(job, 'In production');
-  await running.printed(/^Deliveries to the endpoint us\/erp fail: The endpoint answered 503\. The next attempt/m);
+  await running.printed(
+    /^Deliveries to the endpoint us\/erp fail: The endpoint answered 503\. The next attempt/m,
+  );
   setup.answer(204);
   await running.printed(/^Deliveries to the endpoint us\/erp succeed again\.$/m);
   setup.sandbox.faults.add({ match: { operation: 'activeJobs' }, fault: { kind: 'status', status: 404 } });
