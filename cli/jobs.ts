@@ -173,7 +173,7 @@ export const jobs = {
 
   'jobs durations': command({
     about:
-      'Shows how long the jobs of an account usually stay in each status and take from there until dispatch, and how often the flags of jobs at risk were right.',
+      'Shows, for each status, how long the jobs of an account usually stay in it, and the usual time from entering it until dispatch. Also shows how often the flags of jobs at risk were right.',
     args: ['ACCOUNT'],
     flags: {},
     example: 'jobs durations acme',

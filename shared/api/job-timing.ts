@@ -93,7 +93,7 @@ export const jobTiming = {
         })
         .nullable()
         .describe(
-          `Usual remaining time until dispatch. Comparable jobs are the jobs of this account that had the same status and, after the same time in it, had not yet been dispatched. If there are fewer than ${MIN_JOBS}, the job is compared with all jobs that had this status, from the beginning of their stay. \`null\`: unknown.`,
+          `Usual time from now until dispatch. Comparable jobs are the jobs of this account that had the same status and, after the same time in it, had not yet been dispatched. If there are fewer than ${MIN_JOBS}, the job is compared with all jobs that had this status, from the beginning of their stay. \`null\`: unknown.`,
         ),
       unknown: z
         .enum(UNKNOWN_RISKS)

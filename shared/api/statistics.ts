@@ -80,7 +80,7 @@ const open = {
   ),
   dispatched: count.describe('Number of dispatched jobs that are still in the list of active jobs.'),
   late: count.describe(
-    'Number of undispatched jobs whose due time is before the time of the response. If the due date has no UTC offset, the job is late once the due day has ended in all time zones, that is, at the end of the day in UTC−12.',
+    'Number of undispatched jobs whose due time is before the time of the response. If the due date has no UTC offset, it is read in UTC−12, where every day ends last: the job is late at the due time in UTC−12. A due date without a time, or with the time 00:00, means the end of that day.',
   ),
 };
 const openChart = {

@@ -50,11 +50,12 @@ export type Verdict =
 
 /**
  * Investigates one job in the order of rule 3: detail, search of the active list, search including closed
- * jobs, detail again. The last request is omitted if the first detail shows the dispatch, because it could
- * not change the verdict.
+ * jobs, detail again. If the job is found in the active list, the remaining requests are omitted. The last request
+ * is also omitted if the first detail shows the dispatch, because it could not change the verdict.
  *
  * The list with closed jobs also contains the active ones. A job that returned between the two searches is
- * in it and would look closed. Therefore, a job found there is searched for in the active list once more.
+ * in it and would look closed. Therefore, a job found there is searched for in the active list once more, before the
+ * last request.
  *
  * Throws if a request is not answered: then nothing is known, with two exceptions. The job detail proves a
  * dispatch regardless of the lists. If the content of the lists makes the searches fail, the dispatch is

@@ -23,7 +23,7 @@ export const UNKNOWN_RISKS = [
   'entry-too-vague',
 ] as const;
 
-/** Usual remaining time of a job. */
+/** Usual time from now until the dispatch of a job. */
 export interface Remaining {
   /** Time in which half of the comparable jobs were dispatched, and 90 % (ms). */
   readonly p50: number;

@@ -135,7 +135,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'snooze',
     'Snooze an item',
-    `Hides the item until a time, or until its cause changes materially. For a job, a material change is a change of its status, its due date or the kinds that apply to it, or a doubling of the days late. For an endpoint, it is a change of its state, or a doubling of its parked or dead events. For an account or a message, it is a change of its state.`,
+    `Hides the item until a time, or until its cause changes materially. For a job, a material change is a change of its status, its due date or the kinds that apply to it, or a number of days late that reaches the next power of two (1, 2, 4, 8, …). For an endpoint, it is a change between working, failing and disabled, a new failure, a first dead event, no dead event any more, or a number of parked or dead events that reaches the next power of two. For an account, it is a change of the cause, or a new quarantine. For a region, it is a new outage. For a message, it is a change of its state.`,
     z.strictObject({
       until: z.iso
         .datetime({ offset: true, error: UNTIL_RULE })
