@@ -23,6 +23,7 @@ import {
   troubledIndexKeys,
   troubledIndexPk,
 } from '../../shared/storage/schema.ts';
+import { registerSink } from '../../shared/delivery/sink.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { eachTable } from '../support/tables.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
@@ -275,6 +276,20 @@ eachTable('the attention queue', (makeTable) => {
     const parsed = parseItemId(id);
     expect(parsed && (await readAttention(deps, foreign, parsed))).toBeUndefined();
     expect(await act(id, { action: 'acknowledge' }, own)).toMatchObject({ kind: 'changed' });
+  });
+
+  test('counts webhooks and queues as endpoints, and no topic', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    const { region } = rig.ref;
+    const common = { region, accounts: [], types: [], paused: false };
+    for (const [id, kind] of [
+      ['erp', 'webhook'],
+      ['sns', 'sns'],
+    ] as const) {
+      await registerSink(rig.table, rig.log, { ...common, id, kind, target: `https://${id}.example` }, []);
+    }
+    expect(await list()).toMatchObject({ watched: { endpoints: 1 } });
   });
 
   test('lists to a key only actions that its role permits', async () => {

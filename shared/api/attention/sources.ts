@@ -4,6 +4,7 @@
  */
 import pLimit from 'p-limit';
 import { type Account, type Status, toAccount, toStatus } from '../../accounts/accounts.ts';
+import { isEndpointKind } from '../../built-in-sinks.ts';
 import { toEndpoint } from '../../delivery/endpoint.ts';
 import { listDeadPage, listParkedPage } from '../../delivery/parked-events.ts';
 import { toSink, withHealthOfParts } from '../../delivery/sink.ts';
@@ -276,7 +277,8 @@ async function findEndpoints(deps: SourceDeps, region: string, caller: Caller) {
   return {
     items: await inspect(deps, sorted.slice(0, MAX.inspected)),
     complete: all.length < MAX.endpoints && theirs.length <= MAX.inspected,
-    watched: theirs.length,
+    // Topics, the event bus and the messages to customers are no endpoints of a user.
+    watched: theirs.filter(({ kind }) => isEndpointKind(kind)).length,
   };
 }
 
