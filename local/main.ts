@@ -323,7 +323,7 @@ function readConfig(path: string): Config {
   try {
     return parseConfig(raw, process.env, dirname(path));
   } catch (cause) {
-    if (cause instanceof ConfigError) throw new ConfigError(`${path}: ${cause.message}`, { cause });
+    if (cause instanceof ConfigError) throw new ConfigError(cause.message.replace(/^/gm, `${path}: `), { cause });
     throw cause;
   }
 }

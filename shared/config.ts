@@ -15,6 +15,7 @@ import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './delivery
 import { checkUrl } from './delivery/outbound.ts';
 import { checkEmail } from './notifications/email-address.ts';
 import { REGION_MONTHLY_SEGMENTS } from './notifications/sms-limits.ts';
+import { findSimilarName } from './similar-name.ts';
 import {
   corsOrigins,
   endpointId,
@@ -455,15 +456,70 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Validates a configuration as read from JSON. Text values `env:NAME` are first replaced from the environment, and `file:PATH` with the
  * text of a file without its final line break. Relative paths start at `folder`, which is the folder of the configuration file (default:
- * the working directory). Throws {@link ConfigError} for the first error. Values are never quoted, because they may be secrets.
+ * the working directory). Throws a {@link ConfigError} that names up to {@link MAX_PROBLEMS} problems, one a line. Values
+ * are never quoted, because they may be secrets.
  */
 export function parseConfig(raw: unknown, env: Environment, folder = '.'): Config {
-  const result = configSchema.safeParse(resolveReferences(raw, env, folder, []), { reportInput: true });
+  const unresolved: string[] = [];
+  const resolved = resolveReferences(raw, { env, folder, onProblem: (text) => unresolved.push(text) }, []);
+  if (unresolved.length > 0) throw new ConfigError(joinProblems(unresolved));
+  const result = configSchema.safeParse(resolved, { reportInput: true });
   if (result.success) return { ...result.data, dataDir: resolve(folder, result.data.dataDir) };
-  const [issue] = result.error.issues;
-  const more = result.error.issues.length - 1;
-  const rest = more === 0 ? '' : ` (${more} more after that)`;
-  throw new ConfigError(`${formatIssue(issue, WHOLE)}${rest}.`, { cause: result.error });
+  throw new ConfigError(joinProblems(listProblems(result.error.issues)), { cause: result.error });
+}
+
+/** Maximum number of problems in one error message. */
+const MAX_PROBLEMS = 10;
+
+function joinProblems(problems: readonly string[]): string {
+  const rest = problems.length - MAX_PROBLEMS;
+  const end = rest === 1 ? ['1 more problem follows.'] : rest > 1 ? [`${rest} more problems follow.`] : [];
+  return [...problems.slice(0, MAX_PROBLEMS), ...end].join('\n');
+}
+
+/** Returns the problems: unknown settings first, because another one may be missing only because its name is misspelled. */
+function listProblems(issues: readonly z.core.$ZodIssue[]): string[] {
+  const meant = new Set<string>();
+  const unknown = issues.flatMap((issue) => {
+    if (issue.code !== 'unrecognized_keys') return [];
+    const known = findKnownKeys(configSchema, issue.path);
+    return issue.keys.map((key) => {
+      const similar = findSimilarName(key, known);
+      if (similar !== undefined) meant.add(pathText([...issue.path, similar], WHOLE));
+      const text = `${pathText([...issue.path, key], WHOLE)} is not a known setting.`;
+      return similar === undefined ? text : `${text} Did you mean ${similar}?`;
+    });
+  });
+  const others = issues.filter(
+    ({ code, path }) => code !== 'unrecognized_keys' && !meant.has(pathText(path, WHOLE)),
+  );
+  return [...unknown, ...others.map((issue) => `${formatIssue(issue, WHOLE)}.`)];
+}
+
+/** Returns the names of the settings of the object at a path. */
+function findKnownKeys(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
+  const { def } = schema._zod as z.core.$ZodTypes['_zod'];
+  switch (def.type) {
+    case 'object': {
+      const [key, ...rest] = path;
+      if (key === undefined) return Object.keys(def.shape);
+      const field = def.shape[String(key)];
+      return field === undefined ? [] : findKnownKeys(field, rest);
+    }
+    case 'array':
+      return findKnownKeys(def.element, path.slice(1));
+    case 'record':
+      return findKnownKeys(def.valueType, path.slice(1));
+    case 'optional':
+    case 'nullable':
+    case 'default':
+    case 'prefault':
+      return findKnownKeys(def.innerType, path);
+    case 'pipe':
+      return findKnownKeys(def.in, path);
+    default:
+      return [];
+  }
 }
 
 /**
@@ -480,20 +536,30 @@ export function parseStorage(
   const values = { dataDir: given.dataDir, dynamodbEndpoint: given.dynamodbEndpoint };
   const result = z
     .object({ dataDir, dynamodbEndpoint })
-    .safeParse(resolveReferences(values, env, folder, []), { reportInput: true });
+    .safeParse(resolveReferences(values, { env, folder, onProblem: fail }, []), { reportInput: true });
   if (result.success) return { ...result.data, dataDir: resolve(folder, result.data.dataDir) };
   throw new ConfigError(`${formatIssue(result.error.issues[0], WHOLE)}.`, { cause: result.error });
 }
 
+function fail(problem: string): never {
+  throw new ConfigError(problem);
+}
+
+/** What references are resolved with. */
+interface References {
+  readonly env: Environment;
+  readonly folder: string;
+  /** Called for each variable or file that does not exist. */
+  readonly onProblem: (problem: string) => void;
+}
+
 function resolveReferences(
   value: unknown,
-  env: Environment,
-  folder: string,
+  references: References,
   path: readonly (string | number)[],
 ): unknown {
-  const next = (entry: unknown, key: string | number) =>
-    resolveReferences(entry, env, folder, [...path, key]);
-  if (typeof value === 'string') return resolveReference(value, env, folder, pathText(path, WHOLE));
+  const next = (entry: unknown, key: string | number) => resolveReferences(entry, references, [...path, key]);
+  if (typeof value === 'string') return resolveReference(value, references, pathText(path, WHOLE));
   if (Array.isArray(value)) return value.map(next);
   if (typeof value === 'object' && value !== null) {
     return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, next(entry, key)]));
@@ -501,12 +567,13 @@ function resolveReferences(
   return value;
 }
 
-function resolveReference(value: string, env: Environment, folder: string, field: string): string {
+function resolveReference(value: string, { env, folder, onProblem }: References, field: string): string {
   if (value.startsWith('env:')) {
     const name = value.slice('env:'.length);
     const found = env[name];
     if (found) return found;
-    throw new ConfigError(`${field} is to be read from the environment variable ${name}, which is not set.`);
+    onProblem(`${field} is to be read from the environment variable ${name}, which is not set.`);
+    return value;
   }
   if (!value.startsWith('file:')) return value;
   const file = resolve(folder, value.slice('file:'.length));
@@ -514,8 +581,7 @@ function resolveReference(value: string, env: Environment, folder: string, field
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (cause) {
     const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
-    throw new ConfigError(`${field} is to be read from the file ${file}, which can’t be read (${code}).`, {
-      cause,
-    });
+    onProblem(`${field} is to be read from the file ${file}, which can’t be read (${code}).`);
+    return value;
   }
 }

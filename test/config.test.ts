@@ -28,6 +28,40 @@ function findRejection(config: object): string {
   throw new Error('Nothing was rejected.');
 }
 
+describe('several problems', () => {
+  test('are all reported, each on a line, a misspelled setting first and with the similar known one', () => {
+    const rejection = findRejection({
+      ...withEndpoint({}),
+      prot: 4000,
+      regions: { us: { baseUlr: 'https://a.example.com', authUrl: 'nowhere', realm: 'us' } },
+      accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's', evnts: {} }],
+      settling: { days: 'seven' },
+    });
+    expect(rejection.split('\n')).toEqual([
+      'regions.us.baseUlr is not a known setting. Did you mean baseUrl?',
+      'accounts[0].evnts is not a known setting. Did you mean events?',
+      'prot is not a known setting. Did you mean port?',
+      'regions.us.authUrl must be a URL that begins with http:// or https://.',
+      'settling.days must be a number of days.',
+    ]);
+  });
+
+  test('are at most ten', () => {
+    const accounts = Array.from({ length: 15 }, () => ({ id: 'acme!' }));
+    const lines = findRejection({ ...withEndpoint({}), accounts }).split('\n');
+    expect(lines).toHaveLength(11);
+    expect(lines.at(-1)).toMatch(/^\d+ more problems follow\.$/);
+  });
+
+  test('with variables and files that do not exist are all reported', () => {
+    const account = { id: 'acme', region: 'us', clientId: 'env:NOT_SET', clientSecret: 'env:NOT_SET_EITHER' };
+    expect(findRejection({ ...withEndpoint({}), accounts: [account] }).split('\n')).toEqual([
+      'accounts[0].clientId is to be read from the environment variable NOT_SET, which is not set.',
+      'accounts[0].clientSecret is to be read from the environment variable NOT_SET_EITHER, which is not set.',
+    ]);
+  });
+});
+
 test('event settings of an account are optional and checked', () => {
   const account = (events: object) => ({
     accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's', events }],
