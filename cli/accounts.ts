@@ -153,7 +153,7 @@ export const accounts = {
     args: ['ID'],
     flags: {},
     example: 'accounts show acme',
-    async run({ api, out }, [id]) {
+    async run({ api, out, toCommand }, [id]) {
       const client = api();
       const account = await client.get('/v1/accounts/{id}', withId(id));
       const status = await client.get('/v1/accounts/{id}/status', withId(id));
@@ -183,7 +183,7 @@ export const accounts = {
           ['Last event', clean(status.head)],
         ]);
         if (status.state === 'quarantined' || status.state === 'identity_mismatch') {
-          out.note(`Confirmation required: jobwire accounts confirm ${id}`);
+          out.note(`Confirmation required: ${toCommand(`accounts confirm ${id}`)}`);
         }
       });
     },

@@ -207,7 +207,7 @@ export const deliveryCommands = {
       }
       out.document(report, () => {
         printRedelivery(context, report);
-        if (replay) out.line(`To see its progress, run: ${watchCommand(id, replay.id, region)}`);
+        if (replay) out.line(`To see its progress, run: ${watchCommand(context, id, replay.id, region)}`);
       });
       return undefined;
     },
@@ -265,7 +265,7 @@ export const deliveryCommands = {
       printTruncation(context, replay.truncatedAccounts);
       if (flags.watch) return watch(context, id, replay.id, flags.region);
       context.out.document(replay, () =>
-        context.out.line(`To see its progress, run: ${watchCommand(id, replay.id, flags.region)}`),
+        context.out.line(`To see its progress, run: ${watchCommand(context, id, replay.id, flags.region)}`),
       );
       return undefined;
     },
@@ -416,9 +416,14 @@ function parseReplayStart(since: string | undefined, from: readonly string[]): N
   return { cursors: parsePairs('from', from) ?? {} };
 }
 
-function watchCommand(id: string, replay: string, region: string | undefined): string {
+function watchCommand(
+  { toCommand }: Context,
+  id: string,
+  replay: string,
+  region: string | undefined,
+): string {
   const where = region === undefined ? '' : ` --region ${clean(region)}`;
-  return `jobwire endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`;
+  return toCommand(`endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`);
 }
 
 /** Polls every second until the replay has ended. With JSON, prints a line after each change. */
@@ -429,7 +434,9 @@ async function watch(
   region: string | undefined,
 ): Promise<number | undefined> {
   const { out } = context;
-  context.onInterrupt(`The replay continues. To see its progress, run: ${watchCommand(id, replay, region)}`);
+  context.onInterrupt(
+    `The replay continues. To see its progress, run: ${watchCommand(context, id, replay, region)}`,
+  );
   const health = await context.api().get('/v1/endpoints/{id}/health', atEndpoint(id, region));
   if (health.state !== 'active') {
     const problem = health.problem === null ? '' : ` (${clean(health.problem)})`;

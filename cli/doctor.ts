@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { dirname, join, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { whyUnreachable } from '../client/errors.ts';
+import { nameCli, quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
 import type { Context } from './command.ts';
@@ -40,7 +41,11 @@ export async function doctor(
     checkMail(file?.config),
     checkSignIn(file?.config),
   ];
-  const checks = (await Promise.all(probes)).flat();
+  const found = (await Promise.all(probes)).flat();
+  const options = listFoundOptions(context, url, file);
+  const checks = found.map((check) =>
+    check.fix === undefined ? check : { ...check, fix: completeCommands(context, check.fix, options) },
+  );
   const failed = checks.some(({ state }) => state === 'fail');
   out.document({ ok: !failed, checks }, () => {
     const width = Math.max(...checks.map(({ check }) => check.length));
@@ -52,6 +57,33 @@ export async function doctor(
     if (file === undefined) out.note('To check your configuration too, use --config FILE.');
   });
   return failed ? 1 : undefined;
+}
+
+/** Returns the options with which a command reaches the Jobwire of the configuration, beside those of this command line. */
+function listFoundOptions(context: Context, url: string, file: ConfigFile | undefined): string[] {
+  if (!file || !context.urlIsDefault) return [];
+  const isKeyFound = !isKeyGiven(context) && file.config?.apiKey === undefined;
+  return [
+    ...(url === context.url.replace(/\/+$/, '') ? [] : ['--url', url]),
+    ...(isKeyFound ? ['--key-file', quote(join(file.dataDir, 'api-key'))] : []),
+  ];
+}
+
+function isKeyGiven({ key }: Context): boolean {
+  try {
+    return key() !== undefined;
+  } catch {
+    return true;
+  }
+}
+
+/** Returns a fix with commands that work as they are in a shell. */
+function completeCommands({ toCommand }: Context, fix: string, options: readonly string[]): string {
+  const complete = fix.replace(
+    /jobwire ((?:accounts|endpoints) [a-z]+(?: [\w-]+)?)(?=[.,]|$)/g,
+    (_, line: string) => [toCommand(line), ...options].join(' '),
+  );
+  return nameCli(complete);
 }
 
 /** Checks the running Jobwire, the data folder and the port. */

@@ -12,7 +12,6 @@ import {
   type NewEndpoint,
 } from '../client/index.ts';
 import { eventTypes, inputs } from '../client/inputs.ts';
-import { findInstalledCli } from '../local/terminal.ts';
 import {
   type Context,
   CSV,
@@ -135,7 +134,7 @@ export const endpoints = {
         out.line(`${clean(endpoint.id)} was added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
         if (secret === undefined && created.secret !== null) printSecret(context, created.secret);
         printTruncation(context, created.truncatedAccounts);
-        out.line(`To test it, run: ${findInstalledCli()} endpoints ping ${clean(endpoint.id)}`);
+        out.line(`To test it, run: ${context.toCommand(`endpoints ping ${clean(endpoint.id)}`)}`);
       });
     },
   }),
@@ -312,7 +311,7 @@ export const endpoints = {
     args: ['ID'],
     flags: { region: REGION },
     example: 'endpoints health erp',
-    async run({ api, out }, [id], { region }) {
+    async run({ api, out, toCommand }, [id], { region }) {
       const health = await api().get('/v1/endpoints/{id}/health', atEndpoint(id, region));
       const { parked, backlog, statistics } = health;
       const { lastError } = statistics;
@@ -346,7 +345,7 @@ export const endpoints = {
         ]);
         if (health.state === 'disabled')
           out.note(
-            `The endpoint is disabled. To resume delivery, run: jobwire endpoints enable ${clean(id)}`,
+            `The endpoint is disabled. To resume delivery, run: ${toCommand(`endpoints enable ${clean(id)}`)}`,
           );
       });
     },

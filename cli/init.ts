@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, realpathSync, rmSync, statSync, writ
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
-import { findInstalledCli, quote } from '../local/terminal.ts';
+import { findCli, quote } from '../local/terminal.ts';
 import { NewCredentials, type TestReport } from '../shared/accounts/account-input.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { baseUrl } from '../shared/config.ts';
@@ -240,7 +240,7 @@ function printNext(
     );
   }
   out.line();
-  const jobwire = findInstalledCli();
+  const jobwire = findCli();
   out.line('To start Jobwire:');
   out.line(`  ${jobwire} start --config ${quote(path)}`);
   out.line();

@@ -1,6 +1,6 @@
 /** Output of the CLI: text or JSON on stdout, notes and progress on stderr. */
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { formatTime, plain } from '../local/terminal.ts';
+import { formatTime, nameCli, plain } from '../local/terminal.ts';
 import { BYTE_ORDER_MARK } from '../shared/csv.ts';
 
 export { count } from '../local/terminal.ts';
@@ -177,11 +177,13 @@ export function createOutput(options: {
     },
     note(text) {
       output.progress();
-      stderr.write(`${json ? toJson({ note: text }) : text}\n`);
+      const named = nameCli(text);
+      stderr.write(`${json ? toJson({ note: named }) : named}\n`);
     },
     error(error, lines) {
       output.progress();
-      stderr.write(`${json ? toJson(error) : lines.join('\n')}\n`);
+      const named = { ...error, detail: nameCli(error.detail) };
+      stderr.write(`${json ? toJson(named) : nameCli(lines.join('\n'))}\n`);
     },
     progress(text) {
       if (stderr.isTTY !== true || (text === undefined && !shown)) return;

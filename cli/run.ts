@@ -2,6 +2,7 @@
 
 import { ApiError, type Client, createClient, UnreachableError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
+import { findCli, nameCli, quote } from '../local/terminal.ts';
 import { VERSION } from '../shared/version.ts';
 import {
   COMPLETE,
@@ -282,7 +283,8 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     const commands = await loadCommands(findWords(argv)[0]?.word);
     const parsed = parse(commands, argv);
     if (parsed.kind === 'help') {
-      out.line(helpText(commands, parsed.about, wide));
+      // Other lines are wrapped.
+      out.line(helpText(commands, parsed.about, wide).replace(/^(Usage|Example): .*/gm, nameCli));
       return 0;
     }
     const { flags } = parsed;
@@ -297,6 +299,7 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       url,
       urlIsDefault,
       key,
+      toCommand: (line) => [findCli(), line, ...listConnectionOptions(flags)].join(' '),
       api() {
         const shown = key();
         if (shown === undefined) {
@@ -330,6 +333,14 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     out.error(error, lines);
     return error.exitCode;
   }
+}
+
+/** Returns the given options for the URL, the API key and the profile, for a shell. */
+function listConnectionOptions(flags: Invocation['flags']): string[] {
+  return (['profile', 'url', 'key-file'] as const).flatMap((name) => {
+    const value = flags[name];
+    return value === undefined ? [] : [`--${name}`, quote(value)];
+  });
 }
 
 /** What an error message depends on, beside the error. */

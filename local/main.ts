@@ -3,9 +3,9 @@
  * One file: it is one sequence, from the arguments to the end of the process, and each step needs the parts of the former ones.
  */
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { delimiter, dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
@@ -36,7 +36,7 @@ import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
-import { count, createTerminal, findInstalledCli, quote } from './terminal.ts';
+import { count, createTerminal, findCli, quote } from './terminal.ts';
 import { createTracer } from './tracing.ts';
 
 /** Maximum number of accounts of a region whose logs are printed from their current position. */
@@ -323,7 +323,8 @@ function readConfig(path: string): Config {
   try {
     return parseConfig(raw, process.env, dirname(path));
   } catch (cause) {
-    if (cause instanceof ConfigError) throw new ConfigError(cause.message.replace(/^/gm, `${path}: `), { cause });
+    if (cause instanceof ConfigError)
+      throw new ConfigError(cause.message.replace(/^/gm, `${path}: `), { cause });
     throw cause;
   }
 }
@@ -464,17 +465,6 @@ function listCommands(url: string, config: Config, { apiKeyPath }: DataDir): str
     cli('events', 'tail', '--since', '1h'),
     `curl -H "Authorization: Bearer ${isOwnKey ? '$JOBWIRE_API_KEY' : `$(cat ${file})`}" "${url}/v1/events?limit=5"`,
   ];
-}
-
-/** Returns how a shell starts the CLI: from the sources, by npx, as an installed command, or by the path of this program. */
-function findCli(): string {
-  if (import.meta.filename.endsWith('.ts')) return 'npm run -s jobwire --';
-  const script = process.argv[1] ?? '';
-  const installed = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'jobwire'));
-  const [found] = installed.filter((file) => existsSync(file));
-  return found !== undefined && realpathSync(found) === realpathSync(script)
-    ? findInstalledCli()
-    : `node ${quote(script)}`;
 }
 
 /** Creates a printer of the events of every account and region as its log grows, each once and in order. */

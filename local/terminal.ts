@@ -1,4 +1,6 @@
 /** Terminal output of events: one readable line each. */
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, delimiter, join } from 'node:path';
 import { styleText } from 'node:util';
 import type { JobEvent } from '../shared/events/event.ts';
 import { maskAddress } from '../shared/notifications/masking.ts';
@@ -191,9 +193,22 @@ export function formatTime(at: string | number): string {
   return `${new Date(at).toISOString().slice(0, -'.000Z'.length)}Z`;
 }
 
-/** Returns how a shell starts the installed CLI. npx adds its folder to PATH only for the process that it starts. */
-export function findInstalledCli(): string {
+/** Returns how a shell starts the CLI: from the sources, by npx, as an installed command, or by the path of this program. */
+export function findCli(): string {
+  if (import.meta.filename.endsWith('.ts')) return 'npm run -s jobwire --';
+  const script = process.argv[1] ?? '';
+  // Another program, such as a test, has loaded the CLI.
+  if (!/^jobwire(\.js)?$/.test(basename(script))) return 'jobwire';
+  const installed = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'jobwire'));
+  const [found] = installed.filter((file) => existsSync(file));
+  if (found === undefined || realpathSync(found) !== realpathSync(script)) return `node ${quote(script)}`;
+  // npx adds its folder to PATH only for the process that it starts.
   return process.env.npm_command === 'exec' ? 'npx jobwire' : 'jobwire';
+}
+
+/** Replaces `jobwire` before the name of a command by how a shell starts the CLI here. */
+export function nameCli(text: string): string {
+  return text.replace(/(?<!npx |[\w./-])jobwire (?=[a-z])/g, () => `${findCli()} `);
 }
 
 /** Quotes a text for a POSIX shell, if necessary. */

@@ -152,6 +152,23 @@ describe('exit codes', () => {
     expect(await running.ended).toMatchObject({ code: 141, err: '' });
   });
 
+  test('a hint is a complete command: it has the options for the URL and the API key', async () => {
+    const file = join(folder, 'admin key');
+    writeFileSync(file, KEY);
+    const options = ['--url', site.url, '--key-file', file];
+    const ended = await site.exec([
+      'endpoints',
+      'add',
+      'https://erp.example.com/hint',
+      '--id',
+      'hint',
+      ...options,
+    ]);
+    const [, hint = ''] = /^To test it, run: (.*)$/m.exec(ended.out) ?? [];
+    expect(hint).toBe(`jobwire endpoints ping hint --url ${site.url} --key-file '${file}'`);
+    expect((await site.run('endpoints', 'remove', 'hint')).code).toBe(0);
+  });
+
   test('the API key is read from a file', async () => {
     const file = join(folder, 'key');
     writeFileSync(file, `${KEY}\n`);

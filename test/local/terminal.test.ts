@@ -1,7 +1,7 @@
 /** Lines of events on a terminal. */
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { createTerminal } from '../../local/terminal.ts';
+import { createTerminal, nameCli } from '../../local/terminal.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { getExample } from '../../shared/events/examples.ts';
@@ -43,5 +43,16 @@ describe('a long text of an event', () => {
 
   it('is not cut in a file', () => {
     expect(print(false)).toContain(reason);
+  });
+});
+
+describe('a hint', () => {
+  it('names the CLI as it is started in a checkout', () => {
+    expect(nameCli('Unknown command. See jobwire help accounts. Jobwire runs in .jobwire now.')).toBe(
+      'Unknown command. See npm run -s jobwire -- help accounts. Jobwire runs in .jobwire now.',
+    );
+    const complete = nameCli('To test it, run: jobwire doctor');
+    expect(nameCli(complete)).toBe(complete);
+    expect(nameCli('npx jobwire accounts list')).toBe('npx jobwire accounts list');
   });
 });

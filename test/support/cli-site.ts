@@ -1,7 +1,8 @@
 /** The built CLI and a real Jobwire that it calls. */
 import { EventEmitter } from 'node:events';
-import { readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { inject } from 'vitest';
@@ -46,7 +47,12 @@ export async function startSite(end: End, more: object = {}) {
   const running = launchJobwire(['--config', file], { command: builtProgram(), end });
   await running.printed(/account\.baselined/);
   const url = await running.printed(/HTTP API +(\S+)/);
-  const env = { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY };
+  // As an installed command.
+  const bin = mkdtempSync(join(tmpdir(), 'jobwire-bin-'));
+  end(() => rmSync(bin, { recursive: true, force: true }));
+  symlinkSync(binary, join(bin, 'jobwire'));
+  const PATH = [bin, process.env.PATH].join(delimiter);
+  const env = { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY, PATH };
   /** The commands that were successful as a process. */
   const started = new Set<string>();
   /** Runs a command line as a process. */
