@@ -13,6 +13,7 @@ import {
 import type { AttentionAction } from '../../shared/api/attention/state.ts';
 import { readFigures } from '../../shared/api/figures.ts';
 import { type Caller, OPERATOR } from '../../shared/api/keys.ts';
+import { registerSink } from '../../shared/delivery/sink.ts';
 import { recordNoMessage } from '../../shared/notifications/messages.ts';
 import type { Message } from '../../shared/notifications/records.ts';
 import {
@@ -23,7 +24,6 @@ import {
   troubledIndexKeys,
   troubledIndexPk,
 } from '../../shared/storage/schema.ts';
-import { registerSink } from '../../shared/delivery/sink.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { eachTable } from '../support/tables.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
