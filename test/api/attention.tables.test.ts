@@ -278,6 +278,26 @@ eachTable('the attention queue', (makeTable) => {
     expect(await act(id, { action: 'acknowledge' }, own)).toMatchObject({ kind: 'changed' });
   });
 
+  test('lists recent dead events of an endpoint behind any number of older ones', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const common = { region: rig.ref.region, accounts: [], types: [], paused: false };
+    const sink = { ...common, id: 'erp', kind: 'webhook' as const, target: 'https://erp.example' };
+    await registerSink(rig.table, rig.log, sink, []);
+    const event = { eventId: 'e', type: 'job.updated', attempts: 3, lane: '1', parkedAt: 0 };
+    const die = (sequence: number, diedAt: number) => ({
+      ...keys.dead(rig.ref.region, 'erp', rig.ref.account, sequence),
+      ...{ ...event, account: rig.ref.account, sequence, diedAt },
+    });
+    const old = rig.now() - 31 * DAY * 1000;
+    await rig.table.putMany(Array.from({ length: 150 }, (_, at) => die(at + 1, old)));
+    const { list } = queueOf(rig);
+    expect((await list({ kinds: ['events_dead'] })).items).toEqual([]);
+    await rig.table.write({ put: die(151, rig.now()) });
+    expect((await list({ kinds: ['events_dead'] })).items.map(({ impact }) => impact.deadEvents)).toEqual([
+      1,
+    ]);
+  });
+
   test('counts webhooks and queues as endpoints, and no topic', async () => {
     const rig = await createRig({ table: await makeTable() });
     const { list } = queueOf(rig);

@@ -197,11 +197,10 @@ export function toJobItem(
 /** Returns the item of an endpoint with its parked events and its dead events. `undefined`: it needs no attention. */
 export function toEndpointItem(
   sink: Sink,
-  { parked, dead: allDead }: { readonly parked: readonly ParkedEvent[]; readonly dead: readonly DeadEvent[] },
+  { parked, dead }: { readonly parked: readonly ParkedEvent[]; readonly dead: readonly DeadEvent[] },
   now: number,
 ): Candidate | undefined {
   const { region, id, health, paused } = sink;
-  const dead = allDead.filter(({ diedAt }) => diedAt > now - DEAD_MS);
   const { state, problem, failingSince, disabledAt } = toHealthState(sink, now);
   const failing = state === 'failing' && failingSince !== null;
   const codes = [

@@ -6,7 +6,7 @@ import pLimit from 'p-limit';
 import { type Account, type Status, toAccount, toStatus } from '../../accounts/accounts.ts';
 import { isEndpointKind } from '../../built-in-sinks.ts';
 import { toEndpoint } from '../../delivery/endpoint.ts';
-import { listDeadPage, listParkedPage } from '../../delivery/parked-events.ts';
+import { type DeadEvent, listDeadPage, listParkedPage } from '../../delivery/parked-events.ts';
 import { toSink, withHealthOfParts } from '../../delivery/sink.ts';
 import { listUndelivered, readMessage } from '../../notifications/message-history.ts';
 import { isMessageId } from '../../notifications/message-ids.ts';
@@ -30,6 +30,7 @@ import { isFor, isForEndpoint } from '../access.ts';
 import type { Caller } from '../keys.ts';
 import {
   type Candidate,
+  DEAD_MS,
   type ItemId,
   MESSAGE_MS,
   toAccountItem,
@@ -62,6 +63,7 @@ const MAX = {
   inspected: 200,
   parked: 1_100,
   dead: 100,
+  deadPages: 20,
   messages: 200,
 } as const;
 const READS_AT_ONCE = 8;
@@ -287,13 +289,26 @@ async function inspect({ table, now }: SourceDeps, items: readonly Item[]): Prom
   const found = await pLimit(READS_AT_ONCE).map(items, async (item) => {
     const sink = toSink(item);
     const { region, id } = sink;
-    const [{ parked }, { dead }] = await Promise.all([
+    const [{ parked }, dead] = await Promise.all([
       listParkedPage(table, region, id, { limit: MAX.parked }),
-      listDeadPage(table, region, id, { limit: MAX.dead }),
+      listRecentDead(table, region, id, now()),
     ]);
     return toEndpointItem(sink, { parked, dead }, now()) ?? [];
   });
   return found.flat();
+}
+
+/** Returns dead events of an endpoint that concern the queue. The table lists them by account, so older ones are read as well. */
+async function listRecentDead(table: Table, region: string, sink: string, now: number): Promise<DeadEvent[]> {
+  const recent: DeadEvent[] = [];
+  let after: string | undefined;
+  for (let page = 0; page < MAX.deadPages && recent.length < MAX.dead; page += 1) {
+    const { dead, next } = await listDeadPage(table, region, sink, { limit: MAX.dead, after });
+    recent.push(...dead.filter(({ diedAt }) => diedAt > now - DEAD_MS));
+    if (next === null) break;
+    after = next;
+  }
+  return recent.slice(0, MAX.dead);
 }
 
 async function findMessages({ history, now }: SourceDeps, region: string, caller: Caller) {
