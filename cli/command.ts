@@ -193,7 +193,9 @@ function findName(commands: Commands, positionals: readonly string[], groups: bo
   if (names.includes(first)) return first;
   const beginnings = [...new Set(names.map((name) => name.split(' ')[0] ?? name))];
   if (!beginnings.includes(first)) {
-    throw new UsageError(`Unknown command "${first}".${suggest(first, beginnings)} See jobwire help.`);
+    const meant = COMMANDS_OF_OTHERS[first];
+    const hint = meant === undefined ? suggest(first, beginnings) : ` Did you mean ${meant}?`;
+    throw new UsageError(`Unknown command "${first}".${hint} See jobwire help.`);
   }
   const members = names
     .filter((name) => name.startsWith(`${first} `))
@@ -203,10 +205,40 @@ function findName(commands: Commands, positionals: readonly string[], groups: bo
   if (second === undefined) {
     throw new UsageError(`${first} requires a subcommand: ${members.join(', ')}. See jobwire help ${first}.`);
   }
-  throw new UsageError(
-    `Unknown command "${first} ${second}".${suggest(second, members)} Available: ${members.join(', ')}.`,
-  );
+  const synonym = SYNONYMS.find((words) => words.includes(second))?.find((word) => members.includes(word));
+  const hint = synonym === undefined ? suggest(second, members) : ` Did you mean ${synonym}?`;
+  throw new UsageError(`Unknown command "${first} ${second}".${hint} Available: ${members.join(', ')}.`);
 }
+
+/** What users mean by commands that other programs have. */
+const COMMANDS_OF_OTHERS: Readonly<Record<string, string>> = {
+  status: 'health, or accounts list',
+  version: '--version',
+  check: 'doctor',
+  serve: 'start',
+  run: 'start',
+  logs: 'events tail',
+  tail: 'events tail',
+  send: 'trigger',
+  queues: 'endpoints',
+  webhooks: 'endpoints',
+  webhook: 'endpoints',
+  orders: 'jobs',
+};
+/** Words for the same action. */
+const SYNONYMS: readonly (readonly string[])[] = [
+  ['remove', 'delete', 'revoke', 'rm', 'destroy'],
+  ['add', 'create', 'new', 'register'],
+  ['update', 'change', 'set', 'edit', 'modify'],
+  ['show', 'get', 'info', 'describe', 'view'],
+  ['list', 'ls', 'all'],
+  ['resume', 'start', 'unpause'],
+  ['pause', 'stop'],
+];
+/** Commands that new users need first, in their order. */
+const FIRST_COMMANDS = [
+  ...['init', 'start', 'doctor', 'accounts list', 'jobs list', 'events tail', 'endpoints add', 'listen'],
+];
 
 /** A word of a command line that is no option, and no value of an option of all commands. */
 interface Word {
@@ -404,14 +436,14 @@ export function helpText(commands: Commands, about: string | undefined, width: n
   return [
     `Usage: jobwire ${about ?? 'COMMAND'} ${about === undefined ? '' : 'COMMAND '}[options]`,
     '',
-    ...rows(
-      listed.map(([name, { args, about }]) => [
-        [name, ...args.map((arg) => (arg.endsWith('?') ? `[${arg.slice(0, -1)}]` : arg))].join(' '),
-        about,
-      ]),
-      width,
-    ),
-    '',
+    ...(about === undefined
+      ? ['Start here', ...rows(listed.filter(isFirst).sort(byFirst).map(toCommandRow), width), '']
+      : []),
+    ...groupCommands(listed).flatMap(([group, members]) => [
+      ...(about === undefined ? [group] : []),
+      ...rows(members.map(toCommandRow), width),
+      '',
+    ]),
     ...wrap(
       'Run jobwire help COMMAND for the options of a command and an example. Set the base URL of the API with --url or JOBWIRE_URL (default: http://127.0.0.1:4000), and the API key with JOBWIRE_API_KEY or --key-file. To store both, use jobwire profiles add.',
       width,
@@ -421,6 +453,22 @@ export function helpText(commands: Commands, about: string | undefined, width: n
     'Exit codes',
     ...rows(Object.entries(EXIT_CODES), width),
   ].join('\n');
+}
+
+type Listed = readonly [name: string, command: Command];
+const isFirst = ([name]: Listed): boolean => FIRST_COMMANDS.includes(name);
+const byFirst = ([a]: Listed, [b]: Listed): number => FIRST_COMMANDS.indexOf(a) - FIRST_COMMANDS.indexOf(b);
+
+function toCommandRow([name, { args, about }]: Listed): [string, string] {
+  return [[name, ...args.map((arg) => (arg.endsWith('?') ? `[${arg.slice(0, -1)}]` : arg))].join(' '), about];
+}
+
+/** Returns commands by the first word of their names. Those of one word come first, as the group `Commands`. */
+function groupCommands(listed: readonly Listed[]): [string, readonly Listed[]][] {
+  const getGroup = ([name]: Listed): string => (name.includes(' ') ? (name.split(' ')[0] ?? '') : 'Commands');
+  const groups = new Map<string, Listed[]>();
+  for (const one of listed) groups.set(getGroup(one), [...(groups.get(getGroup(one)) ?? []), one]);
+  return [...groups];
 }
 
 /** Returns the description of an option with its accepted values and its default. */
@@ -449,8 +497,9 @@ export const EXIT_CODES = {
 function toFlagRow([flag, one]: [string, Flag]): [string, string] {
   const { value, many } = one;
   const name = value === undefined ? `--${flag}` : `--${flag} ${value}`;
-  const about = describeFlag(one);
-  return [flag === 'help' ? '-h, --help' : name, many ? `${about} (repeatable)` : about];
+  const notes = [...(one.required ? ['required'] : []), ...(many ? ['repeatable'] : [])];
+  const about = [describeFlag(one), ...(notes.length > 0 ? [`(${notes.join(', ')})`] : [])].join(' ');
+  return [flag === 'help' ? '-h, --help' : name, about];
 }
 
 function rows(pairs: readonly (readonly [string, string])[], width: number): string[] {

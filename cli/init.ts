@@ -35,6 +35,7 @@ type Settings = Record<Setting, string>;
 type InitFlags = { readonly [S in Setting]: string | undefined } & FlagValues<typeof CLIENT_SECRET> & {
     readonly config: string | undefined;
     readonly endpoint: string | undefined;
+    readonly 'allow-private-networks': boolean;
     readonly force: boolean;
     readonly 'no-test': boolean;
   };
@@ -45,8 +46,13 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
   const path = flags.config ?? 'jobwire.json';
   const folder = dirname(resolve(path));
   checkTarget(path, flags.force);
-  const problem = flags.endpoint === undefined ? undefined : checkUrl(flags.endpoint, false);
-  if (problem !== undefined) throw new UsageError(`--endpoint is not accepted. ${problem}`);
+  const isPrivateAllowed = flags['allow-private-networks'];
+  const problem = flags.endpoint === undefined ? undefined : checkUrl(flags.endpoint, isPrivateAllowed);
+  if (problem !== undefined) {
+    const isPrivate = flags.endpoint !== undefined && checkUrl(flags.endpoint, true) === undefined;
+    const hint = isPrivate ? ' To try it out on this machine, add --allow-private-networks.' : '';
+    throw new UsageError(`--endpoint is not accepted. ${problem}${hint}`);
+  }
   const kept = findKeptSecret(flags);
   const names = Object.keys(SETTINGS) as Setting[];
   const prompts = stdin.isTTY && (kept === undefined || names.some((name) => flags[name] === undefined));
@@ -75,7 +81,7 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
       continue;
     }
 
-    const endpointUrl = flags.endpoint ?? (prompts ? await askEndpoint(context) : undefined);
+    const endpointUrl = flags.endpoint ?? (prompts ? await askEndpoint(context, isPrivateAllowed) : undefined);
     const signingSecretPath = join(dirname(path), SIGNING_SECRET);
     if (endpointUrl !== undefined) checkTarget(signingSecretPath, flags.force);
     if (kept === undefined) write(secretPath, `${secret}\n`, flags.force, 0o600);
@@ -93,6 +99,7 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
         },
       ],
       ...(endpoint ? { endpoints: [endpoint] } : {}),
+      ...(isPrivateAllowed ? { webhooks: { allowPrivateNetworks: true } } : {}),
     };
     write(path, `${JSON.stringify(config, null, 2)}\n`, flags.force, 0o666);
     const secretFile = kept === undefined ? secretPath : null;
@@ -108,12 +115,12 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
 }
 
 /** Prompts for the URL of a first endpoint. `undefined`: none. */
-async function askEndpoint({ stdin, out }: Context): Promise<string | undefined> {
+async function askEndpoint({ stdin, out }: Context, isPrivateAllowed: boolean): Promise<string | undefined> {
   for (;;) {
     const question = 'URL of a webhook endpoint to add (Enter for none): ';
     const url = (await prompt(stdin, question, 'visible')).trim();
     if (url === '') return undefined;
-    const problem = checkUrl(url, false);
+    const problem = checkUrl(url, isPrivateAllowed);
     if (problem === undefined) return url;
     out.note(problem);
   }

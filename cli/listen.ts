@@ -48,6 +48,9 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
   return undefined;
 }
 
+/** Account of the events of `trigger`, by which a receiver recognizes them as examples. */
+const EXAMPLE_ACCOUNT = 'example';
+
 /** Sends the example of an event type once, with a new id and the current time. Returns 1 if it was not accepted. */
 export async function trigger(
   context: Context,
@@ -60,14 +63,19 @@ export async function trigger(
   const forwarder = createForwarder(context, url, await readSigningSecret(context, flags));
   // Receivers ignore an id that they have processed. The epoch makes it a new one.
   const [account, , sequence] = example.id.split('.');
+  const isOfAccount = 'account' in example.data;
+  const log = isOfAccount ? EXAMPLE_ACCOUNT : account;
   const now = Date.now();
-  context.out.note('This is the example of the event type, not an event of your account.');
+  context.out.note(`This is the example of the event type, not an event of your account. Its account is "${EXAMPLE_ACCOUNT}".`);
   const id =
-    sequence === undefined ? `ping.${now.toString(36)}` : `${account}.t${now.toString(36)}.${sequence}`;
+    sequence === undefined ? `ping.${now.toString(36)}` : `${log}.t${now.toString(36)}.${sequence}`;
   try {
-    return (await forwarder.send(JSON.stringify({ ...example, id, time: new Date(now).toISOString() })))
-      ? 0
-      : 1;
+    const event = {
+      ...{ ...example, id, time: new Date(now).toISOString() },
+      source: isOfAccount ? example.source.replace(/[^/]+$/, EXAMPLE_ACCOUNT) : example.source,
+      data: isOfAccount ? { ...example.data, account: EXAMPLE_ACCOUNT } : example.data,
+    };
+    return (await forwarder.send(JSON.stringify(event))) ? 0 : 1;
   } finally {
     forwarder.close();
   }

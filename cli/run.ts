@@ -55,6 +55,9 @@ const single: Commands = {
         value: 'URL',
         about: 'URL of a first webhook endpoint for all events. Its signing secret is generated',
       },
+      'allow-private-networks': {
+        about: 'Permit endpoints on this machine and in private networks, with http:// too. For trying out',
+      },
       force: { about: 'Replace existing files' },
       'no-test': { about: 'Skip the test of the credentials' },
     },

@@ -46,7 +46,7 @@ export async function onRecentNode(
   const beside = findInstalledNode();
   if (beside === undefined) {
     throw new UsageError(
-      `jobwire ${name} requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. Run npm install node@${NODE_MAJOR} to install the required version next to jobwire.`,
+      `The command ${name} requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. Run npm install node@${NODE_MAJOR} to install the required version next to jobwire.`,
     );
   }
   const child = spawn(beside.binary, process.argv.slice(1), {

@@ -49,6 +49,16 @@ const TRACES_MS = 500;
 const CLI_DEFAULT_URL = 'http://127.0.0.1:4000';
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
 
+const HELP = [
+  '  --config FILE  Configuration file. Default: a demo on a simulated ordering API',
+  '  --port N       Port of the HTTP API. Default: 4000, or the port in the configuration. 0: a free port',
+  '  --seed N       Seed of the demo data. Each seed gives a different demo',
+  '  --verbose      Also print a JSON object for each poll, drain, sending run and request',
+  '  --help         Show this help',
+  '',
+  'To write a configuration, use: npm run jobwire -- init. The documentation begins in README.md.',
+];
+
 /** The program cannot start. The message is printed on the terminal. */
 class StartError extends Error {}
 
@@ -293,7 +303,7 @@ function readArguments(): { config?: string; port?: number; seed?: number; verbo
     throw new StartError(`${why}. ${USAGE}`, { cause });
   }
   if (values.help) {
-    terminal.line(USAGE);
+    for (const line of [USAGE, '', ...HELP]) terminal.line(line);
     process.exit(0);
   }
   const parseInteger = (name: 'port' | 'seed', most: number): { [name: string]: number } => {
@@ -345,7 +355,7 @@ async function listen(server: Server, port: number, host: string): Promise<strin
       reject(
         cause.code === 'EADDRINUSE'
           ? new StartError(
-              `Port ${port} is in use. Stop the program that listens there, or choose another port.`,
+              `Port ${port} is in use. Stop the program that listens there, or choose another port with --port, or with port in the configuration.`,
               {
                 cause,
               },
@@ -422,6 +432,7 @@ function printSummary(facts: {
     row('Control panel', `${demo.sandboxAdminUrl}/panel (change jobs, inject faults)`);
     row('Ordering API', `${demo.sandboxUrl} (sandbox with simulated jobs)`);
     row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
+    row('Data', `${dataDir.path} (temporary: deleted at the end of the demo)`);
   } else {
     row('Endpoints', facts.endpoints);
     row('Mail server', config.notifications?.smtp.host ?? 'none (no customer notifications)');

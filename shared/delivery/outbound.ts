@@ -89,17 +89,22 @@ const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
 const HINT =
   '(a self-hosted Jobwire accepts it with "webhooks": { "allowPrivateNetworks": true } in its configuration; for development, jobwire listen needs no endpoint)';
 
+/** Reports whether a text is a host with a port or a path, such as `127.0.0.1:3000/hook`, for which a scheme was forgotten. */
+const isWithoutScheme = (url: string): boolean => /^[\w.-]+(:\d+(\/|$)|\/)/.test(url);
+
 /**
  * Returns why a URL is not accepted for an endpoint, as one sentence; `undefined` if it is. Names are checked
  * again, by their addresses, for each connection.
  */
 export function checkUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
+  const withScheme = `It must begin with a scheme: https://${allowPrivateNetworks ? ' or http://' : ''}.`;
   let parsed: URL;
   try {
     parsed = new URL(url);
   } catch {
-    return 'It is not a URL.';
+    return isWithoutScheme(url) ? withScheme : 'It is not a URL.';
   }
+  if (isWithoutScheme(url)) return withScheme;
   if (parsed.protocol !== 'https:' && !(allowPrivateNetworks && parsed.protocol === 'http:')) {
     return allowPrivateNetworks
       ? 'It must begin with https:// or http://.'

@@ -42,6 +42,12 @@ describe('exit codes', () => {
       /^Unknown command "accounts shw"\. Did you mean show\? Available: add, /,
     ],
     [2, ['acounts'], /^Unknown command "acounts"\. Did you mean accounts\? See jobwire help\.$/],
+    [2, ['status'], /^Unknown command "status"\. Did you mean health, or accounts list\? See jobwire help\.$/],
+    [2, ['version'], /^Unknown command "version"\. Did you mean --version\? /],
+    [2, ['webhooks', 'list'], /^Unknown command "webhooks"\. Did you mean endpoints\? /],
+    [2, ['endpoints', 'delete', 'x'], /^Unknown command "endpoints delete"\. Did you mean remove\? /],
+    [2, ['endpoints', 'create'], /^Unknown command "endpoints create"\. Did you mean add\? /],
+    [2, ['keys', 'add'], /^Unknown command "keys add"\. Did you mean create\? /],
     [2, ['accounts'], /^accounts requires a subcommand: add, list, /],
     [2, [], /^A command is missing\. /],
     [2, ['accounts', 'show'], /^ID is missing\. Usage: jobwire accounts show ID \[options\]$/],
@@ -72,7 +78,7 @@ describe('exit codes', () => {
     [
       2,
       ['listen', '--forward-to', 'localhost:3000'],
-      /^--forward-to is not accepted\. It must begin with https/,
+      /^--forward-to is not accepted\. It must begin with a scheme: /,
     ],
     [
       2,

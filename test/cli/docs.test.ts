@@ -111,6 +111,9 @@ test('the example of every command is valid', () => {
 test('help fits the terminal and names every command', () => {
   const help = helpText(commands, undefined, 80);
   for (const name of Object.keys(commands)) expect(help).toContain(`  ${name}`);
+  expect(help).toMatch(/^Start here$/m);
+  for (const group of ['accounts', 'endpoints', 'jobs']) expect(help).toMatch(new RegExp(`^${group}$`, 'm'));
+  expect(helpText(commands, 'listen', 80)).toMatch(/^ +--forward-to URL +.*\(required\)$/m);
   for (const about of [undefined, ...Object.keys(commands)]) {
     const lines = helpText(commands, about, 80).split('\n');
     const long = lines.filter((one) => one.length > 80 && !/^(Usage|Example): /.test(one));

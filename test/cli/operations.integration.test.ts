@@ -312,9 +312,13 @@ describe('trigger', () => {
       { code: 0 },
     ]);
     const events = received.map(({ body, headers }) => new Webhook(secret).verify(body, headers) as JobEvent);
-    const { id: _, time: __, ...example } = getExample('job.dispatched') ?? {};
+    const { id: _, time: __, source: ___, data, ...rest } = getExample('job.dispatched') as JobEvent;
+    // Recognizable as an example, also by the receiver.
+    const example = { ...rest, data: { ...data, account: 'example' } };
     for (const event of events) {
       expect(event).toMatchObject(example);
+      expect(event.id).toMatch(/^example\./);
+      expect(event.source).toMatch(/\/accounts\/example$/);
       expect(Date.parse(event.time)).toBeGreaterThanOrEqual(startedAt);
     }
     expect(new Set(events.map(({ id }) => id)).size).toBe(2);
@@ -326,7 +330,10 @@ describe('trigger', () => {
     for (const [ended, message] of [
       [await trigger('job.dispached'), /^TYPE must be a known value\. Did you mean job\.dispatched\?$/],
       [await trigger('job.created', receiver, 'whsec_x'), /^The signing secret must be "whsec_" and /],
-      [await trigger('job.created', 'localhost'), /^--forward-to is not accepted\. It is not a URL\.$/],
+      [
+        await trigger('job.created', '127.0.0.1:3111/hook'),
+        /^--forward-to is not accepted\. It must begin with a scheme: https:\/\/ or http:\/\/\.$/,
+      ],
     ] as const) {
       expect(ended.code).toBe(2);
       expect(JSON.parse(ended.err)).toMatchObject({ detail: expect.stringMatching(message), exitCode: 2 });
@@ -358,10 +365,21 @@ describe('init --endpoint', () => {
     expect(schema.properties).toHaveProperty('endpoints');
   });
 
+  test('permits private networks if the option says so', async () => {
+    const args = options('--endpoint', 'http://127.0.0.1:3000/hook', '--allow-private-networks');
+    const written = await site.runHere([...args, '--json'], { input: 'a-client-secret' });
+    const { config } = JSON.parse(written.out);
+    const text = readFileSync(config, 'utf8');
+    expect(parseConfig(parseConfigText(config, text), {}, dirname(config))).toMatchObject({
+      webhooks: { allowPrivateNetworks: true },
+      endpoints: [{ url: 'http://127.0.0.1:3000/hook' }],
+    });
+  });
+
   test('rejects a URL that webhooks cannot be sent to, and writes nothing', async () => {
     const args = options('--endpoint', 'http://localhost:3000');
     const ended = await site.runHere(args, { input: 'a-client-secret' });
-    expect(ended.err).toMatch(/^--endpoint is not accepted\. It must begin with https/);
+    expect(ended.err).toMatch(/^--endpoint is not accepted\. It must begin with https.*--allow-private-networks/s);
     expect(ended.code).toBe(2);
     expect(readdirSync(dirname(args[args.indexOf('--config') + 1] ?? ''))).toEqual([]);
   });

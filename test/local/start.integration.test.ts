@@ -49,8 +49,17 @@ test('an occupied port: one error message and exit code 1', async () => {
   );
   expect(code).toBe(1);
   expect(lines).toEqual([
-    `Port ${port} is in use. Stop the program that listens there, or choose another port.`,
+    `Port ${port} is in use. Stop the program that listens there, or choose another port with --port, or with port in the configuration.`,
   ]);
+});
+
+test('--help describes each option', async () => {
+  const { code, lines } = await waitForEnd(launchJobwire(['--help']));
+  expect(code).toBe(0);
+  expect(lines[0]).toMatch(/^Usage: npm start -- /);
+  for (const option of ['config FILE', 'port N', 'seed N', 'verbose']) {
+    expect(lines.some((line) => new RegExp(`^ +--${option} {2,}\\S`).test(line)), option).toBe(true);
+  }
 });
 
 test.runIf(inject('full') && existsSync('/dev/full'))(
