@@ -81,7 +81,8 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
       continue;
     }
 
-    const endpointUrl = flags.endpoint ?? (prompts ? await askEndpoint(context, isPrivateAllowed) : undefined);
+    const endpointUrl =
+      flags.endpoint ?? (prompts ? await askEndpoint(context, isPrivateAllowed) : undefined);
     const signingSecretPath = join(dirname(path), SIGNING_SECRET);
     if (endpointUrl !== undefined) checkTarget(signingSecretPath, flags.force);
     if (kept === undefined) write(secretPath, `${secret}\n`, flags.force, 0o600);

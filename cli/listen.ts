@@ -66,9 +66,10 @@ export async function trigger(
   const isOfAccount = 'account' in example.data;
   const log = isOfAccount ? EXAMPLE_ACCOUNT : account;
   const now = Date.now();
-  context.out.note(`This is the example of the event type, not an event of your account. Its account is "${EXAMPLE_ACCOUNT}".`);
-  const id =
-    sequence === undefined ? `ping.${now.toString(36)}` : `${log}.t${now.toString(36)}.${sequence}`;
+  context.out.note(
+    `This is the example of the event type, not an event of your account. Its account is "${EXAMPLE_ACCOUNT}".`,
+  );
+  const id = sequence === undefined ? `ping.${now.toString(36)}` : `${log}.t${now.toString(36)}.${sequence}`;
   try {
     const event = {
       ...{ ...example, id, time: new Date(now).toISOString() },

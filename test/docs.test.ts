@@ -135,7 +135,8 @@ test('the configuration in the README is the one of an account of the sandbox', 
   expect(config.accounts).toMatchObject([
     { clientId: account?.clientId, clientSecret: account?.clientSecret },
   ]);
-  expect(readme).toContain('\nACME_SECRET=us-demo-1-secret npm start -- --config jobwire.json');
+  // Exported, because doctor in the same terminal needs it too.
+  expect(readme).toMatch(/\nexport ACME_SECRET=us-demo-1-secret .*\nnpm start -- --config jobwire\.json /);
 });
 
 test('the numbers in the summaries equal those in the measured tables', () => {

@@ -42,7 +42,11 @@ describe('exit codes', () => {
       /^Unknown command "accounts shw"\. Did you mean show\? Available: add, /,
     ],
     [2, ['acounts'], /^Unknown command "acounts"\. Did you mean accounts\? See jobwire help\.$/],
-    [2, ['status'], /^Unknown command "status"\. Did you mean health, or accounts list\? See jobwire help\.$/],
+    [
+      2,
+      ['status'],
+      /^Unknown command "status"\. Did you mean health, or accounts list\? See jobwire help\.$/,
+    ],
     [2, ['version'], /^Unknown command "version"\. Did you mean --version\? /],
     [2, ['webhooks', 'list'], /^Unknown command "webhooks"\. Did you mean endpoints\? /],
     [2, ['endpoints', 'delete', 'x'], /^Unknown command "endpoints delete"\. Did you mean remove\? /],

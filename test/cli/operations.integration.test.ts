@@ -379,7 +379,9 @@ describe('init --endpoint', () => {
   test('rejects a URL that webhooks cannot be sent to, and writes nothing', async () => {
     const args = options('--endpoint', 'http://localhost:3000');
     const ended = await site.runHere(args, { input: 'a-client-secret' });
-    expect(ended.err).toMatch(/^--endpoint is not accepted\. It must begin with https.*--allow-private-networks/s);
+    expect(ended.err).toMatch(
+      /^--endpoint is not accepted\. It must begin with https.*--allow-private-networks/s,
+    );
     expect(ended.code).toBe(2);
     expect(readdirSync(dirname(args[args.indexOf('--config') + 1] ?? ''))).toEqual([]);
   });

@@ -58,7 +58,10 @@ test('--help describes each option', async () => {
   expect(code).toBe(0);
   expect(lines[0]).toMatch(/^Usage: npm start -- /);
   for (const option of ['config FILE', 'port N', 'seed N', 'verbose']) {
-    expect(lines.some((line) => new RegExp(`^ +--${option} {2,}\\S`).test(line)), option).toBe(true);
+    expect(
+      lines.some((line) => new RegExp(`^ +--${option} {2,}\\S`).test(line)),
+      option,
+    ).toBe(true);
   }
 });
 
