@@ -1,6 +1,6 @@
 /** The time zone of times: chosen in the user menu, named in columns, and kept in the browser. */
 import { expect, test } from 'vitest';
-import { layoutShift, loaded, scriptedSite, signedIn } from '../support/browser.ts';
+import { axe, layoutShift, loaded, scriptedSite, signedIn } from '../support/browser.ts';
 
 const LONG = { timeout: 40_000 };
 const site = scriptedSite({
@@ -20,6 +20,7 @@ test('times follow the chosen zone, which columns name, and which is kept after 
   const before = await readHour();
   const menu = () => page.getByRole('button', { name: 'User menu' }).click();
   await menu();
+  await axe(page);
   const [own, utc, ...regions] = await page.getByRole('menuitemradio').allTextContents();
   expect(own).toMatch(/^Time zone of this device \((GMT-[67]|M[SD]T)\)$/);
   expect(utc).toBe('UTC');

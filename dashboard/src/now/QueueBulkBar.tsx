@@ -60,7 +60,7 @@ export default function QueueBulkBar(props: {
     >
       {(perform) => (
         <>
-          <Menu position="bottom-start" width={240} withinPortal>
+          <Menu position="bottom-start" width={240} withinPortal withInitialFocusPlaceholder={false}>
             <Menu.Target>
               <Button size="compact-sm" variant="default">
                 Snooze…

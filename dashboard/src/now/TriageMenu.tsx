@@ -40,7 +40,7 @@ export function TriageMenu(props: {
   const isHidden = item.state !== 'open';
   return (
     <>
-      <Menu position="bottom-end" width={240} withinPortal>
+      <Menu position="bottom-end" width={240} withinPortal withInitialFocusPlaceholder={false}>
         <Menu.Target>
           <ActionIcon
             variant="default"

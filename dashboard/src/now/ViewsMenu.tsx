@@ -31,7 +31,7 @@ export function ViewsMenu() {
   const current = views.find((view) => view.query === query);
   return (
     <>
-      <Menu position="bottom-end" width={220} withinPortal>
+      <Menu position="bottom-end" width={220} withinPortal withInitialFocusPlaceholder={false}>
         <Menu.Target>
           <Button size="xs" variant="default" leftSection={<BookmarkIcon width={13} aria-hidden />}>
             {current?.name ?? 'Views'}

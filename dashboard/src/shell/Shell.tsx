@@ -228,7 +228,7 @@ function KeyMenu() {
   const { key, signOut } = useSession();
   const regions = useServedRegions() ?? [];
   return (
-    <Menu position="bottom-end" width={240} withinPortal>
+    <Menu position="bottom-end" width={240} withinPortal withInitialFocusPlaceholder={false}>
       <Menu.Target>
         <ActionIcon variant="default" size="md" aria-label="User menu" title="User menu">
           <KeyIcon width={16} aria-hidden />
