@@ -46,7 +46,7 @@ const PATIENCE_MS = 150_000;
 
 /** Accounts, their jobs, and their events in all. */
 const ACCOUNTS = { acme: { jobs: 12, events: sized(44, 96) }, beta: { jobs: 5, events: sized(16, 60) } };
-const MORE = { gamma: { jobs: 40, events: sized(60, 240) }, bulk: { jobs: 60, events: sized(520, 1_100) } };
+const MORE = { gamma: { jobs: 40, events: sized(180, 240) }, bulk: { jobs: 60, events: sized(520, 1_100) } };
 /** The event that one endpoint never accepts, and those that it rejects twice. */
 const NEVER = { account: 'acme', sequence: 7 };
 const refusals = ({ account, sequence }: Pick<Arrival, 'account' | 'sequence'>): number => {
