@@ -118,6 +118,7 @@ await once(ses.listen(0, '127.0.0.1'), 'listening');
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-bench-cost-'));
 const tick = await start('tick');
+const alerts = await start('alerts');
 const pollAccount = await start('poll-account');
 const wakeSinks = await start('wake-sinks');
 const drainSink = await start('drain-sink');
@@ -146,6 +147,7 @@ for (let turn = 0; turn < 5; turn += 1) {
 await upstream.ask({ answerMs: ASSUMED.upstreamMs });
 
 const idle: Work[] = [];
+const idleAlerts: Work[] = [];
 const quiet: Work[] = [];
 const ten: Work[] = [];
 const renewing: Work[] = [];
@@ -155,6 +157,7 @@ for (let round = 0; round < rounds; round += 1) {
   await settle();
   const before = await sequences();
   idle.push(await measure(() => tick.invoke({})));
+  idleAlerts.push(await measure(() => alerts.invoke({})));
   quiet.push(await measure(() => poll([FIRST])));
   ten.push(await measure(() => poll(ACCOUNTS)));
   renewing.push(await measure(renew));
@@ -175,6 +178,7 @@ const snapshots = await table.query({
 });
 const work: MeasuredWork = {
   idleTick: middle(idle),
+  idleAlerts: middle(idleAlerts),
   claimingTick,
   claims: CLAIMS,
   quietPoll: middle(quiet),
@@ -197,7 +201,7 @@ const notificationTemplate = readTemplate(cell.resources, memoryMb);
 process.send?.({
   ...{ work, notifying, template, notificationTemplate },
 } satisfies Measured);
-for (const each of [tick, pollAccount, wakeSinks, drainSink, upstream]) each[Symbol.dispose]();
+for (const each of [tick, alerts, pollAccount, wakeSinks, drainSink, upstream]) each[Symbol.dispose]();
 for (const server of [meteredDynamo.server, meteredMessages.server, receiver, ses]) {
   server.closeAllConnections();
   server.close();
@@ -241,6 +245,7 @@ function toLocalValue(name: string, value: string): string {
   if (name === 'JOBWIRE_UPSTREAM_BASE_URL') return apiUrl;
   if (name === 'JOBWIRE_UPSTREAM_AUTH_URL') return authUrl;
   if (name === 'JOBWIRE_TOPIC_ARN') return topicArn;
+  if (name === 'JOBWIRE_DASHBOARD_URL') return 'https://jobwire.example/';
   if (!name.endsWith('_QUEUE_URL')) return value;
   const queue = queues.find(([known]) =>
     name === 'JOBWIRE_NOTIFY_QUEUE_URL'

@@ -24,6 +24,8 @@ export interface Work {
 /** Measured work. */
 export interface MeasuredWork {
   readonly idleTick: Work;
+  /** The evaluation of alert rules, of which there are none. */
+  readonly idleAlerts: Work;
   /** A tick that claims `claims` accounts. */
   readonly claimingTick: Work;
   readonly claims: number;
@@ -253,7 +255,7 @@ function outGb(work: MeasuredWork): number {
 
 /** Returns the monthly cost of a cell without accounts. */
 export function fixedCosts(work: MeasuredWork, cell: CellTemplate): Line[] {
-  const { idleTick } = work;
+  const { idleTick, idleAlerts } = work;
   const receives = (cell.queuesPolled * ASSUMED.receivers * SECONDS) / ASSUMED.receiveSeconds;
   const always = new Set([...idleTick.metrics, ...work.quietPoll.metrics]);
   const active = new Set(
@@ -262,11 +264,28 @@ export function fixedCosts(work: MeasuredWork, cell: CellTemplate): Line[] {
       .filter((name) => !always.has(name)),
   );
   const memory = cell.memoryMb.tick ?? Number.NaN;
+  const alertsMemory = cell.memoryMb.alerts ?? Number.NaN;
   return [
     lambda('Lambda: ticks', TICKS, (billedMs(idleTick, memory) * TICKS) / 1000, memory),
     units('Ticks', { readUnits: idleTick.readUnits * TICKS, writeUnits: idleTick.writeUnits * TICKS }),
-    line('EventBridge Scheduler', `${thousands(TICKS)} ticks`, { schedulerInvocation: TICKS }),
-    logs('Log lines of ticks', (idleTick.logBytes + ASSUMED.platformLogBytes) * TICKS, cell.logDays),
+    lambda(
+      ...([
+        'Lambda: alert rules',
+        TICKS,
+        (billedMs(idleAlerts, alertsMemory) * TICKS) / 1000,
+        alertsMemory,
+      ] as const),
+    ),
+    units('Alert rules', {
+      readUnits: idleAlerts.readUnits * TICKS,
+      writeUnits: idleAlerts.writeUnits * TICKS,
+    }),
+    line('EventBridge Scheduler', `${thousands(2 * TICKS)} invocations`, { schedulerInvocation: 2 * TICKS }),
+    logs(
+      'Log lines of ticks and alert rules',
+      (idleTick.logBytes + idleAlerts.logBytes + 2 * ASSUMED.platformLogBytes) * TICKS,
+      cell.logDays,
+    ),
     line('SQS: polling of empty queues', `${cell.queuesPolled} queues, ${thousands(receives)} receives`, {
       sqsRequest: receives,
     }),
@@ -539,7 +558,7 @@ export interface Measured {
 }
 
 /** Maximum monthly costs ($). */
-export const BARS = { one: 0.62, thousand: 0.45, fixed: 12, messages: 0.5, telling: 3 };
+export const BARS = { one: 0.6, thousand: 0.45, fixed: 12, messages: 0.5, telling: 3 };
 
 /** Returns the lines of all tables. */
 export function calculateCosts({ work, notifying, template, notificationTemplate }: Measured) {

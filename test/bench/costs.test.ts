@@ -30,6 +30,7 @@ import { EXAMPLE_SETTINGS, synthesize } from '../support/cells.ts';
 const nothing: Work = { ms: 0, cpuMs: 0, logBytes: 0, readUnits: 0, writeUnits: 0, sends: 0, metrics: [] };
 const idle: MeasuredWork = {
   idleTick: nothing,
+  idleAlerts: nothing,
   claimingTick: nothing,
   claims: 50,
   quietPoll: nothing,
@@ -46,7 +47,14 @@ const idle: MeasuredWork = {
   requestsPerPoll: 0,
 };
 const cell: CellTemplate = {
-  memoryMb: { tick: 512, 'poll-account': 1024, 'wake-sinks': 256, 'drain-sink': 512, notify: 512 },
+  memoryMb: {
+    tick: 512,
+    alerts: 256,
+    'poll-account': 1024,
+    'wake-sinks': 256,
+    'drain-sink': 512,
+    notify: 512,
+  },
   ...{ queuesPolled: 2, pollBatchSize: 10, pollBatchingSeconds: 1, alarmMetrics: 0, compositeAlarms: 0 },
   ...{ dashboards: 0, secrets: 0, kmsKeys: 0, webAcls: 0, webAclRules: 0, archiveDays: 0, logDays: 0 },
 };
