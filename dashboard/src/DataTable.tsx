@@ -8,6 +8,7 @@ import css from './DataTable.module.css';
 import type { LoadedQuery } from './queries.ts';
 import { useRovingFocus } from './roving-focus.ts';
 import { useZone, ZoneName } from './times.tsx';
+import ui from './ui.module.css';
 import { formatZone } from './zone.ts';
 
 /** A column of {@link DataTable}. */
@@ -88,6 +89,7 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
                   {selection.isSelectable?.(row) === false ? null : (
                     <input
                       type="checkbox"
+                      className={ui.checkbox}
                       aria-label={`Select ${selection.toName(row)}`}
                       {...selection.of.checkbox(keyOf(row))}
                     />
@@ -127,6 +129,7 @@ function SelectAll({ selection, label }: { readonly selection: Selection; readon
   return (
     <input
       type="checkbox"
+      className={ui.checkbox}
       aria-label={`Select all: ${label}`}
       checked={all === true}
       ref={(box) => {

@@ -1,16 +1,8 @@
 /** Time zones in which times are shown. Independent of React and the browser. */
+import { findRegionDefaults } from '../../shared/region-defaults.ts';
 
-/** Time zones of the regions of the ordering API, as of notifications to customers. */
-const REGION_ZONES: Readonly<Record<string, string>> = {
-  us: 'America/New_York',
-  nz: 'Pacific/Auckland',
-  au: 'Australia/Sydney',
-  uk: 'Europe/London',
-  eu: 'Europe/Brussels',
-};
-
-/** Returns the zone of a region, by the start of its name (`nz`, `nz-test`). `undefined` if it is not known. */
-export const toRegionZone = (region: string): string | undefined => REGION_ZONES[region.split('-')[0] ?? ''];
+/** Returns the time zone of a region. `undefined` if the region is not known. */
+export const toRegionZone = (region: string): string | undefined => findRegionDefaults(region)?.zone;
 
 /** Returns the IANA name of the zone of a choice: `utc`, the id of a region, or anything else for that of the device. */
 export function toZone(choice: string): string {

@@ -26,8 +26,10 @@ export function formatTitle({ report, rule, region }: AlertMessage): string {
 export function formatLines(message: AlertMessage): string[] {
   const { report, rule, value, since } = message;
   const { name, unit } = conditions[rule.condition];
-  const limit = `${rule.threshold.toLocaleString('en')} ${unit}`;
-  const current = value === null ? 'not known' : `${value.toLocaleString('en')} ${unit}`;
+  const format = (amount: number) =>
+    `${amount.toLocaleString('en')} ${amount === 1 ? unit.replace(/s$/, '') : unit}`;
+  const limit = format(rule.threshold);
+  const current = value === null ? 'not known' : format(value);
   const at =
     since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   const status = {

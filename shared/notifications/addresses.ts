@@ -2,10 +2,11 @@
  * Mobile numbers: validation and E.164 form, defaults by region, and equality of addresses. Addresses are personal data: no message of this
  * file quotes one.
  */
-import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
+import { parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
+import { getRegionDefaults } from '../region-defaults.ts';
 import type { CheckedAddress } from './email-address.ts';
 import type { Recipient } from './records.ts';
-import type { Channel, Locale } from './types.ts';
+import type { Channel } from './types.ts';
 
 const reject = (rule: string): CheckedAddress => ({ kind: 'rejected', rule });
 
@@ -33,28 +34,6 @@ export function checkMobile(text: string, region: string): CheckedAddress {
   });
   if (!number?.isValid() || !number.country || number.ext !== undefined) return reject(rule);
   return { kind: 'checked', address: number.number };
-}
-
-/** Defaults of a region, for recipients and accounts without their own. */
-export interface RegionDefaults {
-  readonly locale: Locale;
-  /** IANA time zone name. */
-  readonly zone: string;
-  /** Country whose rules apply to phone numbers in national form. */
-  readonly country?: CountryCode;
-}
-
-const REGION_DEFAULTS: { readonly [region: string]: RegionDefaults } = {
-  us: { locale: 'en-US', zone: 'America/New_York', country: 'US' },
-  nz: { locale: 'en-NZ', zone: 'Pacific/Auckland', country: 'NZ' },
-  au: { locale: 'en-AU', zone: 'Australia/Sydney', country: 'AU' },
-  uk: { locale: 'en-GB', zone: 'Europe/London', country: 'GB' },
-  eu: { locale: 'en-GB', zone: 'Europe/Brussels' },
-};
-
-/** Returns the language, time zone and country of a region. Regions are matched by the start of their name (`nz`, `nz-test`). */
-export function getRegionDefaults(region: string): RegionDefaults {
-  return REGION_DEFAULTS[region.split('-')[0] ?? ''] ?? { locale: 'en-GB', zone: 'UTC' };
 }
 
 /** Returns the address of a recipient for a channel, or `null` if there is none. */

@@ -203,7 +203,7 @@ describe('an alert rule', () => {
     await world.nextMinute();
     const texts = toTexts(world.posts[0]?.body).join('\n');
     expect(texts).toContain(kind === 'slack' ? 'Dead &lt;events&gt; (US)' : '[Alert] Dead <events> (US)');
-    expect(texts).toContain('Dead events: 1 events (threshold: 0 events).');
+    expect(texts).toContain('Dead events: 1 event (threshold: 0 events).');
     expect(JSON.stringify(world.posts[0]?.body)).toContain('https://jobwire.example/');
   });
 
@@ -215,7 +215,7 @@ describe('an alert rule', () => {
     expect(world.mails).toHaveLength(2);
     const mail = await simpleParser(world.mails[0] ?? '');
     expect(mail.subject).toBe('[Alert] Dead events (US)');
-    expect(mail.text).toContain('Dead events: 1 events (threshold: 0 events).');
+    expect(mail.text).toContain('Dead events: 1 event (threshold: 0 events).');
     expect(mail.headers.has('list-unsubscribe')).toBe(false);
   });
 

@@ -8,7 +8,7 @@ import {
   toZone,
   toZoneDay,
 } from '../../dashboard/src/zone.ts';
-import { getRegionDefaults } from '../../shared/notifications/addresses.ts';
+import { getRegionDefaults } from '../../shared/region-defaults.ts';
 
 test('the zones of regions are those of notifications to customers', () => {
   for (const region of ['us', 'nz', 'au', 'uk', 'eu', 'nz-test'])

@@ -885,11 +885,11 @@ describe('a lingering drain', () => {
     const rig = await createDeliveryRig(delivered);
     const [ref] = rig.refs;
     if (!ref) throw new Error('There is no account.');
-    const told = async () => {
+    const announce = async () => {
       await rig.log.append(ref, [moved(1, 'a')]);
       return { accounts: ['acme'], due: false };
     };
-    expect(await linger(rig, [told, told])).toMatchObject({ outcome: 'drained', delivered: 2 });
+    expect(await linger(rig, [announce, announce])).toMatchObject({ outcome: 'drained', delivered: 2 });
     await wakeSinks(rig.table, ref, 2, rig.state.now);
     expect(await rig.position()).toEqual({ position: 2, due: false });
     const due = async () => {
@@ -901,7 +901,7 @@ describe('a lingering drain', () => {
 
   test('keeps its lease', async () => {
     const rig = await createDeliveryRig(delivered);
-    const told = async () => {
+    const announce = async () => {
       rig.state.now += 20_000;
       expect(await rig.drain()).toMatchObject({ outcome: 'busy' });
       await rig.say([moved(1, 'a')]);
@@ -909,7 +909,7 @@ describe('a lingering drain', () => {
     };
     const report = await linger(
       rig,
-      Array.from({ length: 6 }, () => told),
+      Array.from({ length: 6 }, () => announce),
     );
     expect(report).toMatchObject({ outcome: 'drained', delivered: 6 });
   });

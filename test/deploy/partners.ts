@@ -16,7 +16,7 @@ import { createWorld } from '../../sandbox/world/world.ts';
 import type { Deployment } from './deployment.ts';
 
 /** A received event: its identity and its position. */
-export interface Told {
+export interface ReceivedEvent {
   readonly id: string;
   readonly type: string;
   readonly account: string;
@@ -26,7 +26,9 @@ export interface Told {
 }
 
 /** Returns the compared fields of an event. */
-export function told(event: Pick<EventReference, 'id' | 'type' | 'source' | 'subject' | 'sequence'>): Told {
+export function toReceivedEvent(
+  event: Pick<EventReference, 'id' | 'type' | 'source' | 'subject' | 'sequence'>,
+): ReceivedEvent {
   const account = /\/accounts\/([^/]+)$/.exec(event.source)?.[1] ?? '_cell';
   const { id, type, subject = 'account', sequence } = event;
   return { id, type, account, subject, sequence: Number(sequence) };
@@ -44,11 +46,11 @@ export interface WebhookReceiver extends AsyncDisposable {
   /** Verifies further requests with another secret. */
   trust(secret: string): void;
   /** Accepted events in order of arrival, including repetitions. */
-  readonly events: Told[];
+  readonly events: ReceivedEvent[];
   /** Requests without a valid signature or event. */
   readonly refused: string[];
   /** Called for each event before the response. Returns the status. */
-  answer: (event: Told) => number | Promise<number>;
+  answer: (event: ReceivedEvent) => number | Promise<number>;
 }
 
 /** Starts a receiver on loopback. */
@@ -61,7 +63,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     let status = 400;
     try {
-      const event = told(await receive(Buffer.concat(chunks), request.headers));
+      const event = toReceivedEvent(await receive(Buffer.concat(chunks), request.headers));
       status = await receiver.answer(event);
       if (status < 300) receiver.events.push(event);
     } catch (cause) {
@@ -85,7 +87,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
 
 /** A received message of a queue. */
 export interface QueueMessage {
-  readonly event: Told;
+  readonly event: ReceivedEvent;
   readonly body: string;
   readonly attributes: Readonly<Record<string, string>>;
   /** Message group and deduplication id: of a FIFO queue only. */
@@ -122,7 +124,7 @@ function readQueue(sqs: SQSClient, QueueUrl: string): ReceivingQueue['messages']
       if (Messages.length === 0) return got;
       for (const { Body = '', MessageAttributes = {}, Attributes } of Messages) {
         got.push({
-          ...{ event: told(parseMessage(Body)), body: Body },
+          ...{ event: toReceivedEvent(parseMessage(Body)), body: Body },
           attributes: Object.fromEntries(
             Object.entries(MessageAttributes).map(([name, { StringValue = '' }]) => [name, StringValue]),
           ),
@@ -143,7 +145,7 @@ function readQueue(sqs: SQSClient, QueueUrl: string): ReceivingQueue['messages']
 /** A queue that subscribes to the cell's topic. */
 export interface Subscriber extends Disposable {
   /** Returns the received events in order, including repetitions. Receives from the queue first. */
-  events(): Promise<readonly Told[]>;
+  events(): Promise<readonly ReceivedEvent[]>;
 }
 
 /** Subscribes its own FIFO queue to the cell's topic, as users do. */
@@ -200,8 +202,8 @@ export function createApiClient(cell: Deployment, key: string) {
         ...(method === 'DELETE' ? {} : { body: JSON.stringify(body) }),
       }),
     /** Reads the complete log of an account through the pull feed. */
-    async feed(account: string): Promise<Told[]> {
-      const events: Told[] = [];
+    async feed(account: string): Promise<ReceivedEvent[]> {
+      const events: ReceivedEvent[] = [];
       for (let after = ''; ; ) {
         const query = after === '' ? '' : `&after=${after}`;
         const answer = await fetch(`${cell.apiUrl}/v1/accounts/${account}/events?limit=100${query}`, {
@@ -209,13 +211,13 @@ export function createApiClient(cell: Deployment, key: string) {
         });
         if (answer.status !== 200) throw new Error(`The feed of ${account} answered ${answer.status}.`);
         const page = (await answer.json()) as { events: JobwireEvent[]; next: string; head: string };
-        events.push(...page.events.map(told));
+        events.push(...page.events.map(toReceivedEvent));
         if (page.next === page.head) return events;
         after = page.next;
       }
     },
     /** Returns the ids of events from a live stream, which is closed when the iteration ends. */
-    async *stream(path: string): AsyncGenerator<Told> {
+    async *stream(path: string): AsyncGenerator<ReceivedEvent> {
       const gone = new AbortController();
       try {
         const answer = await fetch(`${cell.apiUrl}${path}`, { headers, signal: gone.signal });
@@ -228,7 +230,7 @@ export function createApiClient(cell: Deployment, key: string) {
           for (const block of blocks) {
             const data = block.split('\n').filter((line) => line.startsWith('data:'));
             if (data.length > 0 && !block.includes('\nevent: cursor\n'))
-              yield told(JSON.parse(data.map((line) => line.slice(5)).join('\n')));
+              yield toReceivedEvent(JSON.parse(data.map((line) => line.slice(5)).join('\n')));
           }
         }
       } finally {

@@ -39,13 +39,13 @@ import { parseDetail } from './event-bus.ts';
 import {
   createApiClient,
   createReceivingQueue,
+  type ReceivedEvent,
   type ReceivingQueue,
   type Subscriber,
   startOrdering,
   startWebhookReceiver,
   subscribe,
-  type Told,
-  told,
+  toReceivedEvent,
   type WebhookReceiver,
 } from './partners.ts';
 import { getAttribute, getPath } from './traces.ts';
@@ -191,7 +191,7 @@ export function scenario(
     }
 
     /** Waits until the log of an account has new events of these types. Returns all new events. */
-    function grown(account: string, after: number, types: readonly string[]): Promise<Told[]> {
+    function grown(account: string, after: number, types: readonly string[]): Promise<ReceivedEvent[]> {
       return until(`${account} has ${types.join(', ')}`, async () => {
         const fresh = (await api.feed(account)).slice(after);
         return types.every((type) => fresh.some((event) => event.type === type)) ? fresh : undefined;
@@ -210,19 +210,20 @@ export function scenario(
     /** Returns the events of an account in its log and at each receiver, once all of them were delivered. */
     async function toldAll(
       account: string,
-    ): Promise<{ log: Told[]; received: Readonly<Record<string, Told[]>> } | undefined> {
+    ): Promise<{ log: ReceivedEvent[]; received: Readonly<Record<string, ReceivedEvent[]>> } | undefined> {
       const log = await api.feed(account);
-      const of = (events: readonly Told[]) => events.filter((event) => event.account === account);
-      const received: Record<string, Told[]> = {
+      const of = (events: readonly ReceivedEvent[]) => events.filter((event) => event.account === account);
+      const received: Record<string, ReceivedEvent[]> = {
         topic: of(await subscriber.events()),
         webhook: of(receiver.events),
       };
-      if (cell.options) received.bus = of(cell.options.bus.map((entry) => told(parseDetail(entry).event)));
+      if (cell.options)
+        received.bus = of(cell.options.bus.map((entry) => toReceivedEvent(parseDetail(entry).event)));
       if (account === QUEUED_ACCOUNT) {
         for (const [id, queue] of queues)
           received[id] = of((await queue.messages()).map(({ event }) => event));
       }
-      const complete = (events: readonly Told[]) =>
+      const complete = (events: readonly ReceivedEvent[]) =>
         log.every(({ id }) => events.some((event) => event.id === id));
       return Object.values(received).every(complete) ? { log, received } : undefined;
     }
@@ -234,7 +235,7 @@ export function scenario(
       expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, at) => at + 1));
       for (const [name, events] of Object.entries(received)) {
         const first = events.filter((event, at) => events.findIndex(({ id }) => id === event.id) === at);
-        const byJob = (list: readonly Told[]) => Object.groupBy(list, ({ subject }) => subject);
+        const byJob = (list: readonly ReceivedEvent[]) => Object.groupBy(list, ({ subject }) => subject);
         expect(byJob(first), name).toEqual(byJob(log));
       }
     }
@@ -478,12 +479,12 @@ export function scenario(
         );
         sqs.destroy();
         const ticked = cell.tick();
-        const told = await meanwhile('beta is delivered', async () => {
+        const found = await meanwhile('beta is delivered', async () => {
           const all = await toldAll('beta').catch(() => undefined);
           return all?.log.length ? all : undefined;
         });
-        expect(told.log.map(({ type }) => type)).toEqual(['account.baselined']);
-        expectWhole(told);
+        expect(found.log.map(({ type }) => type)).toEqual(['account.baselined']);
+        expectWhole(found);
         await meanwhile('a request hangs', () => hanging || undefined);
         release();
         await ticked;

@@ -352,7 +352,7 @@ describe('a restored cell feed', () => {
               }
             };
             await run(cell, rounds);
-            const told = await idsIn(lost.table, now);
+            const delivered = await idsIn(lost.table, now);
             const chance = back.values();
             const table = await lost.backup(createMemoryTable(), () => chance.next().value ?? 0);
             clock.now += 3_600_000;
@@ -388,7 +388,7 @@ describe('a restored cell feed', () => {
             if (window > 1) expect(all).toEqual(expect.arrayContaining(ids));
             else expect([...ids].sort()).toEqual(all.sort());
             if (window > 0) return;
-            expect(ids.slice(0, told.length)).toEqual(told);
+            expect(ids.slice(0, delivered.length)).toEqual(delivered);
             expectInOrder(ids);
           },
         ),

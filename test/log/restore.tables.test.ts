@@ -132,9 +132,9 @@ eachTable('A restored table', (makeTable) => {
 
     await log.append(ACME, [moved(1, 'b')]);
     expect(await getIds(log)).toEqual([...ids, `acme.${renewed}.4`]);
-    const told = await getIds(before);
-    expect(told).toHaveLength(5);
-    expect(ids.slice(2).filter((one) => told.includes(one))).toEqual([]);
+    const received = await getIds(before);
+    expect(received).toHaveLength(5);
+    expect(ids.slice(2).filter((one) => received.includes(one))).toEqual([]);
     expect(await backup.get(keys.wake(ACME)), 'sinks are woken').toMatchObject({ sequence: 4 });
     expect(await log.head(cellLog('us'))).toMatchObject({
       sequence: 0,
@@ -367,7 +367,7 @@ eachTable('A restored table', (makeTable) => {
       ...{ now: () => rig.state.now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' },
       leastEpoch: epochFloor(rig.state.now),
     });
-    const [told] = [rig.got.splice(0)];
+    const [received] = [rig.got.splice(0)];
     const restored = await createDeliveryRig(delivered, { table: backup });
     restored.state.now = rig.state.now;
     Object.assign(restored.deps, { log });
@@ -385,8 +385,8 @@ eachTable('A restored table', (makeTable) => {
       '5 job.status_changed',
       '6 job.status_changed',
     ]);
-    expect(restored.got[0]?.id).toBe(told[2]?.id);
-    const known = new Set(told.map(({ id }) => id));
+    expect(restored.got[0]?.id).toBe(received[2]?.id);
+    const known = new Set(received.map(({ id }) => id));
     expect(restored.got.slice(1).filter(({ id }) => known.has(id))).toEqual([]);
     expect(await restored.position()).toEqual({ position: 6, due: false });
   });
@@ -403,8 +403,8 @@ test('tracking continues after a restore: no id is emitted twice, and receivers 
   rig.upstream.dispatch(jobs[0] ?? 0);
   const created = rig.upstream.createJob({});
   await rig.poll();
-  const told = await rig.fresh();
-  expect(told.map(({ type }) => type)).toEqual(expect.arrayContaining(['job.dispatched', 'job.created']));
+  const received = await rig.fresh();
+  expect(received.map(({ type }) => type)).toEqual(expect.arrayContaining(['job.dispatched', 'job.created']));
 
   rig.pass(3600);
   const operator = await createOperator({ table: backup, now: rig.now, restoredAt: rig.now() });
@@ -420,7 +420,7 @@ test('tracking continues after a restore: no id is emitted twice, and receivers 
   const page = await operator.log.read(rig.ref, 0, 500);
   const events = page?.kind === 'events' ? page.events.map(({ json }) => JSON.parse(json) as JobEvent) : [];
   const fresh = events.slice(events.findIndex(({ type }) => type === 'account.restored'));
-  expect(fresh.filter(({ id }) => told.some((one) => one.id === id))).toEqual([]);
+  expect(fresh.filter(({ id }) => received.some((one) => one.id === id))).toEqual([]);
   const said = fresh.map(({ type, subject }) => `${type} ${subject ?? ''}`);
   expect(said).toEqual(
     expect.arrayContaining([
@@ -431,7 +431,7 @@ test('tracking continues after a restore: no id is emitted twice, and receivers 
   );
   // As in docs/receiving-events.md: epoch first, then sequence.
   const latest = new Map<string, { place: string; dateOut: unknown }>();
-  for (const { id, sequence, subject, data } of [...fresh, ...told]) {
+  for (const { id, sequence, subject, data } of [...fresh, ...received]) {
     const place = `${id.split('.')[1]}.${sequence}`;
     const { job } = data as { job?: { dateOut: unknown } };
     if (!subject || !job || place <= (latest.get(subject)?.place ?? '')) continue;

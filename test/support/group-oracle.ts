@@ -9,7 +9,7 @@ const TYPE = 'order_group.dispatched';
 export function createGroupLedger(history: History, problems: string[]) {
   /** Groups with events of their jobs since the last group event, and the sequence number of the last group event. */
   const news = new Set<string>();
-  const said = new Map<string, number>();
+  const lastGroupEvent = new Map<string, number>();
   /** The group of a job when its dispatch was emitted, and the sequence number and time of that event. */
   const dispatched = new Map<
     number,
@@ -24,11 +24,11 @@ export function createGroupLedger(history: History, problems: string[]) {
       observed: { since: string | null; at: string };
     };
     const complain = (what: string) => problems.push(`${event.id} of ${orderGroup}: ${what} ${jobs}`);
-    if (repeated !== said.has(orderGroup))
+    if (repeated !== lastGroupEvent.has(orderGroup))
       complain(repeated ? 'was not emitted before' : 'was emitted before');
     if (!news.has(orderGroup)) complain('nothing happened to it since');
     news.delete(orderGroup);
-    said.set(orderGroup, Number(event.sequence));
+    lastGroupEvent.set(orderGroup, Number(event.sequence));
 
     const since = observed.since === null ? 0 : Date.parse(observed.since);
     const at = Date.parse(observed.at);
@@ -66,7 +66,7 @@ export function createGroupLedger(history: History, problems: string[]) {
       observed: { since: string | null; at: string };
     };
     const complain = (what: string) => problems.push(`${event.id} of ${orderGroup}: ${what} ${jobs}`);
-    if (said.has(orderGroup)) complain('was complete before');
+    if (lastGroupEvent.has(orderGroup)) complain('was complete before');
     const since = observed.since === null ? 0 : Date.parse(observed.since);
     const at = Date.parse(observed.at);
     const changes = history.jobs.flatMap((job) => during(history.stands(job), since, at));
@@ -143,7 +143,7 @@ export function createGroupLedger(history: History, problems: string[]) {
           if (where === 'nowhere' || list?.orderGroup !== group) continue;
           // After 7 days, jobs are no longer investigated.
           if (now - own.at > 7 * 86_400_000) continue;
-          if ((said.get(group) ?? 0) < own.sequence) {
+          if ((lastGroupEvent.get(group) ?? 0) < own.sequence) {
             problems.push(`${group} is complete since the dispatch of ${jobNumber}, without an event.`);
           }
         }

@@ -1,6 +1,6 @@
 /** Table whose rows can be selected for actions on several of them. */
 import type { QueryKey } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { DataTable } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
 import { useSession } from '../session.ts';
@@ -33,9 +33,7 @@ function BulkTable<T>({ bulk, ...table }: Parameters<typeof DataTable<T>>[0] & {
   const { rows, keyOf } = table;
   const { isSelectable, ...bar } = bulk;
   const selectable = isSelectable ? rows.filter(isSelectable) : rows;
-  const text = JSON.stringify(selectable.map(keyOf));
-  const keys = useMemo(() => JSON.parse(text) as string[], [text]);
-  const selection = useSelection(keys);
+  const selection = useSelection(selectable.map(keyOf));
   const [isUsed, setIsUsed] = useState(false);
   const isActive = selection.selected.size > 0;
   if (isActive && !isUsed) setIsUsed(true);

@@ -26,7 +26,10 @@ export interface Selection {
 }
 
 /** Returns a selection of rows. Rows that are no longer listed are not selected. */
-export function useSelection(keys: readonly string[]): Selection {
+export function useSelection(listed: readonly string[]): Selection {
+  // Lists are made anew with each rendering, mostly with the same keys.
+  const text = JSON.stringify(listed);
+  const keys = useMemo(() => JSON.parse(text) as string[], [text]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const last = useRef<string | null>(null);
   const isRange = useRef(false);

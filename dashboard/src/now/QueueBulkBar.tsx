@@ -80,7 +80,7 @@ export default function QueueBulkBar(props: {
           <TextDialog
             opened={assigns}
             title="Assign the selected items"
-            label="Name. Empty: nobody"
+            label="Name (empty: remove the assignee)"
             value=""
             maxLength={100}
             close={() => setAssigns(false)}

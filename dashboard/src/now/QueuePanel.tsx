@@ -10,7 +10,7 @@ import {
 } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, type ReactNode, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { useActions } from '../actions.ts';
 import { type Selection, useSelection } from '../bulk/selection.ts';
@@ -91,9 +91,7 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
   const { data, error, refetch, more, isPlaceholderData } = useQueue();
   const runner = useActions([['attention']]);
   const selects = useSession().may('operate');
-  const text = JSON.stringify(data?.items.map(({ id }) => id) ?? []);
-  const ids = useMemo(() => JSON.parse(text) as string[], [text]);
-  const selection = useSelection(ids);
+  const selection = useSelection(data?.items.map(({ id }) => id) ?? []);
   const [isUsed, setIsUsed] = useState(false);
   if (selection.selected.size > 0 && !isUsed) setIsUsed(true);
   if (data === undefined)
@@ -333,7 +331,13 @@ function Row(props: {
     <>
       <span className={css.select}>
         {checkbox ? (
-          <input type="checkbox" tabIndex={tabIndex} aria-label={`Select ${subject.name}`} {...checkbox} />
+          <input
+            type="checkbox"
+            className={ui.checkbox}
+            tabIndex={tabIndex}
+            aria-label={`Select ${subject.name}`}
+            {...checkbox}
+          />
         ) : null}
       </span>
       <span className={css.kind} title={`${KIND_LABELS[kind]}\n${explainRank(item)}\n\n${rule}`}>

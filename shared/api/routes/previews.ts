@@ -1,7 +1,6 @@
 /** Previews of messages, and test messages to addresses of the account itself. */
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
-import { getRegionDefaults } from '../../notifications/addresses.ts';
 import { SettingsInput, TemplateInput, zone as zoneName } from '../../notifications/notification-input.ts';
 import { ChannelName, Kind, LocaleName, Preview } from '../../notifications/notification-views.ts';
 import { readRecipient } from '../../notifications/recipients.ts';
@@ -18,6 +17,7 @@ import {
 import { resolveTemplate } from '../../notifications/templates.ts';
 import { sendTestEmail, TEST_EMAILS_PER_HOUR } from '../../notifications/test-email.ts';
 import type { Channel, JobFacts, MessageKind, NoticeContent } from '../../notifications/types.ts';
+import { getRegionDefaults } from '../../region-defaults.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { type Checked, checkInput, existingId } from '../../validation.ts';
