@@ -37,7 +37,7 @@ test('selected endpoints are paused after a preview, with a result for each', as
   await page.keyboard.press('Space');
   await page.keyboard.press('End');
   await page.keyboard.press('Shift+Space');
-  await bar(page, 'endpoint').getByText('3 endpoints of 3 selected').waitFor();
+  await bar(page, 'endpoint').getByText('3 of 3 endpoints selected').waitFor();
   await axe(page);
   await bar(page, 'endpoint').getByRole('button', { name: 'Pause' }).click();
   const dialog = page.getByRole('dialog', { name: 'Pause 2 endpoints?' });

@@ -73,7 +73,7 @@ export default function BulkBar<T>(props: {
         // biome-ignore lint/a11y/useSemanticElements: a toolbar is no fieldset
         <div className={css.actions} role="group" aria-label={`Actions on selected ${noun}s`}>
           <strong>
-            {formatCount(rows.length, noun)} of {total.toLocaleString()} selected
+            {rows.length.toLocaleString()} of {formatCount(total, noun)} selected
           </strong>
           {actions.map((action) => (
             <Button key={action.label} size="compact-sm" variant="default" onClick={() => ask(action)}>
