@@ -46,10 +46,8 @@ test('of ten thousand jobs fewer than 100 rows are rendered, and the last is rea
     page.evaluate(async () => {
       window.scrollBy({ top: 4_000, behavior: 'instant' });
       await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-      return (
-        document.querySelector('[role="grid"]')?.getAttribute('aria-rowcount') === '10001' &&
-        window.scrollY + window.innerHeight >= document.documentElement.scrollHeight - 1
-      );
+      // Heights of rows are measured as they appear: the end of the page moves until the last row is drawn.
+      return document.querySelector('[role="grid"] [aria-rowindex="10001"]') !== null;
     });
   await expect
     .poll(
