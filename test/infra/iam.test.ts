@@ -223,11 +223,11 @@ function resourceName(resource: unknown): string {
 
 const INTRODUCTION = `# Permissions
 
-This page lists all IAM permissions in a cell: those of each function's role, and of the other roles. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates it. The tests fail
-if the permissions of the stack differ from this page. Review every change to this page.
+This page lists all IAM permissions of the roles in a cell. Most roles belong to a function. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates this page. The tests fail
+if the permissions of the stack differ from it. Review every change to this page.
 
-The example is the cell \`us\` in the stage \`prod\`, with a standard topic and with notifications. Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`). Permissions on the KMS key of the cell
-are limited to the data keys of its secrets. A cell that encrypts everything with its key (\`customerKey\`) has the additional permission to use it through the services listed here.
+The example is the cell \`us\` in the stage \`prod\`, with a standard topic, an event bus and notifications. Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`). Permissions on the KMS key of the cell
+are limited to the data keys of its secrets. If a cell encrypts all its data with this key (\`customerKey\`), its functions may also use the key through the services that they access. This page does not list these permissions.
 `;
 
 function toDocument(found: readonly Permission[]): string {
