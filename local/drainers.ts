@@ -18,7 +18,7 @@ interface Drainer {
  * commits are sent immediately.
  */
 export function createDrainers(
-  drain: (region: string, sink: string, linger: () => Promise<NewWork | undefined>) => Promise<boolean>,
+  drain: (region: string, sink: string, linger: (holdMs?: number) => Promise<NewWork | undefined>) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
   /** Requests a drain. With an account, a running drain continues with that account. */
@@ -43,7 +43,8 @@ export function createDrainers(
     run('drain a sink', async () => {
       let more = false;
       try {
-        more = await drain(region, sink, async () => (released ? undefined : waitForWork(drainer)));
+        more = await drain(region, sink, async (holdMs = LINGER_MS) =>
+          released ? undefined : waitForWork(drainer, holdMs));
       } finally {
         drainers.delete(name);
         if (more || drainer.accounts.size > 0) request(region, sink);
@@ -61,10 +62,10 @@ export function createDrainers(
 }
 
 /** Waits for wake-ups of a drain. Returns `undefined` after a time without any. */
-async function waitForWork(drainer: Drainer): Promise<NewWork | undefined> {
+async function waitForWork(drainer: Drainer, ms: number): Promise<NewWork | undefined> {
   if (drainer.accounts.size === 0 && !drainer.due) {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, LINGER_MS);
+      const timer = setTimeout(resolve, ms);
       drainer.wake = () => {
         clearTimeout(timer);
         resolve();

@@ -76,8 +76,10 @@ const DRAIN_MS = 55_000;
 const FORMER_PAGES = 5;
 /** Maximum duration of a run of the sender. */
 const SEND_MS = 55_000;
-/** Delay after a commit until the cursors are marked due. */
-const MARK_AFTER_MS = 25;
+/** Delay after a commit until the cursors are marked due. Running drains deliver earlier, so that most cursors need no mark. */
+const MARK_AFTER_MS = 500;
+/** Minimum interval between transactions that extend a cell feed. */
+const FORWARD_EVERY_MS = 150;
 
 /** Applies the configuration to the table, and starts polling and delivering. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -103,7 +105,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
       wake(ref, sequence);
     },
   });
-  const forwarder = createForwarder(table, { now, onForwarded: (feed) => growth.grew(feed) });
+  const forwarder = createForwarder(table, {
+    ...{ now, everyMs: FORWARD_EVERY_MS, onForwarded: (feed) => growth.grew(feed) },
+  });
   const deliveries = createDeliveryLog(history, { newId: randomUUID });
   const stored = await openLocalSigningSecrets(table, options.secretKey);
   const readSigning = createSigningReader(stored, now);

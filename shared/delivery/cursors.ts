@@ -30,6 +30,11 @@ const PAGE_EVENTS = 200;
 const READ_AHEAD = 8;
 /** A position is stored when it has moved by this many events, and when there is no more work. */
 const STORE_EVERY = 100;
+/**
+ * While the drain lingers, storing costs no money but a write to a disk. So positions are stored more often under load, for fewer
+ * repetitions after a crash; but at the head, those of several events are stored together.
+ */
+const LINGERING = { storeEvery: 16, holdMs: 250 };
 /** Number of events of one cursor after which a waiting cursor gets its turn. */
 const SHARE_EVENTS = 400;
 /** Interval (ms) at which a busy drain queries due cursors. The more there are, the longer the interval. */
@@ -61,6 +66,8 @@ export interface Run {
   storing: boolean;
   /** Whether nothing more can be read for now. */
   exhausted: boolean;
+  /** Since when (epoch ms) the position at the head waits to be stored. */
+  heldSince: number | undefined;
   /** Position at which the window began. */
   readonly from: number;
   readonly counts: { delivered: number; failed: number; skipped: number; lost: number };
@@ -85,6 +92,8 @@ export interface RunsDeps {
   readonly begin: (action: () => Promise<unknown>) => void;
   /** Returns the number of lanes that can be in delivery at once. */
   readonly lanes: () => number;
+  /** Whether the drain waits for new work when all is done. */
+  readonly lingers: boolean;
   /** Resolves when the data about completed events that must precede a position is stored. */
   readonly beforeStoring: () => Promise<void>;
   /** Called with the number of events that the sink's filter excluded. */
@@ -137,6 +146,16 @@ export class CursorRuns {
     return this.#waiting.size > 0;
   }
 
+  /** Time (ms) for which positions may wait to be stored; `undefined` if none waits. */
+  get holdMs(): number | undefined {
+    return this.#open.some(({ heldSince }) => heldSince !== undefined) ? LINGERING.holdMs : undefined;
+  }
+
+  /** Called when no new work arrived in time: positions no longer wait to be stored. */
+  endHold(): void {
+    for (const run of this.#open) if (run.heldSince !== undefined) run.heldSince = Number.NEGATIVE_INFINITY;
+  }
+
   /** Whether more events are being read. */
   get isReading(): boolean {
     return this.#opening.size > 0 || this.#open.some(({ busy }) => busy);
@@ -164,7 +183,11 @@ export class CursorRuns {
 
   /** Stores the positions of all open cursors. */
   async storeAll(): Promise<void> {
-    await Promise.all(this.#open.map((run) => this.#store(run)));
+    await Promise.all(
+      [...this.#open].map(async (run) => {
+        if ((await this.#store(run)) === 'clear' && run.heldSince !== undefined) this.#drop(run);
+      }),
+    );
   }
 
   /** While there is work: queries due cursors and cancelled replays periodically. */
@@ -245,7 +268,7 @@ export class CursorRuns {
       window: new CursorWindow(position, ahead),
       // The head is unknown before the first read; in particular, the cursor is not assumed to be at it.
       ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
-      ...{ busy: false, storing: false, exhausted: false },
+      ...{ busy: false, storing: false, exhausted: false, heldSince: undefined },
     });
     if (known !== undefined) return make(known);
     const { table } = this.#deps;
@@ -390,8 +413,10 @@ export class CursorRuns {
       if (run.storing) continue;
       const { window } = run;
       const finished = !run.busy && window.isDone && (run.exhausted || this.#hasUsedShare(run));
-      if (!finished && window.position - run.stored < STORE_EVERY) continue;
+      const isFar = window.position - run.stored >= (this.#deps.lingers ? LINGERING.storeEvery : STORE_EVERY);
+      if (!isFar && (!finished || this.#isHeld(run))) continue;
       run.storing = true;
+      run.heldSince = undefined;
       if (finished) run.busy = true;
       this.#deps.begin(async () => {
         try {
@@ -405,6 +430,15 @@ export class CursorRuns {
         }
       });
     }
+  }
+
+  /** Reports whether a finished cursor waits for further events before its position is stored. */
+  #isHeld(run: Run): boolean {
+    // A cursor that waits for its turn needs the place.
+    if (!this.#deps.lingers || run.replay || !run.exhausted || this.#waiting.size > 0) return false;
+    const now = this.#deps.now();
+    run.heldSince ??= now;
+    return now - run.heldSince < LINGERING.holdMs;
   }
 
   /**

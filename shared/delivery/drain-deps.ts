@@ -28,11 +28,12 @@ export interface DrainDeps {
   /**
    * Called when all due work is done. Resolves with news as soon as there are any, or with `undefined` to end
    * the drain. The drain keeps its lease and positions meanwhile, so an event committed in this process needs
-   * only one read.
+   * only one read. With `holdMs`, it resolves after that time (ms) at the latest: `undefined` then ends only the wait, because
+   * the drain has positions to store.
    *
    * Default: the drain ends at once (on Lambda, waiting costs money).
    */
-  readonly linger?: () => Promise<NewWork | undefined>;
+  readonly linger?: (holdMs?: number) => Promise<NewWork | undefined>;
   /** Waits in real time, for sinks with a rate. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
 }

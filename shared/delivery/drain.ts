@@ -126,6 +126,7 @@ class Drain {
         ...{ table, log, now, newId },
         begin: (action) => this.#begin(action),
         lanes: () => this.#lanes.current,
+        lingers: deps.linger !== undefined,
         beforeStoring: () => this.#attempts.flush(),
         skipped: (events) => {
           this.#counts.skipped += events;
@@ -169,10 +170,11 @@ class Drain {
     await this.#runs.loadDue();
     do {
       await this.#processDue(port);
-      await this.#attempts.storeCounters();
+      if (this.#runs.holdMs === undefined) await this.#attempts.storeCounters();
     } while (await this.#waitForNewWork());
     await this.#runs.storeAll();
     await this.#attempts.flush();
+    await this.#attempts.storeCounters();
   }
 
   /**
@@ -213,8 +215,12 @@ class Drain {
   /** Waits for news under this lease. Reports whether there is, or soon will be, more to do. */
   async #waitForNewWork(): Promise<boolean> {
     if (!this.#deps.linger || !this.#canContinue()) return false;
-    const news = await this.#deps.linger();
-    if (!news) return false;
+    const { holdMs } = this.#runs;
+    const news = await this.#deps.linger(holdMs);
+    if (!news) {
+      this.#runs.endHold();
+      return holdMs !== undefined;
+    }
     for (const account of news.accounts) this.#runs.addGrownAccount(account);
     if (this.#lease.isAging(this.#deps.now())) await this.#renew();
     if (news.due && this.#canContinue()) await this.#runs.loadDue();

@@ -51,10 +51,13 @@ export interface Forwarder {
 }
 
 /**
- * Creates a forwarder. Each region has one transaction in progress at a time. Requests that arrive meanwhile
- * go with the next one, for any number of accounts.
+ * Creates a forwarder. Each region has one transaction in progress at a time. Requests that arrive meanwhile, or within `everyMs` after
+ * it, go with the next one, for any number of accounts.
  */
-export function createForwarder(table: Table, options: ForwardOptions = {}): Forwarder {
+export function createForwarder(
+  table: Table,
+  { everyMs = 0, ...options }: ForwardOptions & { readonly everyMs?: number } = {},
+): Forwarder {
   const waiting = new Map<string, { readonly refs: AccountRef[]; readonly done: Promise<boolean> }>();
   const underWay = new Map<string, Promise<unknown>>();
   return {
@@ -73,7 +76,7 @@ export function createForwarder(table: Table, options: ForwardOptions = {}): For
       waiting.set(region, { refs, done });
       underWay.set(
         region,
-        done.catch(() => {}),
+        done.catch(() => {}).then(() => (everyMs > 0 ? sleepMs(everyMs, undefined, { ref: false }) : undefined)),
       );
       return done;
     },
