@@ -1,16 +1,16 @@
 /**
- * A child process: measures the latency from the commit of an event to its webhook, on a self-hosted Jobwire with the embedded DynamoDB,
- * compared with a bare signed POST to the same receiver.
+ * A child process: measures the latency from the commit of an event to its webhook, on a self-hosted Jobwire, compared with a bare signed
+ * POST to the same receiver.
  */
 import { once } from 'node:events';
+import { mkdtempDisposableSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { request } from 'undici';
 import { startHost } from '../local/host.ts';
-import { createTables, historyTableName } from '../local/tables.ts';
+import { openTables } from '../local/tables.ts';
 import { parseConfig } from '../shared/config.ts';
-import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
-import { historySchema } from '../shared/storage/schema.ts';
-import { startDynamo } from '../test/support/dynoxide.ts';
 import { startChild } from './child.ts';
 import type { Received, ReceiverFacts } from './receiver.ts';
 import type { UpstreamFacts } from './upstream.ts';
@@ -32,9 +32,8 @@ const [receiver, upstream] = await Promise.all([
   startChild<ReceiverFacts>('receiver.ts'),
   startChild<UpstreamFacts>('upstream.ts', ['0']),
 ]);
-const dynamo = await startDynamo({});
-const client = dynamo.client();
-await createTables(client, 'bench');
+using folder = mkdtempDisposableSync(join(tmpdir(), 'jobwire-bench-'));
+const tables = await openTables({ folder: folder.path });
 let committedAt = 0;
 const host = await startHost({
   config: parseConfig(
@@ -46,8 +45,8 @@ const host = await startHost({
     },
     {},
   ),
-  table: createDynamoTable(client, { tableName: 'bench' }),
-  history: createDynamoTable(client, { tableName: historyTableName('bench'), schema: historySchema }),
+  table: tables.table,
+  history: tables.history,
   secretKey: Buffer.alloc(32),
   publicUrl: 'http://bench',
   onGrowth: () => {
@@ -73,8 +72,7 @@ for (let round = -20; round < rounds; round += 1) {
   bare.push(took);
 }
 await host.stop(2_000);
-client.destroy();
-await dynamo.stop();
+await tables.close();
 receiver[Symbol.dispose]();
 upstream[Symbol.dispose]();
 process.send?.({

@@ -3,13 +3,13 @@
  * healthy 50th endpoint and with one that accepts requests but never responds.
  */
 import { once } from 'node:events';
+import { mkdtempDisposableSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startHost } from '../local/host.ts';
-import { createTables, historyTableName } from '../local/tables.ts';
+import { openTables } from '../local/tables.ts';
 import { parseConfig } from '../shared/config.ts';
-import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
-import { historySchema } from '../shared/storage/schema.ts';
-import { startDynamo } from '../test/support/dynoxide.ts';
 import { startChild } from './child.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
 import type { UpstreamFacts } from './upstream.ts';
@@ -34,8 +34,6 @@ const [receiver, upstream] = await Promise.all([
   startChild<ReceiverFacts>('receiver.ts'),
   startChild<UpstreamFacts>('upstream.ts', ['0']),
 ]);
-const dynamo = await startDynamo({});
-const client = dynamo.client();
 const without: number[] = [];
 const beside: number[] = [];
 for (let round = 0; round < rounds; round += 1) {
@@ -45,8 +43,6 @@ for (let round = 0; round < rounds; round += 1) {
   ];
   for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
 }
-client.destroy();
-await dynamo.stop();
 receiver[Symbol.dispose]();
 upstream[Symbol.dispose]();
 process.send?.({
@@ -61,8 +57,8 @@ process.disconnect();
 /** Returns the 99th percentile of deliveries to the healthy endpoints, with one additional endpoint. */
 async function p99With(another: string): Promise<number> {
   const { apiUrl, authUrl, clientId, clientSecret } = upstream.facts;
-  const tableName = `bench-${another}-${without.length}-${beside.length}`;
-  await createTables(client, tableName);
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'jobwire-bench-'));
+  const tables = await openTables({ folder: folder.path });
   const paths = [...Array.from({ length: HEALTHY }, (_, at) => `healthy-${at + 1}`), another];
   const host = await startHost({
     config: parseConfig(
@@ -76,8 +72,8 @@ async function p99With(another: string): Promise<number> {
       },
       {},
     ),
-    table: createDynamoTable(client, { tableName }),
-    history: createDynamoTable(client, { tableName: historyTableName(tableName), schema: historySchema }),
+    table: tables.table,
+    history: tables.history,
     secretKey: Buffer.alloc(32),
     publicUrl: 'http://bench',
     onFault: (what, cause) => console.error(`Could not ${what}.`, cause),
@@ -106,6 +102,7 @@ async function p99With(another: string): Promise<number> {
     if (took.length < expected) await sleep(100);
   }
   await host.stop(100);
+  await tables.close();
   await ask({ note: false });
   return percentile(took, 0.99);
 }

@@ -18,7 +18,11 @@ interface Drainer {
  * commits are sent immediately.
  */
 export function createDrainers(
-  drain: (region: string, sink: string, linger: (holdMs?: number) => Promise<NewWork | undefined>) => Promise<boolean>,
+  drain: (
+    region: string,
+    sink: string,
+    linger: (holdMs?: number) => Promise<NewWork | undefined>,
+  ) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
   /** Requests a drain. With an account, a running drain continues with that account. */
@@ -44,7 +48,8 @@ export function createDrainers(
       let more = false;
       try {
         more = await drain(region, sink, async (holdMs = LINGER_MS) =>
-          released ? undefined : waitForWork(drainer, holdMs));
+          released ? undefined : waitForWork(drainer, holdMs),
+        );
       } finally {
         drainers.delete(name);
         if (more || drainer.accounts.size > 0) request(region, sink);

@@ -76,7 +76,9 @@ export function createForwarder(
       waiting.set(region, { refs, done });
       underWay.set(
         region,
-        done.catch(() => {}).then(() => (everyMs > 0 ? sleepMs(everyMs, undefined, { ref: false }) : undefined)),
+        done
+          .catch(() => {})
+          .then(() => (everyMs > 0 ? sleepMs(everyMs, undefined, { ref: false }) : undefined)),
       );
       return done;
     },
