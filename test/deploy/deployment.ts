@@ -78,6 +78,8 @@ export interface Deployment extends AsyncDisposable {
    * without an injected fault. Absent if the deployment cannot detect them.
    */
   complaints?(): readonly string[];
+  /** Returns the numbers of invocations, by the ARN of the function or of its alias. Absent if the deployment cannot count them. */
+  invocations?(): ReadonlyMap<string, number>;
   /** Registers a secret that no log may contain, besides those in Secrets Manager. */
   confide?(secret: string): void;
   /** Fault injection. Absent if the deployment does not support it. */

@@ -66,7 +66,6 @@ export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
 export interface Emulated extends Deployment {
   /** Permissions of roles that no request needed: `tick: dynamodb:Query on …`. */
   unused(): string[];
-  /** Numbers of invocations, by the ARN of the function or of its alias. */
   invocations(): ReadonlyMap<string, number>;
   /** Output of the functions, by their construct paths. */
   lines(): readonly string[];

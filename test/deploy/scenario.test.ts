@@ -13,20 +13,20 @@ const ASSEMBLY = fileURLToPath(new URL('../../cdk.out', import.meta.url));
 const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
   [
     /: sqs:(ChangeMessageVisibility|GetQueueUrl|GetQueueAttributes) on /,
-    'Part of what the construct library grants with an event source or a destination; Lambda may ask for it.',
+    'The construct library grants these with an event source or a destination. Lambda may use them.',
   ],
   [
     /^Delivery\/WakeSinks: dynamodb:GetItem on WAKE#/,
-    'A mark or a cursor that has moved on in just that moment is read again.',
+    'A mark or cursor that changes at that moment is read again.',
     'now and then',
   ],
   [
     /^Dashboard\/Publish: s3:DeleteObject on /,
-    'Files that no build names any more, and all of them when the stack goes; see test/infra/dashboard.test.ts.',
+    'Deletes files of earlier builds, and all files when the stack is deleted. See test/infra/dashboard.test.ts.',
   ],
   [
     /^Operate\/Function: dynamodb:(?!(Query|PutItem) on APIKEYS)/,
-    'Logs are renewed after a restore only; an id of a key that is in use is read. See test/infra/infra.integration.test.ts.',
+    'Logs are renewed only after a restore, and a key is read only if its id exists. See test/infra/infra.integration.test.ts.',
   ],
   [
     /^Alerts\/Function: dynamodb:GetItem on ALERTSTATES#/,
@@ -37,24 +37,24 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
   [/^Polling\/Tick: dynamodb:DeleteItem on SEARCH#/, 'Entries of data of an earlier version.'],
   [
     /^Api\/Manage: dynamodb:BatchGetItem on SENT#/,
-    'Messages about a job that needs attention: messages are sent of other jobs here.',
+    'Reads messages about a job that needs attention. Here, messages are sent about other jobs.',
   ],
   // These are used in test/notifications/cell.integration.test.ts.
   [
     /^Delivery\/DrainSink: dynamodb:(PutItem|BatchWriteItem) on SENT/,
-    'An event that can’t be folded is kept where people look; none here is like that.',
+    'Stores an event that cannot be processed for review. Here, all events can be processed.',
   ],
   [
     /^Notifications\/Notify: dynamodb:ConditionCheckItem on ACCOUNTS#/,
-    'A permanently rejected address gets no more messages; the outbox accepts all.',
+    'A permanently rejected address gets no more messages. Here, every address is accepted.',
   ],
   [
     /^Notifications\/MailFeedback: dynamodb:(GetItem|UpdateItem) on SENT#/,
-    'What is heard of a message when the work on it has gone, after two weeks.',
+    'Feedback about a message whose record has expired, after two weeks.',
   ],
   [
     /^Polling\/PollAccount: dynamodb:DeleteItem on RECIPIENTSOF#/,
-    'An account’s user who wants no messages any more: that is looked at every six hours.',
+    'An API user who opted out of messages. This is checked every six hours.',
   ],
 ];
 const SHOWN_LINES = 40;

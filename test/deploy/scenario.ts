@@ -67,6 +67,8 @@ const MESSAGE_SECONDS = 130;
 const ID_SECONDS = 1800;
 /** Maximum time to wait for a result that needs no scheduled run. */
 const MEANWHILE_MS = 60_000;
+/** Sinks that follow the account: topic, webhook, event bus, recipients. */
+const SINKS_OF_ACME = 4;
 const PROBE_EVERY_MS = 50;
 const PATIENCE_MS = 180_000;
 const MANY_JOBS = 60;
@@ -438,7 +440,7 @@ export function scenario(
     );
 
     test(
-      'credentials of another account stop its polling until an operator confirms',
+      'credentials of another account stop its polling until an operator confirms; an event needs two invocations and no schedule',
       async () => {
         const other = ordering.world.addAccount({ region: 'us', name: 'takeover' });
         const secretRef = `jobwire/${cell.stage}/${cell.region}/accounts/takeover`;
@@ -448,9 +450,27 @@ export function scenario(
         const [mismatch] = await grown('acme', before, ['account.identity_mismatch']);
         const own = `jobwire/${cell.stage}/${cell.region}/accounts/acme`;
         await done('PATCH', '/v1/accounts/acme', { secretRef: own });
+        await delivered('acme');
+        const count = (name: string) =>
+          [...(cell.invocations?.() ?? [])].reduce(
+            (sum, [arn, calls]) => sum + (arn.includes(name) ? calls : 0),
+            0,
+          );
+        const [wakes, drains] = [count('WakeSinks'), count('DrainSink')];
         const confirmed = await api.send('POST', '/v1/accounts/acme/confirm');
         expect(confirmed.status).toBe(200);
-        await grown('acme', present(mismatch).sequence, ['account.resumed']);
+        // The commit of the API: one invocation wakes all sinks, and one for each sink delivers.
+        await meanwhile('the endpoint has account.resumed', () =>
+          receiver.events.find(
+            ({ account, type, sequence }) =>
+              account === 'acme' && type === 'account.resumed' && sequence > present(mismatch).sequence,
+          ),
+        );
+        await cell.settled();
+        if (cell.invocations) {
+          expect(count('WakeSinks') - wakes).toBe(1);
+          expect(count('DrainSink') - drains).toBeLessThanOrEqual(SINKS_OF_ACME);
+        }
         expectWhole(await delivered('acme'));
       },
       PATIENCE_MS,
