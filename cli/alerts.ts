@@ -52,7 +52,8 @@ const FIELDS = {
   },
   'quiet-action': {
     value: 'ACTION',
-    about: 'Whether messages of quiet hours are sent after them, or never. Default: defer',
+    about:
+      'defer: a message is sent after the quiet hours. drop: changes in quiet hours are not reported. Default: defer',
     choices: ['defer', 'drop'],
     field: 'quietHours',
   },
@@ -115,7 +116,7 @@ export const alerts = {
       region: REGION,
       condition: {
         value: 'CONDITION',
-        about: 'What is measured',
+        about: 'Measured value',
         choices: inputs['NewAlertRule.condition'],
         required: true,
       },

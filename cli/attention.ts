@@ -11,7 +11,8 @@ const REGION = { value: 'REGION', about: 'Only this region. Default: all regions
 
 export const attentionCommands = {
   'attention list': command({
-    about: 'Lists what needs attention, ranked: late jobs, failing endpoints, unobserved accounts, …',
+    about:
+      'Lists what needs attention, by rank, such as late jobs, failing endpoints and unobserved accounts.',
     args: [],
     flags: {
       region: REGION,
@@ -57,7 +58,7 @@ export const attentionCommands = {
   }),
 
   'attention history': command({
-    about: 'Lists what users did with an item, newest first.',
+    about: 'Lists the actions of users on an item, newest first.',
     args: ['ITEM'],
     flags: { limit: limitFlag('entries', 50) },
     example: 'attention history us~acme~job~100042',
@@ -79,7 +80,7 @@ export const attentionCommands = {
   }),
 
   'attention snooze': command({
-    about: 'Hides an item until a time, or until its cause changes materially.',
+    about: 'Hides an item until a given time, or until its cause changes materially if that is earlier.',
     args: ['ITEM'],
     flags: {
       until: {
@@ -147,7 +148,7 @@ export const attentionCommands = {
   }),
 
   'attention figures': command({
-    about: 'Shows the figures of the overview: open, late, due and dispatched jobs, and open items by kind.',
+    about: 'Shows key figures: open, late, due and dispatched jobs, and open items by kind.',
     args: [],
     flags: { region: REGION, day: { value: 'DAY', about: 'Day, such as 2026-03-02. Default: today (UTC)' } },
     example: 'attention figures',

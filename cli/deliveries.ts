@@ -228,7 +228,7 @@ export const deliveryCommands = {
 
   'endpoints replay': command({
     about:
-      'Sends past events to an endpoint again, with their original ids: from a time, a cursor or the beginning.',
+      'Sends past events to an endpoint again, with their original ids. The replay starts at a time, at a cursor or at the beginning of the log.',
     args: ['ID'],
     flags: {
       region: REGION,

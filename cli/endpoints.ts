@@ -244,7 +244,7 @@ export const endpoints = {
 
   'endpoints rotate-secret': command({
     about: 'Replaces the signing secret of an endpoint. The new one is shown only once.',
-    more: 'Until the grace period ends, requests are signed with the new and the previous secrets, so that the receiver can change to the new one in the meantime.',
+    more: 'Until the grace period ends, requests are signed with both the new and the previous secrets, so that the receiver has time to change to the new one.',
     args: ['ID'],
     flags: {
       region: REGION,

@@ -20,7 +20,7 @@ const PAGE = 500;
 export const events = {
   'events tail': command({
     about:
-      'Prints events as they are emitted: of all accounts, of one account, or of a region. Default: only new events.',
+      'Prints events of all accounts, of one account or of a region as they are emitted. Default: only new events.',
     more: 'A lost connection is reopened at its last position, so no event is missed or repeated. With --json, each line is an event exactly as it was logged.',
     args: [],
     flags: {
@@ -55,7 +55,7 @@ export const events = {
   }),
 
   'events list': command({
-    about: 'Lists past events, the newest first: of all accounts, of one account, or of a region.',
+    about: 'Lists past events of all accounts, of one account or of a region, newest first.',
     args: [],
     flags: {
       account: SELECTION.account,

@@ -56,7 +56,7 @@ export const jobs = {
       descending: { about: 'Reverse the order of --sort' },
       expand: {
         value: 'A,B',
-        about: 'Additional content of each job, which --json prints: its detail, its newest events',
+        about: 'Additional content of each job in the output of --json: its detail or its newest events',
         choices: ['detail', 'events'],
         many: true,
       },

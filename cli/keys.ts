@@ -111,7 +111,7 @@ export const keys = {
   }),
 
   'keys revoke': command({
-    about: 'Revokes an API key within 30 seconds.',
+    about: 'Revokes an API key. This takes effect within 30 seconds.',
     args: ['KEY'],
     flags: {},
     example: 'keys revoke 7f3k2m9q',

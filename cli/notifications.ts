@@ -60,7 +60,7 @@ export const notifications = {
 
   'notifications set': command({
     about: 'Changes the customer notification settings of an account. Other settings are kept.',
-    more: 'Customers are not notified of events from before notifications were switched on. With --dry-run on, messages are created and stored but not sent: jobwire messages list shows them. To remove a value, set it to "none".',
+    more: 'Customers are not notified of events that were emitted before notifications were switched on. With --dry-run on, messages are created and stored, but not sent. jobwire messages list shows them. To remove a value, set it to "none".',
     args: ['ACCOUNT'],
     flags: {
       send: { ...SWITCH, about: 'Send notifications to customers', field: 'enabled' },
@@ -80,7 +80,7 @@ export const notifications = {
       'max-age': {
         value: 'HOURS',
         about:
-          'Customers are not notified of older changes. The age of a dispatch counts from its dispatch date. Default: 24',
+          'Customers are not notified of changes that are older than this. The age of a dispatch is counted from its dispatch date. Default: 24',
         range: inputs['NotificationSettingsInput.maxAgeHours'],
         field: 'maxAgeHours',
       },
@@ -91,9 +91,9 @@ export const notifications = {
       },
       zone: { value: 'ZONE', about: 'Time zone, such as Europe/London' },
       name: { value: 'TEXT', about: 'Sender name of messages', field: 'branding.name' },
-      logo: { value: 'URL', about: 'Logo image, https', field: 'branding.logoUrl' },
+      logo: { value: 'URL', about: 'URL of the logo image (https)', field: 'branding.logoUrl' },
       color: { value: '#RRGGBB', about: 'Color of buttons', field: 'branding.color' },
-      website: { value: 'URL', about: 'Link target of the logo, https', field: 'branding.website' },
+      website: { value: 'URL', about: 'Link target of the logo (https)', field: 'branding.website' },
       footer: { value: 'TEXT', about: 'Footer line of e-mails', field: 'branding.footer' },
       'reply-to': { value: 'ADDRESS', about: 'Reply-To address of e-mails', field: 'replyTo' },
       sms: { ...SWITCH, about: 'Send SMS', field: 'sms.enabled' },
@@ -110,7 +110,7 @@ export const notifications = {
       },
       quiet: {
         value: 'HH:MM-HH:MM',
-        about: 'Hours without SMS, in the recipient’s time zone',
+        about: 'Hours in which no SMS is sent, in the recipient’s time zone',
         field: 'sms.quietHours',
       },
     },

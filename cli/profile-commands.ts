@@ -81,7 +81,7 @@ export const profiles = {
   }),
 
   'profiles use': command({
-    about: 'Makes a profile the current one: commands use it without --profile.',
+    about: 'Makes a profile the current one, which commands use without --profile.',
     more: 'The options --profile, --url and --key-file, and the variables JOBWIRE_URL, JOBWIRE_API_KEY and JOBWIRE_PROFILE have precedence over the current profile.',
     args: ['NAME'],
     flags: {},

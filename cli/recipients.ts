@@ -59,7 +59,7 @@ const SCOPE = {
 export const recipients = {
   'recipients list': command({
     about: 'Lists the notification recipients of an account.',
-    more: 'For keys of role read, addresses are masked.',
+    more: 'With the role read, addresses are masked.',
     args: ['ACCOUNT'],
     flags: { limit: limitFlag('recipients', 100), ...CSV },
     example: 'recipients list acme',
@@ -170,7 +170,7 @@ export const recipients = {
 
   'recipients import': command({
     about: 'Imports recipients from a CSV file and lists its invalid rows.',
-    more: 'The first line names the columns, as in the output of recipients export. Invalid rows are skipped and listed with line, field and reason. If any row is invalid, the exit code is 6. The same file can be imported again: rows without changes are counted as unchanged.',
+    more: 'The first line contains the column names, as in the output of recipients export. Invalid rows are skipped and listed with line, field and reason. If any row is invalid, the exit code is 6. The same file can be imported again. Rows without changes are counted as unchanged.',
     args: ['ACCOUNT', 'FILE'],
     flags: { 'dry-run': { about: 'Validate only. Nothing is written' } },
     example: 'recipients import acme recipients.csv --dry-run',
@@ -211,7 +211,7 @@ export const recipients = {
 
   'recipients export': command({
     about: 'Writes the recipients of an account as CSV, in the format of recipients import.',
-    more: 'It requires a key of role operate or admin. For other keys addresses are masked, so the file could not be imported.',
+    more: 'This requires a key with the role operate or admin. With the role read, addresses are masked, so the file could not be imported.',
     args: ['ACCOUNT'],
     flags: {},
     example: 'recipients export acme',

@@ -31,7 +31,7 @@ const CLOSED = 141;
 
 /** Options that name the data folder of a self-hosted Jobwire. */
 const DATA_FOLDER = {
-  config: { value: 'FILE', about: 'Configuration file that names the data folder. Default: jobwire.json' },
+  config: { value: 'FILE', about: 'Configuration file that contains the data folder. Default: jobwire.json' },
   'data-dir': { value: 'FOLDER', about: 'Data folder, instead of the one in the configuration' },
 } as const;
 
@@ -56,7 +56,7 @@ const single: Commands = {
         about: 'URL of a first webhook endpoint for all events. Its signing secret is generated',
       },
       'allow-private-networks': {
-        about: 'Permit endpoints on this machine and in private networks, with http:// too. For trying out',
+        about: 'Permit endpoints on this machine and in private networks, also with http://. Only for tests',
       },
       force: { about: 'Replace existing files' },
       'no-test': { about: 'Skip the test of the credentials' },
@@ -90,7 +90,7 @@ const single: Commands = {
   }),
   health: command({
     about: 'Reports whether Jobwire runs and its store responds. Requires no API key.',
-    more: 'For health checks of containers and load balancers. If Jobwire is not ready, the exit code is 4. jobwire doctor shows the cause.',
+    more: 'It can be used for health checks of containers and load balancers. If Jobwire is not ready, the exit code is 4. jobwire doctor shows the cause.',
     args: [],
     flags: {},
     example: 'health --url http://127.0.0.1:4000',
@@ -103,7 +103,7 @@ const single: Commands = {
     flags: {
       ...DATA_FOLDER,
       'without-keys': {
-        about: 'Leave out the three files with keys. Then keep a copy of secret.key elsewhere',
+        about: 'Omit the three files with keys. In this case, keep a copy of secret.key elsewhere',
       },
     },
     example: 'backup jobwire-2026-03-02.tar.gz --config jobwire.json',
@@ -121,7 +121,7 @@ const single: Commands = {
   }),
   doctor: command({
     about: 'Checks this installation for problems and suggests fixes.',
-    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config it also checks the file and, if Jobwire is not running, the credentials in it. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
+    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file. If Jobwire is not running, it also checks the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
     args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file to check, including everything that it refers to' },
@@ -132,7 +132,7 @@ const single: Commands = {
   find: command({
     about:
       'Finds accounts, jobs, order groups, recipients and endpoints by the beginning of an id, a job number, an order number, a tracking number or a name.',
-    more: 'Case is ignored. A recipient is also found by a complete e-mail address or mobile number, with a key of role operate.',
+    more: 'Case is ignored. A recipient is also found by a complete e-mail address or mobile number, with the role operate or admin.',
     args: ['TEXT'],
     flags: {
       kinds: {

@@ -61,7 +61,7 @@ const NotificationSettings = z.strictObject({
     .string(IDENTITY_RULE)
     .refine((identity) => DOMAIN.test(identity) || IDENTITY_ARN.test(identity), IDENTITY_RULE)
     .describe(
-      'The domain for SES: the stack creates the identity, and outputs the DNS records that prove its ownership. Or the ARN of an identity created elsewhere, for example by another cell in the same AWS region.',
+      'A domain, or the ARN of an SES identity. For a domain, the stack creates the identity, and outputs the DNS records that prove its ownership. Use an ARN if the identity already exists, for example because another cell in the same AWS region created it.',
     ),
   sms: z
     .strictObject(
@@ -100,7 +100,7 @@ const SubscriberSettings = z
       .string(ORGANIZATION_RULE)
       .regex(/^o-[a-z0-9]{10,32}$/, ORGANIZATION_RULE)
       .optional()
-      .describe('Id of an organization in AWS Organizations: all its accounts may subscribe.'),
+      .describe('Id of an organization in AWS Organizations. All its accounts may subscribe.'),
   })
   .refine(
     ({ accounts, organization }) => accounts.length > 0 || organization !== undefined,
@@ -113,7 +113,7 @@ const QueueSettings = z.strictObject({
     .string(QUEUE_RULE)
     .refine((arn) => parseQueueAddress(arn)?.arn === arn, QUEUE_RULE)
     .describe(
-      'ARN of the queue. It can be in another AWS account or region if its policy allows the AWS account of the cell to send to it.',
+      'ARN of the queue. The queue can be in another AWS region, and also in another AWS account if its policy allows the AWS account of the cell to send to it.',
     ),
   keyArn: z
     .string(KEY_RULE)
@@ -159,14 +159,14 @@ const CellSettings = z
       .boolean('must be true or false')
       .default(false)
       .describe(
-        'Whether the first deployment of the cell has succeeded. Only then do its tables have deletion protection, and its topic an archive: CloudFormation cannot roll back a failed first deployment that contains them.',
+        'Whether the first deployment of the cell has succeeded. If `false`, its tables have no deletion protection and its topic has no archive, because CloudFormation could not roll back a failed first deployment with them.',
       ),
-    publicUrl: httpsUrl.describe('Base URL of the cell’s HTTP API; the schema URLs of events begin with it.'),
+    publicUrl: httpsUrl.describe('Base URL of the cell’s HTTP API. The schema URLs of events begin with it.'),
     dashboard: z
       .boolean('must be true or false')
       .default(true)
       .describe(
-        'Whether the cell has the dashboard: a CloudFront distribution that serves the page and the API.',
+        'Whether the cell has the dashboard. A CloudFront distribution then serves the page and the API.',
       ),
     dashboardDomain: z
       .strictObject({
@@ -199,7 +199,7 @@ const CellSettings = z
         id: z
           .string(ZONE_RULE)
           .regex(/^Z[A-Z0-9]{5,31}$/, ZONE_RULE)
-          .describe('Id.'),
+          .describe('Id of the zone.'),
         name: hostName().describe('Domain of the zone.'),
       })
       .optional()
@@ -216,7 +216,7 @@ const CellSettings = z
       })
       .optional()
       .describe(
-        'Static addresses for requests to the ordering API and to webhooks (output `EgressAddresses`), by NAT gateways. Each costs $37 a month and $0.045 per GB. Absent: the addresses of AWS Lambda, which change.',
+        'Static addresses for requests to the ordering API and to webhooks (output `EgressAddresses`), by NAT gateways. Each NAT gateway costs $37 a month and $0.045 per GB. Absent: requests come from the addresses of AWS Lambda, which change.',
       ),
     backup: BackupSettings.optional().describe(
       'Daily backups of the state table by AWS Backup, in addition to point-in-time recovery. They cost $0.10 per GB and month in each AWS region, and $0.02 per GB copied. With the default retention, that is $0.70 a month for a table of 1 GB, and $2.00 with copies. Absent: none.',
@@ -224,7 +224,7 @@ const CellSettings = z
     monthlyBudget: wholeNumber(1, 1_000_000)
       .optional()
       .describe(
-        'Monthly budget of the cell (US dollars). AWS Budgets compares the actual and forecast costs with it, and notifies the ops topic when they exceed it. It costs nothing, and requires the activated cost allocation tags `project`, `stage` and `cell`. Absent: no budget.',
+        'Monthly budget of the cell (US dollars). AWS Budgets compares the actual and forecast costs with it, and notifies the ops topic when they exceed it. A budget costs nothing, and requires that the cost allocation tags `project`, `stage` and `cell` are activated. Absent: no budget.',
       ),
     standardTopic: z
       .boolean('must be true or false')
@@ -238,7 +238,7 @@ const CellSettings = z
           archiveDays: wholeNumber(1, 3650)
             .optional()
             .describe(
-              'Retention of an archive of the bus (days), from which events can be replayed. Absent: no archive.',
+              'Retention of the archive of the bus (days). Events can be replayed from the archive. Absent: no archive.',
             ),
         },
         {
@@ -250,14 +250,14 @@ const CellSettings = z
       )
       .optional()
       .describe(
-        'An EventBridge bus of the cell, on which all events are put. It costs $1 per million events, and $0.10 per GB archived. Absent: none.',
+        'EventBridge bus of the cell, which gets all events. It costs $1 per million events, and $0.10 for each GB that is added to its archive. Absent: none.',
       ),
     queues: z
       .array(QueueSettings, 'must be a list of queues')
       .max(20, 'must have at most 20 entries')
       .default([])
       .describe(
-        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The functions that deliver have permission to send only to these queues.',
+        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The functions of the cell may send only to these queues.',
       ),
     subscribers: SubscriberSettings.optional().describe(
       'Other AWS accounts that may subscribe to the topics. A subscriber can get the events of all accounts of the cell. Absent: only the AWS account of the cell.',
@@ -273,7 +273,7 @@ const CellSettings = z
       .boolean('must be true or false')
       .default(false)
       .describe(
-        'Whether the KMS key of the cell, which encrypts its secrets, also encrypts its tables, queues, topics and logs. If `false`, the tables, queues, topics and logs are encrypted with keys of AWS. If `true`, AWS charges a fee per call of KMS, and from the second year on $1 to $2 a month more for the yearly rotation of the key.',
+        'Whether the KMS key of the cell, which encrypts its secrets, also encrypts its tables, queues, topics and logs. If `false`, the tables, queues and logs are encrypted with keys of AWS, and the topics are not encrypted. If `true`, AWS charges a fee for each call of KMS. From the second year on, the yearly rotation of the key costs $1 to $2 a month more.',
       ),
     stateTable: z
       .strictObject({
@@ -301,7 +301,7 @@ const CellSettings = z
       })
       .optional()
       .describe(
-        'An existing state table instead of one that the stack creates: restored from a backup, or retained from an earlier stack. The steps are in [Backup and restore](deploying.md#backup-and-restore).',
+        'Existing state table, instead of one that the stack creates. It was restored from a backup, or retained from an earlier stack. [Backup and restore](deploying.md#backup-and-restore) describes the steps.',
       ),
   })
   .superRefine(({ dashboard, dashboardDomain }, context) => {
@@ -376,7 +376,7 @@ const StageSettings = z.strictObject({
     .regex(/^\d{12}$/, ACCOUNT_RULE)
     .optional()
     .describe(
-      'Id of the AWS account that the stacks are deployed to. Required if `protected`. Absent: the account of the credentials at the deployment.',
+      'Id of the AWS account to which the stacks are deployed. Required if `protected` is `true`. Absent: the account of the AWS credentials.',
     ),
   protected: z
     .boolean('must be true or false')
@@ -386,14 +386,14 @@ const StageSettings = z.strictObject({
     .nullable()
     .default(30)
     .describe(
-      'Time for which the FIFO topics of established cells keep messages for late subscribers (days). `null`: no archive. A topic with an archive cannot be deleted, nor can the stack, until the archive is disabled by hand.',
+      'Time for which the FIFO topics of established cells keep messages for late subscribers (days). `null`: no archive. If a topic has an archive, neither the topic nor its stack can be deleted until the archive is disabled by hand.',
     ),
   logRetention: z.literal(RETENTIONS, RETENTION_RULE).describe('Retention of log groups (days).'),
   pollConcurrency: wholeNumber(2, 1000).describe(
-    'Maximum number of concurrent invocations of pollAccount; each polls up to ten accounts.',
+    'Maximum number of concurrent invocations of pollAccount. Each polls up to ten accounts.',
   ),
   drainConcurrency: wholeNumber(2, 1000).describe(
-    'Maximum number of concurrent invocations of drainSink; each drains up to five sinks.',
+    'Maximum number of concurrent invocations of drainSink. Each drains up to five sinks.',
   ),
   canary: z
     .strictObject({
@@ -425,33 +425,35 @@ const StageSettings = z.strictObject({
     .describe(
       'Sign-in of users at the dashboards of the cells with OpenID Connect, in addition to API keys ([sign-in of users](deploying.md#sign-in-of-users)). Absent: only API keys are accepted.',
     ),
-  api: z.strictObject({
-    requestsPerSecond: wholeNumber(1, 10_000).describe('Maximum rate of requests of the cell’s API.'),
-    burst: wholeNumber(1, 5000).describe('Maximum number of requests at once.'),
-    requestsPerMinutePerKey: wholeNumber(10, 600_000)
-      .nullish()
-      .describe(
-        'Maximum number of requests of a key per minute, over all functions of the cell; `null`: none. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate. It costs at most one write to the table per request ($0.63 per million requests), and a fiftieth of that for a busy key.',
+  api: z
+    .strictObject({
+      requestsPerSecond: wholeNumber(1, 10_000).describe('Maximum rate of requests of the cell’s API.'),
+      burst: wholeNumber(1, 5000).describe('Maximum number of requests at once.'),
+      requestsPerMinutePerKey: wholeNumber(10, 600_000)
+        .nullish()
+        .describe(
+          'Maximum number of requests of a key per minute, over all functions of the cell. `null`: no maximum. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate. The limit costs at most one write to the table for each request ($0.63 per million requests). For a key with many requests, it costs a fiftieth of that.',
+        ),
+      streamSeconds: wholeNumber(60, 840)
+        .default(300)
+        .describe(
+          'Maximum duration of a stream (s), after which the client must reconnect. If the client disconnects earlier, AWS still charges for the stream until this maximum is reached.',
+        ),
+      streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY)
+        .default(20)
+        .describe('Maximum number of concurrent streams and waiting long polls of a key.'),
+      streams: wholeNumber(1, MAX_SLOTS_PER_KEY).describe(
+        'Maximum number of concurrent streams and waiting long polls of all keys of a cell together. Each of them occupies an invocation. The AWS account’s limit of concurrent invocations (10 in a new account) must leave room for the polls, drains and ticks of its cells.',
       ),
-    streamSeconds: wholeNumber(60, 840)
-      .default(300)
-      .describe(
-        'Maximum duration of a stream (s); then the client resumes. A stream whose client has disconnected is charged until this maximum is reached.',
-      ),
-    streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY)
-      .default(20)
-      .describe('Maximum number of concurrent streams and waiting long polls of a key.'),
-    streams: wholeNumber(1, MAX_SLOTS_PER_KEY).describe(
-      'Maximum number of concurrent streams and waiting long polls of a cell, of all keys together. Each holds an invocation while it waits. The AWS account’s limit of concurrent invocations (10 in a new account) must leave room for the polls, drains and the tick of its cells.',
-    ),
-    waf: z
-      .boolean('must be true or false')
-      .default(false)
-      .describe(
-        'Whether the API has a web ACL: AWS’s common rules, known bad inputs, a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Almost all routes require a key anyway, so it is useful only if unknown clients can reach the API.',
-      ),
-    corsOrigins: corsOrigins.describe('Origins whose web pages may call the API from a browser.'),
-  }),
+      waf: z
+        .boolean('must be true or false')
+        .default(false)
+        .describe(
+          'Whether the API has a web ACL, with AWS’s common rules, known bad inputs and a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Almost all routes require a key anyway, so it is useful only if unknown clients can reach the API.',
+        ),
+      corsOrigins: corsOrigins.describe('Origins whose web pages may call the API from a browser.'),
+    })
+    .describe('Limits and options of the HTTP API of each cell.'),
   cells: z
     .record(z.string().regex(CELL_NAME, CELL_NAME_RULE), CellSettings)
     .superRefine(checkRegions)
@@ -476,7 +478,8 @@ export const settingsSchema = z.strictObject({
       'must be a list of stages',
     )
     .superRefine(checkStageNames)
-    .superRefine(checkShared),
+    .superRefine(checkShared)
+    .describe('Stages, such as `dev` and `prod`.'),
 });
 
 /** The settings of one cell. */

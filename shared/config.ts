@@ -67,7 +67,7 @@ const notifications = z.strictObject({
   from: z
     .string(`must be ${FROM_RULE}`)
     .refine((address) => checkEmail(address).kind === 'checked', `must be ${FROM_RULE}`)
-    .describe('E-mail address that mails come from. Accounts can have their own sender name.'),
+    .describe('E-mail address from which mails are sent. Accounts can have their own sender name.'),
   smtp: z
     .strictObject({
       host: text('the name of a mail server').describe('Host name of the mail server.'),
@@ -92,7 +92,7 @@ const notifications = z.strictObject({
         .describe('Password of the user. Requires `user`. Default: none.'),
       dkim: z
         .strictObject({
-          domain: text('the domain that mails are signed for').describe('Domain that mails are signed for.'),
+          domain: text('the domain that mails are signed for').describe('Domain for which mails are signed.'),
           selector: text('the name of the key in the domain’s DNS').describe(
             'Name of the key in the DNS of the domain: `<selector>._domainkey.<domain>`.',
           ),
@@ -113,7 +113,7 @@ const notifications = z.strictObject({
       if (user === undefined && password !== undefined) fail('user', 'must be given with password');
     })
     .transform((smtp) => ({ ...smtp, secure: smtp.secure ?? smtp.port === 465 }))
-    .describe('Mail server that e-mails are sent through.'),
+    .describe('Mail server through which e-mails are sent.'),
   sms: z
     .strictObject({
       awsRegion: z
@@ -182,7 +182,7 @@ export const configSchema = z
     publicUrl: publicUrl
       .optional()
       .describe(
-        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails and schema URLs of events begin with it. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address it listens on.',
+        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails and schema URLs of events begin with it. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address on which Jobwire listens.',
       ),
     metrics: z
       .strictObject({
@@ -212,7 +212,7 @@ export const configSchema = z
       })
       .optional()
       .describe(
-        'Sends a trace of each poll, with its commits and the attempts to deliver their events ([traces](self-hosting.md#traces)). Default: off.',
+        'Sends a trace of each poll, with its commits and the attempts to deliver the events of these commits ([traces](self-hosting.md#traces)). Default: off.',
       ),
     notifications: notifications
       .optional()
@@ -252,7 +252,7 @@ export const configSchema = z
       .array(
         z.strictObject({
           id: id.describe(
-            'Id of the account in Jobwire: 1 to 63 lower-case letters, digits and hyphens. Part of paths, events and cursors.',
+            'Id of the account in Jobwire: 1 to 63 lower-case letters, digits and hyphens. It is part of paths, events and cursors.',
           ),
           region: z.string('must be the name of a region').describe('Name of one of the `regions`.'),
           clientId: text('the client id of the account’s credentials').describe('OAuth client id.'),
@@ -270,17 +270,19 @@ export const configSchema = z
         }),
         'must be a list of accounts',
       )
-      .describe('Accounts to track. The list can be empty: accounts can also be created through the API.'),
+      .describe(
+        'Accounts to track. The list can be empty, because accounts can also be created through the API.',
+      ),
     endpoints: z
       .array(
         z.strictObject({
           id: endpointId.describe(
-            'Id of the endpoint: 1 to 63 lower-case letters, digits and hyphens, not the name of a built-in sink.',
+            'Id of the endpoint: 1 to 63 lower-case letters, digits and hyphens. It must not be the name of a built-in sink.',
           ),
           url: z
             .string('must be a URL')
             .describe(
-              'URL that webhooks are sent to: `https` with a public address, unless `webhooks.allowPrivateNetworks` is `true`.',
+              'URL to which webhooks are sent. It must use `https` and have a public address, unless `webhooks.allowPrivateNetworks` is `true`.',
             ),
           secret: z
             .union(
@@ -288,7 +290,7 @@ export const configSchema = z
               'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
             )
             .describe(
-              'Signing secret (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. During a rotation, set a list of up to 4 secrets, with the new one first. Each request then has one signature for each secret.',
+              'Signing secret (Standard Webhooks): `whsec_` followed by 24 to 64 random bytes in base64. During a rotation, set a list of up to 4 secrets, with the new one first. Each request then has one signature for each secret.',
             ),
           accounts: z
             .array(z.string())
@@ -327,7 +329,7 @@ export const configSchema = z
           .array(seconds)
           .min(1, 'must hold at least one wait')
           .default(DEFAULT_RETRY_SECONDS)
-          .describe('Waits, in seconds, between the attempts to deliver an event.'),
+          .describe('Waiting times between the attempts to deliver an event, in seconds.'),
         disableAfterDays: z
           .number('must be a number of days')
           .positive('must be more than 0')
@@ -347,19 +349,19 @@ export const configSchema = z
       })
       .optional()
       .describe(
-        'Allows endpoints that are SQS queues, with the AWS credentials of the environment ([SQS](sqs.md#self-hosted)). `{}` for Amazon SQS. Default: off.',
+        'Allows endpoints that are SQS queues, with the AWS credentials of the environment ([SQS](sqs.md#self-hosted)). With `{}`, requests go to Amazon SQS. Default: off.',
       ),
     departures: z
       .strictObject({
         confirmAfterSeconds: seconds
           .default(900)
           .describe(
-            'Time, in seconds, after which a job that is missing from the list of active jobs is reported as cancelled, or as unavailable (the ordering API returns 404 for it), if a second check has the same result.',
+            'Minimum time, in seconds, between the two checks of a job that is missing from the list of active jobs. If both have the same result, the job is reported as cancelled, or as unavailable if the ordering API returns 404 for it.',
           ),
       })
       .prefault({})
       .describe(
-        'When jobs that are missing from the list of active jobs are reported as cancelled or unavailable ([rule 3](truth.md#rule-3-departure)).',
+        'Checks of jobs that are missing from the list of active jobs ([rule 3](truth.md#rule-3-departure)).',
       ),
     settling: z
       .strictObject({
@@ -375,12 +377,12 @@ export const configSchema = z
           .positive('must be more than 0')
           .default(7)
           .describe(
-            'For this number of days after a job left the list of active jobs, its detail is fetched again.',
+            'Number of days after a job left the list of active jobs for which its detail is fetched again.',
           ),
       })
       .prefault({})
       .describe(
-        'How long, and how often, the detail of a job is still fetched after the job left the list of active jobs ([rule 7](truth.md#rule-7-settling)).',
+        'Repeated fetches of the detail of a job after the job left the list of active jobs ([rule 7](truth.md#rule-7-settling)).',
       ),
   })
   .superRefine((config, context) => {

@@ -31,7 +31,7 @@ export const SignInSettings = z.strictObject({
   clientId: z
     .string(CLIENT_RULE)
     .min(1, CLIENT_RULE)
-    .describe('Id of the client at the issuer: a public client (without a secret) with PKCE.')
+    .describe('Id of the client at the issuer. It must be a public client (without a secret) with PKCE.')
     .meta({ examples: ['jobwire-dashboard'] }),
   scopes: z
     .array(z.string(SCOPES_RULE).regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, SCOPES_RULE), SCOPES_RULE)
@@ -44,7 +44,7 @@ export const SignInSettings = z.strictObject({
     .min(1, CLAIM_RULE)
     .default('groups')
     .describe(
-      'Claim of the ID token that contains the names of the user’s groups: a text or a list of texts. A claim name that contains dots is also read as a path to a nested claim, such as `realm_access.roles`.',
+      'Claim of the ID token that contains the names of the user’s groups, as a text or a list of texts. A claim name that contains dots is also read as a path to a nested claim, such as `realm_access.roles`.',
     )
     .meta({ examples: ['cognito:groups'] }),
   groups: z
@@ -59,7 +59,7 @@ export const SignInSettings = z.strictObject({
           .array(accountId, 'must be a list of ids of accounts')
           .min(1, 'must name at least one account')
           .optional()
-          .describe('Ids of the accounts that they can access. Default: all accounts.')
+          .describe('Ids of the accounts that the group’s members can access. Default: all accounts.')
           .meta({ examples: [['acme']] }),
       }),
       GROUPS_RULE,
@@ -69,7 +69,7 @@ export const SignInSettings = z.strictObject({
       return length > 0 && length <= MAX_GROUPS;
     }, GROUPS_RULE)
     .describe(
-      'Groups with access, by the name in the claim. A member of several groups gets the highest of their roles, for the accounts of the groups with that role. Users in none of them have no access.',
+      'Groups with access, by the name in the claim. A member of several groups gets the highest role of these groups, for the accounts of the groups that have this role. Users in none of the groups have no access.',
     )
     .meta({
       examples: [{ operations: { role: 'operate' }, 'acme-sales': { role: 'read', accounts: ['acme'] } }],
