@@ -491,7 +491,7 @@ export const EXIT_CODES = {
   5: 'The API key is missing, invalid, or lacks permission (401, 403).',
   6: 'Some rows of an import are invalid. The valid rows were imported.',
   130: 'Interrupted with Ctrl-C.',
-  141: 'The program that reads stdout exited first, as in jobwire jobs | head -1. For backup, the exit code is 1.',
+  141: 'The program that reads stdout exited first, as in jobwire jobs list acme | head -1. For backup, the exit code is 1.',
 } as const;
 
 function toFlagRow([flag, one]: [string, Flag]): [string, string] {
