@@ -1149,10 +1149,10 @@ describe('the runbook', () => {
 
   test('its table of metrics is the catalogue', () => {
     const rows = [
-      ...runbook.matchAll(/^\| (at all times, also without activity|on activity|on problems) \| (.*) \|$/gm),
+      ...runbook.matchAll(/^\| (at all times, even without activity|on activity|on problems) \| (.*) \|$/gm),
     ];
     const said = {
-      each: 'at all times, also without activity',
+      each: 'at all times, even without activity',
       active: 'on activity',
       rare: 'on problems',
     };
