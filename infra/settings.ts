@@ -204,7 +204,7 @@ const CellSettings = z
       })
       .optional()
       .describe(
-        'Hosted zone of Route 53 that contains the host names. The stack creates their records, and the certificates that are not given. Certificates and records of this kind cost nothing. Absent: the operator creates both.',
+        'Hosted zone of Route 53 that contains the host names. The stack creates their DNS records, and the certificates that are not given. Certificates and records of this kind cost nothing. Absent: the operator creates both.',
       ),
     staticEgress: z
       .strictObject({
@@ -257,7 +257,7 @@ const CellSettings = z
       .max(20, 'must have at most 20 entries')
       .default([])
       .describe(
-        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The functions of the cell may send only to these queues.',
+        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The cell has the permission to deliver events only to these queues.',
       ),
     subscribers: SubscriberSettings.optional().describe(
       'Other AWS accounts that may subscribe to the topics. A subscriber can get the events of all accounts of the cell. Absent: only the AWS account of the cell.',

@@ -169,7 +169,7 @@ export const configSchema = z
     dataDir: text('a folder')
       .default('.jobwire')
       .describe(
-        'Folder of the SQLite file, the generated API key (`api-key`), the key that encrypts secrets (`secret.key`), and the credentials of the embedded SNS and SQS (`aws-credentials`). A relative path starts at the folder of the configuration file. Only the user who runs Jobwire can read it.',
+        'Folder of the SQLite file, the generated API key (`api-key`), the key that encrypts secrets (`secret.key`), and the credentials of the embedded SNS and SQS (`aws-credentials`). A relative path starts at the folder of the configuration file. Only the operating-system user that runs Jobwire can read it.',
       ),
     apiKey: z
       .string('must be text')
