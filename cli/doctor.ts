@@ -1,4 +1,5 @@
 /** `jobwire doctor`: checks for everything that can prevent operation, concurrently, each with a time limit. */
+
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -7,6 +8,7 @@ import { whyUnreachable } from '../client/errors.ts';
 import { nameCli, quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
+import { formatCode } from '../shared/error-codes.ts';
 import type { Context } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, toTestCheck } from './doctor-running.ts';
 import { clean, count } from './output.ts';
@@ -292,7 +294,7 @@ async function checkPort(file: ConfigFile | undefined, inUse: boolean | undefine
   const message =
     fault.code === 'EADDRINUSE'
       ? `${port} is in use by another program.`
-      : `Can’t listen on ${host}:${port} (${fault.code}).`;
+      : `Can’t listen on ${host}:${port}${formatCode(fault.code)}.`;
   return [
     { check, state: 'fail', message, fix: 'Stop the program that listens there, or choose another port.' },
   ];
@@ -415,38 +417,11 @@ async function checkRegion(region: ConfigFile['regions'][number]): Promise<Check
 async function checkMail(config: Config | undefined): Promise<Check[]> {
   if (!config?.notifications) return [];
   const check = 'Mail server';
-  const { host, port, secure, user, password } = config.notifications.smtp;
-  const { createTransport } = await import('nodemailer');
-  const mailer = createTransport({
-    ...{ host, port, secure },
-    ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
-    requireTLS: !secure && user !== undefined && !isLoopback(formatUrl(host, port)),
-    ...{
-      connectionTimeout: PROBE_MS,
-      greetingTimeout: PROBE_MS,
-      socketTimeout: PROBE_MS,
-      dnsTimeout: PROBE_MS,
-    },
-  });
-  const failed = (message: string, fix: string): Check[] => [{ check, state: 'fail', message, fix }];
-  try {
-    await mailer.verify();
-    return [{ check, state: 'ok', message: `${host}:${port} responds and accepts the login.` }];
-  } catch (cause) {
-    const { code = 'no code' } = cause as { code?: string };
-    const fix = 'Check notifications.smtp and the network: DNS, firewall.';
-    if (code === 'EAUTH') {
-      const correct = 'Correct notifications.smtp.user and password.';
-      return failed(`${host}:${port} rejects the user and password.`, correct);
-    }
-    if (code === 'ETLS') {
-      const trust = 'Check notifications.smtp.secure, and that Node trusts the server’s certificate.';
-      return failed(`TLS with ${host}:${port} failed.`, trust);
-    }
-    return failed(`${host}:${port} can’t be reached (${code}).`, fix);
-  } finally {
-    mailer.close();
-  }
+  const { smtp } = config.notifications;
+  const { checkSmtp } = await import('../shared/notifications/smtp.ts');
+  const problem = await checkSmtp(smtp, PROBE_MS);
+  if (problem) return [{ check, state: 'fail', ...problem }];
+  return [{ check, state: 'ok', message: `${smtp.host}:${smtp.port} responds and accepts the login.` }];
 }
 
 /** Reads the discovery document and the keys of the issuer. */

@@ -1,5 +1,5 @@
 /** `jobwire health`: for health checks of containers and load balancers, so it loads little. */
-import { UnreachableError } from '../client/index.ts';
+import { UnreachableError, whyUnreachable } from '../client/errors.ts';
 import type { Context } from './command.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -19,9 +19,8 @@ export async function health({ url, out }: Pick<Context, 'url' | 'out'>): Promis
     }
     why = `it responds with HTTP ${response.status}`;
   } catch (cause) {
-    const { name, message, cause: inner } = cause as Error;
-    const code = (inner as NodeJS.ErrnoException | undefined)?.code;
-    why = name === 'TimeoutError' ? `no response within ${TIMEOUT_MS / 1_000} seconds` : (code ?? message);
+    const isLate = cause instanceof Error && cause.name === 'TimeoutError';
+    why = isLate ? `no response within ${TIMEOUT_MS / 1_000} seconds` : whyUnreachable(cause);
   }
   throw new UnreachableError(`Jobwire at ${url} is not ready: ${why}.`);
 }

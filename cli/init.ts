@@ -1,4 +1,5 @@
 /** `jobwire init`: tests the credentials of a first account, and writes the configuration for it. */
+
 import { accessSync, constants, existsSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +10,7 @@ import { testCredentials } from '../shared/accounts/account-test.ts';
 import { baseUrl } from '../shared/config.ts';
 import { checkUrl } from '../shared/delivery/outbound.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
+import { formatCode } from '../shared/error-codes.ts';
 import { id } from '../shared/validation.ts';
 import { printSteps, readClientSecret } from './accounts.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
@@ -224,8 +226,10 @@ const existsError = (path: string) =>
   new UsageError(`${path} exists. To replace it, use --force. To write another file, use --config.`);
 
 function writeError(path: string, cause: unknown): UsageError {
-  const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
-  return new UsageError(`${path} can’t be written (${code}). Choose another file with --config.`, { cause });
+  const { code } = cause as NodeJS.ErrnoException;
+  return new UsageError(`${path} can’t be written${formatCode(code)}. Choose another file with --config.`, {
+    cause,
+  });
 }
 
 function printNext(

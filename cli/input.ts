@@ -1,9 +1,11 @@
 /** Parsing of option values, and input of secrets, which are never option values. */
+
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { ApiError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
+import { formatCode } from '../shared/error-codes.ts';
 import { type Context, type Flags, InterruptedError, suggest, UsageError } from './command.ts';
 
 /** Options that select events of all accounts. */
@@ -91,7 +93,7 @@ export function readSecretFile(flag: string, path: string): string {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`--${flag}: the file ${path} can’t be read (${code ?? 'unknown'}).`, { cause });
+    throw new UsageError(`--${flag}: the file ${path} can’t be read${formatCode(code)}.`, { cause });
   }
   return validateSecret(`--${flag}: the file ${path}`, text);
 }
@@ -172,7 +174,7 @@ export function readJsonFile(flag: string, file: string): object {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`${name}: ${file} can’t be read (${code ?? 'unknown'}).`, { cause });
+    throw new UsageError(`${name}: ${file} can’t be read${formatCode(code)}.`, { cause });
   }
   try {
     const value: unknown = JSON.parse(text);

@@ -2,6 +2,7 @@
  * `jobwire notifications …`, `templates …`, `messages …`, `suppressions …`: notification of customers.
  * One file: the commands share the input of settings and the output of lists.
  */
+
 import { writeFileSync } from 'node:fs';
 import {
   ifMatch,
@@ -12,6 +13,7 @@ import {
   type PreviewRequest,
 } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
+import { formatCode } from '../shared/error-codes.ts';
 import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
 import { readJsonFile, withId } from './input.ts';
 import { type Column, clean } from './output.ts';
@@ -552,6 +554,6 @@ function writeTextFile(flag: string, file: string, text: string): void {
     writeFileSync(file, text);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`--${flag}: ${file} can’t be written (${code ?? 'unknown'}).`, { cause });
+    throw new UsageError(`--${flag}: ${file} can’t be written${formatCode(code)}.`, { cause });
   }
 }

@@ -1,6 +1,8 @@
 /** Profiles: named addresses and API keys of several instances of Jobwire, in a file that only the user can read. */
+
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
+import { formatCode } from '../shared/error-codes.ts';
 import { type API_FLAGS, type Context, type FlagValues, suggest, UsageError } from './command.ts';
 import { readSecretFile } from './input.ts';
 
@@ -44,9 +46,9 @@ export function readProfiles(env: Context['env']): Profiles {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     if (cause instanceof UsageError) throw cause;
-    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+    const { code } = cause as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return { profiles: {} };
-    throw new UsageError(`${path} can’t be read (${code}).`, { cause });
+    throw new UsageError(`${path} can’t be read${formatCode(code)}.`, { cause });
   }
   try {
     const { current, profiles } = JSON.parse(text) as Profiles;
@@ -72,8 +74,8 @@ export function writeProfiles(env: Context['env'], content: Profiles): void {
     chmodSync(next, 0o600);
     renameSync(next, path);
   } catch (cause) {
-    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`${path} can’t be written (${code}).`, { cause });
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`${path} can’t be written${formatCode(code)}.`, { cause });
   }
 }
 

@@ -1,7 +1,9 @@
 /** `jobwire recipients …` */
+
 import { readFileSync } from 'node:fs';
 import type { ImportReport, Recipient, RecipientUpdate } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
+import { formatCode } from '../shared/error-codes.ts';
 import {
   csvHeader,
   decodeCsv,
@@ -268,7 +270,7 @@ function readCsv(file: string): string {
     bytes = readFileSync(file);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`FILE: ${file} can’t be read (${code ?? 'unknown'}).`, { cause });
+    throw new UsageError(`FILE: ${file} can’t be read${formatCode(code)}.`, { cause });
   }
   const text = decodeCsv(bytes);
   if (text === undefined) throw new UsageError(`FILE: ${file} ${NOT_UTF8}.`);

@@ -3,6 +3,7 @@
 import { ApiError, type Client, createClient, UnreachableError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
 import { findCli, nameCli, quote } from '../local/terminal.ts';
+import { formatCode } from '../shared/error-codes.ts';
 import { VERSION } from '../shared/version.ts';
 import {
   COMPLETE,
@@ -262,12 +263,15 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     host.exit(INTERRUPTED);
   };
   host.on('SIGINT', interrupted);
-  stdout.on('error', ({ code = 'unknown error' }: NodeJS.ErrnoException) => {
+  stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     // The reader of stdout may exit first, such as `head`. Half a backup is an error.
     if (code === 'EPIPE' && running?.name !== 'backup') host.exit(CLOSED);
-    const { error, lines } = toCommandError(new OperationError(`The output can’t be written (${code}).`), {
-      ...{ running, keySource, verbose: false },
-    });
+    const { error, lines } = toCommandError(
+      new OperationError(`The output can’t be written${formatCode(code)}.`),
+      {
+        ...{ running, keySource, verbose: false },
+      },
+    );
     out.error(error, lines);
     host.exit(error.exitCode);
   });

@@ -1,4 +1,5 @@
 /** Errors of the client. */
+import { explainCode } from '../shared/error-codes.ts';
 
 /** Error response of the API. The message is the API's own. */
 export class ApiError extends Error {
@@ -91,19 +92,6 @@ export function whyUnreachable(cause: unknown): string {
   if (cause.name === 'TimeoutError') return 'the request timed out';
   const inner = cause.cause instanceof Error ? cause.cause : cause;
   const code = codeOf(cause);
-  if (CUT.includes(code)) return 'the connection was cut';
-  switch (code) {
-    case 'ECONNREFUSED':
-      return 'the connection was refused';
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return 'the host name can’t be resolved';
-    case 'ETIMEDOUT':
-    case 'UND_ERR_CONNECT_TIMEOUT':
-    case 'UND_ERR_HEADERS_TIMEOUT':
-    case 'UND_ERR_BODY_TIMEOUT':
-      return 'the request timed out';
-    default:
-      return code === '' ? inner.message.replace(/\.$/, '') : `${inner.message} (${code})`;
-  }
+  const message = inner.message.replace(/\.$/, '');
+  return explainCode(code) ?? (code === '' ? message : `${message} (${code})`);
 }

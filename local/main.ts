@@ -2,6 +2,7 @@
  * `npm start`: self-hosted Jobwire. Without a configuration it is a demo. With `--config FILE` it tracks real accounts.
  * One file: it is one sequence, from the arguments to the end of the process, and each step needs the parts of the former ones.
  */
+
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -17,8 +18,10 @@ import { createSignIn } from '../shared/api/sign-in.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import { listSinks, type SinkRecord } from '../shared/delivery/sink.ts';
+import { formatCode } from '../shared/error-codes.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
+import { checkSmtp } from '../shared/notifications/smtp.ts';
 import { channels } from '../shared/notifications/types.ts';
 import { SecretError } from '../shared/secrets.ts';
 import { type AccountRef, cellLog } from '../shared/storage/schema.ts';
@@ -45,6 +48,8 @@ const MAX_ACCOUNTS = 10_000;
 const SHUTDOWN_MS = 2_500;
 /** Maximum time for the last traces to be sent at shutdown. */
 const TRACES_MS = 500;
+/** Maximum time of each step of the check of the mail server at the start. */
+const MAIL_CHECK_MS = 10_000;
 /** Address that the CLI uses by default. */
 const CLI_DEFAULT_URL = 'http://127.0.0.1:4000';
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
@@ -190,6 +195,14 @@ async function main(): Promise<void> {
     },
   });
   cleanups.push(() => running.stop(SHUTDOWN_MS));
+  // E-mails wait while the mail server does not respond.
+  const mail = file?.notifications && checkSmtp(file.notifications.smtp, MAIL_CHECK_MS);
+  mail?.then((problem) => {
+    if (problem && !ending)
+      console.error(
+        `Warning: e-mails can’t be sent. ${problem.message} ${problem.fix} E-mails wait until the mail server accepts them.`,
+      );
+  });
   const signIn = config.signIn && createSignIn({ settings: config.signIn, now: Date.now });
   // API keys work without the issuer.
   signIn?.check().catch((cause: unknown) => {
@@ -360,7 +373,7 @@ async function listen(server: Server, port: number, host: string): Promise<strin
                 cause,
               },
             )
-          : new StartError(`Can't listen on ${host}:${port}: ${cause.message}.`, { cause }),
+          : new StartError(`Can't listen on ${host}:${port}${formatCode(cause.code)}.`, { cause }),
       ),
     );
     server.listen(port, host, resolve);

@@ -2,6 +2,7 @@
  * The configuration file of a self-hosted Jobwire: its schema, and one clear error message if it is invalid.
  * One file: it is one schema, in the order of the reference that is generated from it.
  */
+
 import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,6 +14,7 @@ import { MAX_SLOTS_PER_KEY } from './api/waiting-limit.ts';
 import { endpointFields } from './delivery/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './delivery/health.ts';
 import { checkUrl } from './delivery/outbound.ts';
+import { formatCode } from './error-codes.ts';
 import { checkEmail } from './notifications/email-address.ts';
 import { REGION_MONTHLY_SEGMENTS } from './notifications/sms-limits.ts';
 import { findSimilarName } from './similar-name.ts';
@@ -582,8 +584,8 @@ function resolveReference(value: string, { env, folder, onProblem }: References,
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (cause) {
-    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
-    onProblem(`${field} is to be read from the file ${file}, which can’t be read (${code}).`);
+    const { code } = cause as NodeJS.ErrnoException;
+    onProblem(`${field} is to be read from the file ${file}, which can’t be read${formatCode(code)}.`);
     return value;
   }
 }

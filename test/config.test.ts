@@ -293,7 +293,7 @@ describe('references', () => {
     );
     expect(reject('file:none')).toThrow(
       new ConfigError(
-        `accounts[0].clientSecret is to be read from the file ${join(folder, 'none')}, which can’t be read (ENOENT).`,
+        `accounts[0].clientSecret is to be read from the file ${join(folder, 'none')}, which can’t be read: the file or its folder does not exist (ENOENT).`,
       ),
     );
     expect(reject('file:empty')).toThrow(/^accounts\[0\]\.clientSecret must be the client secret /);

@@ -1,4 +1,5 @@
 /** What SNS, SQS and EventBridge have in common: events are sent in batches, and each entry has its own result. */
+import { formatCode } from '../error-codes.ts';
 import type { JobEvent } from '../events/event.ts';
 import { formatCursor } from '../log/head.ts';
 import type { LoggedEvent } from '../log/log.ts';
@@ -292,5 +293,5 @@ function describeUnreachable({ name: service }: Named, cause: unknown): string {
   // The SDK also reports every broken connection as a timeout; the error code distinguishes them.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name;
   if (code === 'TimeoutError' || code === 'ETIMEDOUT') return `${service} did not respond in time.`;
-  return `${service} could not be reached (${normalizeCode(code)}).`;
+  return `${service} could not be reached${formatCode(normalizeCode(code))}.`;
 }

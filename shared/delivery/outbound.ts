@@ -12,6 +12,7 @@ import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } fro
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { urlToHttpOptions } from 'node:url';
+import { formatCode } from '../error-codes.ts';
 import { classifyNonPublic } from './public-addresses.ts';
 import { EXCERPT_BYTES } from './sink.ts';
 
@@ -409,7 +410,7 @@ function describeError(cause: NodeJS.ErrnoException, stage: Stage, socket: Socke
       if (cause.syscall === 'getaddrinfo')
         return `The host name of the endpoint could not be resolved${code}.`;
       if (cause.code === 'ECONNREFUSED') return `The endpoint refused the connection${code}.`;
-      return `The endpoint could not be reached${code}.`;
+      return `The endpoint could not be reached${formatCode(cause.code)}.`;
     case 'securing':
       return (socket as TLSSocket | undefined)?.authorizationError
         ? `The endpoint's certificate is not valid${code}.`

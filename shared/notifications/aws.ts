@@ -1,6 +1,7 @@
 /** Failures of SES and SNS calls: certainly not accepted, or outcome unknown. */
 
 import { setTimeout as wait } from 'node:timers/promises';
+import { formatCode } from '../error-codes.ts';
 import { type Jitter, withJitter } from '../retry.ts';
 import type { SendOutcome } from './types.ts';
 
@@ -61,7 +62,7 @@ export function classifyFailure(service: string, cause: unknown): CallFailure {
     return { kind: 'unsent', reason: `${service} could not be reached in time.` };
   }
   if (UNSENT.test(code))
-    return { kind: 'unsent', reason: `${service} could not be reached (${toErrorCode(code)}).` };
+    return { kind: 'unsent', reason: `${service} could not be reached${formatCode(toErrorCode(code))}.` };
   if (code === 'TimeoutError' || code === 'ETIMEDOUT') {
     return { kind: 'lost', reason: `${service} did not respond in time.` };
   }

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createTransport } from 'nodemailer';
 import DKIM from 'nodemailer/lib/dkim';
+import { findCode, formatCode } from '../error-codes.ts';
 import { compose, getDomain, INVALID_ADDRESS, parseSender, toAsciiAddress } from './email.ts';
 import type { EmailTransport, SendOutcome } from './types.ts';
 
@@ -37,7 +38,7 @@ export interface DkimKey {
 
 /** Creates a transport with persistent connections to one server. Throws for an invalid config. */
 export function createSmtpTransport(config: SmtpConfig): EmailTransport {
-  const { host, port, secure = false, user, password, connections = 4 } = config;
+  const { connections = 4 } = config;
   const { silenceMs = 40_000, timeoutMs = 55_000 } = config;
   const from = parseSender(config.from);
   const domain = getDomain(from);
@@ -45,13 +46,7 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   const stages = new WeakMap<object, Handover>();
   const mailer = createTransport({
     pool: true,
-    host,
-    port,
-    secure,
-    ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
-    // Passwords are never sent unencrypted. On loopback no third party can read them.
-    requireTLS: !secure && user !== undefined && !isLoopback(host),
-    ...(config.ca === undefined ? {} : { tls: { ca: config.ca } }),
+    ...toServer(config),
     name: domain,
     maxConnections: connections,
     // Retries of mails whose connection was found closed before the server asked for them.
@@ -90,6 +85,81 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   };
 }
 
+type ServerConfig = Pick<SmtpConfig, 'host' | 'port' | 'secure' | 'user' | 'password' | 'ca'>;
+
+/** Returns the options of nodemailer that describe the server. */
+function toServer({ host, port, secure = false, user, password, ca }: ServerConfig) {
+  return {
+    ...{ host, port, secure },
+    ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
+    // Passwords are never sent unencrypted. On loopback no third party can read them.
+    requireTLS: !secure && user !== undefined && !isLoopback(host),
+    ...(ca === undefined ? {} : { tls: { ca } }),
+  };
+}
+
+/** A problem of the mail server, and the settings to check. Both are sentences without secrets. */
+export interface SmtpProblem {
+  readonly message: string;
+  readonly fix: string;
+}
+
+/** Connects to the server and signs in, without sending a mail. `timeoutMs`: of each step. `undefined`: no problem. */
+export async function checkSmtp(config: ServerConfig, timeoutMs: number): Promise<SmtpProblem | undefined> {
+  const mailer = createTransport({
+    ...toServer(config),
+    ...{ connectionTimeout: timeoutMs, greetingTimeout: timeoutMs },
+    ...{ socketTimeout: timeoutMs, dnsTimeout: timeoutMs },
+  });
+  try {
+    await mailer.verify();
+    return undefined;
+  } catch (cause) {
+    return describeProblem(`The mail server ${config.host}:${config.port}`, cause as SmtpError);
+  } finally {
+    mailer.close();
+  }
+}
+
+function describeProblem(server: string, cause: SmtpError): SmtpProblem {
+  const code = findCode(cause);
+  if (cause.code === 'EAUTH') {
+    const login = 'notifications.smtp.user and notifications.smtp.password';
+    return cause.responseCode === undefined
+      ? { message: `${server} supports none of the login methods of Jobwire.`, fix: `Check ${login}.` }
+      : { message: `${server} rejects the user or the password.`, fix: `Correct ${login}.` };
+  }
+  const address = 'notifications.smtp.host and notifications.smtp.port';
+  if (cause.code === 'EDNS') {
+    return {
+      message: `${server} can’t be reached${formatCode(code)}.`,
+      fix: 'Correct notifications.smtp.host, or check the DNS of this machine.',
+    };
+  }
+  if (isTlsFailure(cause)) {
+    return {
+      message: `${server} responds, but TLS failed${formatCode(code)}.`,
+      fix: `Check notifications.smtp.secure (true for port 465, otherwise false), and that Node trusts the certificate (NODE_EXTRA_CA_CERTS).`,
+    };
+  }
+  if (cause.code === 'ETIMEDOUT') {
+    return {
+      message: `${server} does not respond in time.`,
+      fix: `Check ${address}, notifications.smtp.secure (true for port 465), and firewalls. Many networks block port 25.`,
+    };
+  }
+  const answer = cause.responseCode === undefined ? formatCode(code) : ` (SMTP ${cause.responseCode})`;
+  return {
+    message: `${server} can’t be used${answer}.`,
+    fix: `Check ${address}, and that this machine may connect there.`,
+  };
+}
+
+/** Returns whether TLS failed. nodemailer reports some of these failures as those of a socket. */
+function isTlsFailure(cause: SmtpError): boolean {
+  return cause.code === 'ETLS' || /^(ERR_SSL_|ERR_TLS_|EPROTO$)|CERT|SIGNATURE/.test(findCode(cause) ?? '');
+}
+
 /** Id of the mail in the server's own log, in the format of Postfix, Exim and most others. */
 const QUEUE_ID = /\b(?:queued as |id=)([\w.-]{1,100})/i;
 
@@ -124,19 +194,19 @@ type SmtpError = Error & {
 
 /** Classifies an error. Before the recipient is named it concerns all mails, afterwards this one. */
 function classifySmtpError(cause: SmtpError, stage: Stage): SendOutcome {
-  const { code = 'no code', command = '', response = '', responseCode } = cause;
+  const { code, command = '', response = '', responseCode } = cause;
   if (responseCode === undefined) {
+    const why = formatCode(findCode(cause));
     if (stage === 'handed') {
-      return { kind: 'unknown', reason: `The mail server did not confirm the mail (${code}).` };
+      return { kind: 'unknown', reason: `The mail server did not confirm the mail${why}.` };
     }
-    const reason =
-      code === 'ETLS'
-        ? 'TLS with the mail server failed.'
-        : code === 'EAUTH'
-          ? 'The mail server requires an unsupported authentication method.'
-          : stage === 'talking'
-            ? `The connection to the mail server was lost (${code}).`
-            : `The mail server could not be reached (${code}).`;
+    const reason = isTlsFailure(cause)
+      ? `TLS with the mail server failed${why}.`
+      : code === 'EAUTH'
+        ? 'The mail server requires an unsupported authentication method.'
+        : stage === 'talking'
+          ? `The connection to the mail server was lost${why}.`
+          : `The mail server could not be reached${why}.`;
     return { kind: 'later', reason, everything: stage === 'connecting' };
   }
   const status = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response)?.[1];

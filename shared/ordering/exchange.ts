@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { findCode } from '../error-codes.ts';
 import { isHtml, OrderingError } from './errors.ts';
 
 /** One HTTP exchange of the client or the token source. */
@@ -66,7 +67,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
       });
     }
     if (response === undefined) {
-      throw new OrderingError({ kind: 'network', operation, detail: codeOf(cause), cause });
+      throw new OrderingError({ kind: 'network', operation, detail: findCode(cause), cause });
     }
     throw new OrderingError({
       kind: 'malformed',
@@ -98,14 +99,6 @@ async function readText(operation: string, response: Response): Promise<string> 
     chunks.push(chunk);
   }
   return new TextDecoder().decode(Buffer.concat(chunks, bytes));
-}
-
-/** Returns the system error code, such as ECONNREFUSED, which fetch hides in its chain of causes. */
-function codeOf(error: unknown): string | undefined {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    if ('code' in at && typeof at.code === 'string') return at.code;
-  }
-  return undefined;
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Error messages for operators: each fault of the ordering API with the setting to check. */
+import { formatCode } from '../error-codes.ts';
 import { ACCOUNT, ACTIVE_JOBS } from './client.ts';
 import type { OrderingError, OrderingErrorKind } from './errors.ts';
 import { isTokenRequest } from './tokens.ts';
@@ -35,7 +36,7 @@ export function describeFault(part: Part, region: string, fault: OrderingError, 
     case 'timeout':
       return describeTimeout(part, region, seconds);
     case 'network':
-      return `${what} can’t be reached${detail ? ` (${detail})` : ''}. Check ${where}, and whether this machine may connect to it.`;
+      return `${what} can’t be reached${formatCode(detail)}. Check ${where}, and whether this machine may connect to it.`;
     case 'not_found':
       return part === 'token'
         ? `The token endpoint does not know this realm${http}. Check realm and ${where}.`

@@ -223,12 +223,12 @@ describe('doctor', () => {
     const refused = await getRequests({ port, user: 'me', password: 'a-password-that-nobody-sees' });
     expect(refused).toMatchObject({
       state: 'fail',
-      message: `127.0.0.1:${port} rejects the user and password.`,
+      message: `The mail server 127.0.0.1:${port} rejects the user or the password.`,
     });
     await new Promise<void>((done) => server.close(() => done()));
     expect(await getRequests({ port })).toMatchObject({
       state: 'fail',
-      message: expect.stringMatching(/^127\.0\.0\.1:\d+ can’t be reached \(E[A-Z]+\)\.$/),
+      message: expect.stringMatching(/:\d+ can’t be used: the connection was refused \(ECONNREFUSED\)\.$/),
     });
   });
 

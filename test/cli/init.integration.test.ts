@@ -169,7 +169,11 @@ describe('init', () => {
       [{ 'client-id': ' acme' }, 'x', /^--client-id must be without spaces around it/],
       [{}, ' a-secret', /^The client secret must be without spaces around it/],
       [{}, '', /^The client secret is missing\. Provide it on stdin, or with --client-secret-file or /],
-      [{ config: join(folder, 'none', 'jobwire.json') }, 'x', /jobwire\.json can’t be written \(ENOENT\)/],
+      [
+        { config: join(folder, 'none', 'jobwire.json') },
+        'x',
+        /jobwire\.json can’t be written: the file or its folder does not exist \(ENOENT\)/,
+      ],
     ] as const) {
       const ended = await init(options(folder, changes), { input });
       expect(ended).toMatchObject({ code: 2, out: '' });

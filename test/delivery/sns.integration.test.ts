@@ -591,7 +591,7 @@ describe('answers', () => {
   });
 
   test.each([
-    ['resets', 'reset' as const, /^SNS could not be reached \(ECONNRESET\)\.$/],
+    ['resets', 'reset' as const, /^SNS could not be reached: the connection was cut \(ECONNRESET\)\.$/],
     ['does not answer', 'silent' as const, /^SNS did not respond in time\.$/],
     [
       'does not respond like SNS',
@@ -624,7 +624,7 @@ describe('answers', () => {
     const deps = { ...rig.deps, open: async () => sink };
     expect(await drainSink(deps, REGION, 'erp', rig.state.now + 60_000)).toMatchObject({
       outcome: 'waiting',
-      problem: 'SNS could not be reached (ECONNRESET).',
+      problem: 'SNS could not be reached: the connection was cut (ECONNRESET).',
     });
     down = false;
     await drainUntilDone(rig, sink);

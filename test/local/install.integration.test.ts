@@ -160,7 +160,7 @@ describe('Dockerfile', () => {
       const stopped = await launch([program, 'health', '--url', running.url], { env: { PATH } }).ended;
       expect(stopped).toMatchObject({
         code: 4,
-        err: `Jobwire at ${running.url} is not ready: ECONNREFUSED.\n`,
+        err: `Jobwire at ${running.url} is not ready: the connection was refused.\n`,
       });
     },
   );

@@ -1,4 +1,5 @@
 /** `npm start` and the built `jobwire start` as processes: startup errors, crashes, and that it never repeats or loses an event. */
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -244,6 +245,26 @@ test('two accounts with the same credentials: one warning that names both, and J
   expect(running.err()).toBe(
     'Warning: The accounts "acme" and "acme-2" in region us have the same credentials: each of them reports the same jobs.\n',
   );
+});
+
+test('a mail server that can’t be used: one warning with the setting and the remedy, and Jobwire starts', {
+  timeout: 60_000,
+}, async () => {
+  const closed = createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const { port } = closed.address() as AddressInfo;
+  closed.close();
+  await once(closed, 'close');
+  const setup = await configured();
+  const smtp = { host: '127.0.0.1', port };
+  setup.write({ publicUrl: 'https://jobwire.example.com', notifications: { from: 'a@shop.example', smtp } });
+  const running = await setup.start();
+  await running.printed(/Live events/);
+  await expect
+    .poll(() => running.err(), { timeout: 30_000 })
+    .toBe(
+      `Warning: e-mails can’t be sent. The mail server 127.0.0.1:${port} can’t be used: the connection was refused (ECONNREFUSED). Check notifications.smtp.host and notifications.smtp.port, and that this machine may connect there. E-mails wait until the mail server accepts them.\n`,
+    );
 });
 
 test('an account removed from the configuration is paused and keeps its log', {

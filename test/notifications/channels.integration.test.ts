@@ -15,7 +15,7 @@ import { startFauxqs } from '../../local/queues.ts';
 import { createSesTransport, type SesConfig } from '../../shared/notifications/ses.ts';
 import { parseSesEvent } from '../../shared/notifications/ses-feedback.ts';
 import { createSnsSmsTransport } from '../../shared/notifications/sms.ts';
-import { createSmtpTransport, type SmtpConfig } from '../../shared/notifications/smtp.ts';
+import { checkSmtp, createSmtpTransport, type SmtpConfig } from '../../shared/notifications/smtp.ts';
 import type { OutgoingEmail, SendOutcome } from '../../shared/notifications/types.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { runs } from '../support/runs.ts';
@@ -255,6 +255,44 @@ describe('an SMTP connection', () => {
     for (const outcome of outcomes) expect(outcome).toMatchObject({ kind: 'later', everything: true });
     expect([...secured.sessions, ...named.sessions, ...bare.sessions]).toEqual([]);
     expect([...secured.mails, ...named.mails, ...bare.mails]).toEqual([]);
+  });
+
+  test('that can’t be used is described by a sentence and the settings to check', async () => {
+    const secured = await startSmtp(withAuth({ key: certificate.keyPem, cert: certificate.certPem }));
+    const plain = await startSmtp(withAuth({}));
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => void silent.close());
+    const closed = createServer().listen(0, '127.0.0.1');
+    await once(closed, 'listening');
+    const { port: closedPort } = closed.address() as AddressInfo;
+    closed.close();
+    await once(closed, 'close');
+    const check = (config: object, timeoutMs = 10_000) =>
+      checkSmtp({ host: '127.0.0.1', port: 0, ...config }, timeoutMs);
+    const problem = (message: RegExp, ...settings: string[]) => ({
+      message: expect.stringMatching(message),
+      fix: expect.stringMatching(settings.map((name) => `(?=.*notifications\\.smtp\\.${name}\\b)`).join('')),
+    });
+    const login = { user: 'jobwire', password: 'secret' };
+    expect(await check({ ...login, port: plain.port })).toBeUndefined();
+    expect(await check({ ...login, password: 'wrong', port: plain.port })).toEqual(
+      problem(/ rejects the user or the password\.$/, 'user', 'password'),
+    );
+    expect(await check({ port: closedPort })).toEqual(
+      problem(/can’t be used: the connection was refused \(ECONNREFUSED\)\.$/, 'host', 'port'),
+    );
+    expect(await check({ host: 'mail.invalid', port: 587 })).toEqual(
+      problem(/: the host name can’t be resolved \(E[A-Z_]+\)\.$/, 'host'),
+    );
+    const { port } = silent.address() as AddressInfo;
+    expect(await check({ port }, 100)).toEqual(problem(/ does not respond in time\.$/, 'port', 'secure'));
+    expect(await check({ ...login, host: 'localhost', port: secured.port })).toEqual(
+      problem(/, but TLS failed: its TLS certificate is not trusted \([A-Z_]+\)\.$/, 'secure'),
+    );
+    expect(await check({ port: plain.port, secure: true })).toEqual(
+      problem(/, but TLS failed: the TLS handshake failed \(ERR_SSL_[A-Z_]+\)\.$/, 'secure'),
+    );
   });
 
   test('with a wrong or missing password delays all mails', async () => {
