@@ -4,7 +4,7 @@ import { CSV, command, limitFlag, UsageError } from './command.ts';
 import { deliveryColumns } from './deliveries.ts';
 import { eventPrinter } from './events.ts';
 import { parseList } from './input.ts';
-import { clean } from './output.ts';
+import { clean, count } from './output.ts';
 
 export const jobs = {
   'jobs list': command({
@@ -193,13 +193,27 @@ export const jobs = {
             { name: 'LEFT P50', value: ({ remaining }) => formatHours(remaining?.p50Hours), right: true },
             { name: 'LEFT P90', value: ({ remaining }) => formatHours(remaining?.p90Hours), right: true },
           ],
-          'There are no durations yet.',
+          `There are no durations yet. They are counted when jobs change their status, and shown from ${minimumJobs} jobs on.`,
         );
-        out.line();
+        if (statuses.length > 0) out.line();
+        const hasResults = flags.flagged + flags.late > 0;
         out.fields([
-          ['Since', `${fromMonth}; unknown with fewer than ${minimumJobs} jobs`],
-          ['Flagged', `${flags.flagged} jobs since ${flags.from}; ${flags.flaggedLate} became late`],
-          ['Late', `${flags.late} jobs; ${flags.lateFlaggedDayBefore} were flagged a day before`],
+          [
+            'Durations',
+            statuses.length > 0 ? `since ${fromMonth}; unknown with fewer than ${minimumJobs} jobs` : null,
+          ],
+          [
+            'Flagged',
+            hasResults
+              ? `${count(flags.flagged, 'job')} since ${flags.from}; ${flags.flaggedLate} became late`
+              : 'no results yet: no job became late, and no flagged job was dispatched',
+          ],
+          [
+            'Late',
+            hasResults
+              ? `${count(flags.late, 'job')}; ${flags.lateFlaggedDayBefore} flagged a day before`
+              : null,
+          ],
         ]);
       });
     },

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { timestamp } from '../representation.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
-import { Durations, type Histogram, MIN_JOBS, RESULT_WEEKS } from '../tracking/durations.ts';
+import { DURATION_MONTHS, Durations, type Histogram, MIN_JOBS, RESULT_WEEKS } from '../tracking/durations.ts';
 import { toRiskInput } from '../tracking/forecast.ts';
 import { findEntry } from '../tracking/path.ts';
 import { assessRisk, type Remaining, type Risk, UNKNOWN_RISKS } from '../tracking/risk.ts';
@@ -122,7 +122,7 @@ export const StatusDurations = z
     fromMonth: z
       .string()
       .describe(
-        'First month whose durations are counted (`YYYY-MM`, UTC). The last one is the current month.',
+        `First month with a counted duration, of the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC). The current month if there is none.`,
       ),
     minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
     statuses: z
@@ -153,7 +153,9 @@ export const StatusDurations = z
       .describe('Statuses with a counted duration. Those furthest from dispatch first.'),
     flags: z
       .object({
-        from: day.describe(`First day (a Monday, UTC) of the last ${RESULT_WEEKS} weeks.`),
+        from: day.describe(
+          `First day (a Monday, UTC) of the first week with a counted result, of the last ${RESULT_WEEKS} weeks. That of the current week if there is none.`,
+        ),
         flagged: jobs.describe(
           'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which the lateness or the dispatch was observed.',
         ),
@@ -203,10 +205,10 @@ export async function readStatusDurations(deps: TimingDeps, ref: AccountRef): Pr
   return {
     region,
     account,
-    fromMonth: durations.firstMonth,
+    fromMonth: durations.firstCountedMonth,
     minimumJobs: MIN_JOBS,
     statuses: statuses.sort((a, b) => distance(b) - distance(a) || (a.status < b.status ? -1 : 1)),
-    flags: { from: durations.firstWeek, ...durations.results },
+    flags: { from: durations.firstCountedWeek, ...durations.results },
   };
 }
 

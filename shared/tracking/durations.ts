@@ -139,7 +139,15 @@ export class Durations {
     this.#weeks = new Map(Object.entries(stored.weeks).filter(([week]) => week >= firstWeek));
   }
 
-  /** First month (YYYY-MM) and first week (its Monday) that are counted. */
+  /** First month (YYYY-MM) with a duration and first week (its Monday) with a result. The current ones if there are none. */
+  get firstCountedMonth(): string {
+    return [...this.#months.keys()].sort()[0] ?? new Date(this.#now).toISOString().slice(0, 7);
+  }
+  get firstCountedWeek(): string {
+    return [...this.#weeks.keys()].sort()[0] ?? toMonday(this.#now);
+  }
+
+  /** First month and first week that are kept. */
   get firstMonth(): string {
     const today = new Date(this.#now);
     const first = Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1 - DURATION_MONTHS);

@@ -62,6 +62,11 @@ describe('usual durations', () => {
     const april = new Durations(item(march), Date.parse('2026-04-01T00:00:00Z'));
     expect(april.of('Print', 'stay').jobs).toBe(1);
     expect(april.firstMonth).toBe('2026-02');
+    // Nothing was counted in February, and no week with a result is left.
+    expect([april.firstCountedMonth, april.firstCountedWeek]).toEqual(['2026-03', '2026-03-30']);
+    expect([march.firstCountedMonth, first.firstCountedWeek]).toEqual(['2026-01', '2026-01-26']);
+    const none = new Durations(undefined, Date.parse('2026-04-01T00:00:00Z'));
+    expect([none.firstCountedMonth, none.firstCountedWeek]).toEqual(['2026-04', '2026-03-30']);
     // The week of 26 January is more than eight weeks ago.
     expect(april.results.late).toBe(0);
     expect(new Durations(stored, Date.parse('2026-03-16T00:00:00Z')).results).toEqual({
