@@ -8,7 +8,7 @@ import { findCli, quote } from '../local/terminal.ts';
 import { NewCredentials, type TestReport } from '../shared/accounts/account-input.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { baseUrl } from '../shared/config.ts';
-import { checkUrl } from '../shared/delivery/outbound.ts';
+import { checkUrl, isPrivateUrl } from '../shared/delivery/outbound.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 import { formatCode } from '../shared/error-codes.ts';
 import { id } from '../shared/validation.ts';
@@ -48,12 +48,17 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
   const path = flags.config ?? 'jobwire.json';
   const folder = dirname(resolve(path));
   checkTarget(path, flags.force);
-  const isPrivateAllowed = flags['allow-private-networks'];
-  const problem = flags.endpoint === undefined ? undefined : checkUrl(flags.endpoint, isPrivateAllowed);
-  if (problem !== undefined) {
-    const isPrivate = flags.endpoint !== undefined && checkUrl(flags.endpoint, true) === undefined;
-    const hint = isPrivate ? ' To try it out on this machine, add --allow-private-networks.' : '';
-    throw new UsageError(`--endpoint is not accepted. ${problem}${hint}`);
+  let endpoint: Endpoint | undefined;
+  if (flags.endpoint !== undefined) {
+    const url = flags.endpoint;
+    const isPrivateAllowed = flags['allow-private-networks'] || (await askPermission(context, url));
+    const problem = checkUrl(url, isPrivateAllowed);
+    if (problem !== undefined) {
+      const isPermitMissing = isPrivateUrl(url) && checkUrl(url, true) === undefined;
+      const why = isPermitMissing ? `${PRIVATE} To set it, add --allow-private-networks.` : problem;
+      throw new UsageError(`--endpoint is not accepted. ${why}`);
+    }
+    endpoint = { url, isPrivateAllowed };
   }
   const kept = findKeptSecret(flags);
   const names = Object.keys(SETTINGS) as Setting[];
@@ -83,12 +88,10 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
       continue;
     }
 
-    const endpointUrl =
-      flags.endpoint ?? (prompts ? await askEndpoint(context, isPrivateAllowed) : undefined);
+    if (prompts) endpoint ??= await askEndpoint(context, flags['allow-private-networks']);
     const signingSecretPath = join(dirname(path), SIGNING_SECRET);
-    if (endpointUrl !== undefined) checkTarget(signingSecretPath, flags.force);
+    if (endpoint) checkTarget(signingSecretPath, flags.force);
     if (kept === undefined) write(secretPath, `${secret}\n`, flags.force, 0o600);
-    const endpoint = endpointUrl && { id: 'webhook', url: endpointUrl, secret: `file:${SIGNING_SECRET}` };
     if (endpoint) write(signingSecretPath, `${newSigningSecret()}\n`, flags.force, 0o600);
     const schema = findSchema(folder);
     const config = {
@@ -101,8 +104,12 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
           clientSecret: kept ?? `file:${account}.secret`,
         },
       ],
-      ...(endpoint ? { endpoints: [endpoint] } : {}),
-      ...(isPrivateAllowed ? { webhooks: { allowPrivateNetworks: true } } : {}),
+      ...(endpoint
+        ? { endpoints: [{ id: 'webhook', url: endpoint.url, secret: `file:${SIGNING_SECRET}` }] }
+        : {}),
+      ...(endpoint?.isPrivateAllowed || flags['allow-private-networks']
+        ? { webhooks: { allowPrivateNetworks: true } }
+        : {}),
     };
     write(path, `${JSON.stringify(config, null, 2)}\n`, flags.force, 0o666);
     const secretFile = kept === undefined ? secretPath : null;
@@ -117,16 +124,35 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
   }
 }
 
+/** A first endpoint, and whether private networks are allowed. */
+interface Endpoint {
+  readonly url: string;
+  readonly isPrivateAllowed: boolean;
+}
+
+const PRIVATE =
+  'The endpoint is on this machine or in a private network. Jobwire sends events there only with the setting webhooks.allowPrivateNetworks, which applies to all endpoints.';
+
 /** Prompts for the URL of a first endpoint. `undefined`: none. */
-async function askEndpoint({ stdin, out }: Context, isPrivateAllowed: boolean): Promise<string | undefined> {
+async function askEndpoint(context: Context, isAllowed: boolean): Promise<Endpoint | undefined> {
+  const { stdin, out } = context;
   for (;;) {
     const question = 'URL of a webhook endpoint to add (Enter for none): ';
     const url = (await prompt(stdin, question, 'visible')).trim();
     if (url === '') return undefined;
+    const isPrivateAllowed = isAllowed || (await askPermission(context, url));
     const problem = checkUrl(url, isPrivateAllowed);
-    if (problem === undefined) return url;
+    if (problem === undefined) return { url, isPrivateAllowed };
     out.note(problem);
   }
+}
+
+/** Prompts on a terminal whether to allow private networks, if a URL requires it. */
+async function askPermission({ stdin, out }: Context, url: string): Promise<boolean> {
+  if (!stdin.isTTY || !isPrivateUrl(url)) return false;
+  out.note(PRIVATE);
+  const answer = await prompt(stdin, 'Allow private networks? [y/N]: ', 'visible');
+  return /^y(es)?$/i.test(answer.trim());
 }
 
 /** Returns the path of the JSON Schema in this package, relative to a folder, or its URL. `undefined` if there is none. */

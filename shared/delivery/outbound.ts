@@ -115,14 +115,22 @@ export function checkUrl(url: string, allowPrivateNetworks: boolean): string | u
   if (allowPrivateNetworks) return undefined;
   const port = parsed.port === '' ? 443 : Number(parsed.port);
   if (port < 1024 && !LOW_PORTS.has(port)) return 'Its port must be 443, 80, or 1024 and above.';
-  const host = getHost(parsed);
+  const problem = describePrivateHost(parsed);
+  return problem && `${problem} ${HINT}.`;
+}
+
+/** Returns whether the host of a URL is, by its name or address, this machine or in a private network. */
+export function isPrivateUrl(url: string): boolean {
+  return URL.canParse(url) && describePrivateHost(new URL(url)) !== undefined;
+}
+
+function describePrivateHost(url: URL): string | undefined {
+  const host = getHost(url);
   if (isIP(host) !== 0) {
     const what = classifyNonPublic(host);
-    return what === undefined ? undefined : `Its host is not a public address: ${what} ${HINT}.`;
+    return what && `Its host is not a public address: ${what}`;
   }
-  return LOCAL_NAME.test(host.replace(/\.+$/, ''))
-    ? `Its host name belongs to a private network ${HINT}.`
-    : undefined;
+  return LOCAL_NAME.test(host.replace(/\.+$/, '')) ? 'Its host name belongs to a private network' : undefined;
 }
 
 /**

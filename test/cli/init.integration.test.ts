@@ -212,9 +212,14 @@ describe('init', () => {
 });
 
 describe.skipIf(!hasScript())('init on a terminal', () => {
-  /** Runs `init` in a folder on a pseudo-terminal, and answers each prompt when it appears. */
-  async function converse(folder: string, dialog: readonly (readonly [prompt: string, answer: string])[]) {
-    const child = spawn('script', ['-qec', `${process.execPath} ${binary} init`, '/dev/null'], {
+  /** Runs `init` in a folder on a pseudo-terminal, and answers each prompt when it appears. `args` need no quotes. */
+  async function converse(
+    folder: string,
+    dialog: readonly (readonly [prompt: string, answer: string])[],
+    args: readonly string[] = [],
+  ) {
+    const command = [process.execPath, binary, 'init', ...args].join(' ');
+    const child = spawn('script', ['-qec', command, '/dev/null'], {
       ...{ cwd: folder, env: { ...cleanEnv, TERM: 'xterm', COLUMNS: '200' } },
     });
     onTestFinished(() => void child.kill('SIGKILL'));
@@ -254,7 +259,10 @@ describe.skipIf(!hasScript())('init on a terminal', () => {
       ['Realm on that server [moon]: ', 'us\r'],
       [`Client id [${acme.clientId}]: `, '\r'],
       ['The client secret: ', `${acme.clientSecret}\r`],
+      ['URL of a webhook endpoint to add (Enter for none): ', 'http://shop.example\r'],
+      ['It must begin with https', ''],
       ['URL of a webhook endpoint to add (Enter for none): ', 'http://localhost\r'],
+      ['Allow private networks? [y/N]: ', '\r'],
       ['It must begin with https', ''],
       ['URL of a webhook endpoint to add (Enter for none): ', '\r'],
     ]);
@@ -262,6 +270,38 @@ describe.skipIf(!hasScript())('init on a terminal', () => {
     expect(ended.printed).not.toContain(acme.clientSecret);
     expect(readConfig(folder)).toEqual(configWith(folder, 'file:acme.secret'));
     expect(modeOf(join(folder, 'acme.secret'))).toBe(0o600);
+  });
+
+  test('a private endpoint: explains the setting, and sets it if the user agrees', async () => {
+    const endpoints = [{ id: 'webhook', url: 'http://10.0.0.5/hook', secret: 'file:webhook_signing.secret' }];
+    const expected = { endpoints, webhooks: { allowPrivateNetworks: true } };
+    const folder = createFolder();
+    const given = options(folder, { config: undefined, realm: 'us' });
+    const end = [
+      ['only with the setting webhooks.allowPrivateNetworks, which applies to all endpoints.', ''],
+      ['Allow private networks? [y/N]: ', 'y\r'],
+    ] as const;
+    const secret = ['The client secret: ', `${acme.clientSecret}\r`] as const;
+    const asked = await converse(
+      folder,
+      [secret, ['URL of a webhook endpoint to add (Enter for none): ', 'http://10.0.0.5/hook\r'], ...end],
+      given,
+    );
+    expect(asked).toMatchObject({ code: 0, rest: [] });
+    expect(readConfig(folder)).toMatchObject(expected);
+    const flag = [...given, '--force', '--endpoint', 'http://10.0.0.5/hook'];
+    expect(await converse(folder, [...end, secret], flag)).toMatchObject({ code: 0, rest: [] });
+    expect(readConfig(folder)).toMatchObject(expected);
+  });
+
+  test('a private endpoint as an option, without a terminal, names the option that allows it', async () => {
+    const ended = await init([...options(createFolder()), '--endpoint', 'http://127.0.0.1:3000']);
+    expect(ended).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(
+        / setting webhooks\.allowPrivateNetworks, .* add --allow-private-networks\.$/m,
+      ),
+    });
   });
 
   test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D exit with 130, and write nothing (%j)', async (key) => {
