@@ -40,7 +40,7 @@ export const eventTypeCommands = {
     suggestions: { TYPE: eventTypes },
     flags: {},
     example: 'event-types show job.dispatched',
-    async run({ api, out }, [type]) {
+    async run({ api, out, toCommand }, [type]) {
       const path = { params: { path: { type } } };
       // A later version of Jobwire may have further types, so that the API decides.
       const found = await api().get('/v1/event-types/{type}', path).catch(suggestText(type, eventTypes));
@@ -49,7 +49,7 @@ export const eventTypeCommands = {
         out.fields([
           ['Type', clean(found.type)],
           ['Emitted', clean(found.when)],
-          ['Schema', `jobwire get ${clean(found.schema)}`],
+          ['Schema', toCommand(`get ${clean(found.schema)}`)],
         ]);
         out.line();
         out.line(toJson(example, 2));

@@ -193,7 +193,7 @@ export const moves = {
       out.document(moved, () => {
         out.line(`${clean(id)} was moved to ${clean(flags.to)}${moved?.paused ? ', paused as before' : ''}.`);
         out.note(
-          `Delete it in the former cell when its events are delivered and read: jobwire accounts delete ${id} --yes`,
+          `Delete it in the former cell when its events are delivered and read: ${context.toCommand(`accounts delete ${id} --yes`)}`,
         );
       });
       return undefined;
@@ -229,7 +229,7 @@ async function waitUntilPrepared(context: Context, former: Client, id: string, t
 }
 
 async function cancel(
-  { out }: Context,
+  { out, toCommand }: Context,
   former: Client,
   before: Account,
   there: Account | undefined,
@@ -240,7 +240,7 @@ async function cancel(
   const account = await former.delete('/v1/accounts/{id}/move', withId(before.id));
   out.document(account, () => {
     out.line(`The move of ${clean(before.id)} was cancelled.`);
-    out.note(`To resume polling, run: jobwire accounts resume ${before.id}`);
+    out.note(`To resume polling, run: ${toCommand(`accounts resume ${before.id}`)}`);
   });
   return undefined;
 }

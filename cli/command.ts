@@ -62,8 +62,11 @@ export interface Context {
   /** Whether neither `--url` nor JOBWIRE_URL is given. */
   readonly urlIsDefault: boolean;
   key(): string | undefined;
-  /** Returns a command line for a shell, with the options of this one for the URL, the API key or the profile. */
-  toCommand(line: string): string;
+  /**
+   * Returns a command line that works in a shell as printed. A command of the API gets the options of this one for the URL, the API key and the
+   * profile, and the given `options`.
+   */
+  toCommand(line: string, options?: readonly string[]): string;
   /** Sets the message to print on Ctrl-C. `undefined`: no message. */
   onInterrupt(message: string | undefined): void;
 }

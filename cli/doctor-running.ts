@@ -17,8 +17,10 @@ export interface Check {
   readonly check: string;
   readonly state: 'ok' | 'warn' | 'fail';
   readonly message: string;
-  readonly fix?: string;
+  /** Texts with commands get them complete from the caller. */
+  readonly fix?: string | ((toCommand: ToCommand) => string);
 }
+type ToCommand = (line: string) => string;
 
 /** Maximum number of accounts whose credentials are tested at the same time. */
 export const CONCURRENT_TESTS = 4;
@@ -48,8 +50,7 @@ export async function checkRunning(options: {
   } catch (cause) {
     if (!(cause instanceof ApiError || cause instanceof UnreachableError)) throw cause;
     if (cause instanceof ApiError && (cause.status === 401 || cause.status === 403)) {
-      const fix =
-        'Check JOBWIRE_API_KEY. To create a new key with another admin key, use jobwire keys create.';
+      const fix = 'Check JOBWIRE_API_KEY. With another admin key, keys create creates a new key.';
       const skipped = 'So its accounts, their credentials and its endpoints were not checked.';
       return [{ check, state: 'fail', message: `${url} rejects the API key. ${skipped}`, fix }];
     }
@@ -58,13 +59,15 @@ export async function checkRunning(options: {
 }
 
 /** Fix for each state that prevents events. */
-const ACCOUNT_FIXES: Partial<Record<AccountState, (id: string) => string>> = {
-  failing: (id) => `Run jobwire accounts test ${id}, and check the ordering API and the network.`,
-  credentials_rejected: (id) => `Replace the credentials with jobwire accounts rotate ${id}.`,
-  identity_mismatch: (id) =>
-    `Replace the credentials, or accept the other account: jobwire accounts confirm ${id}.`,
-  quarantined: (id) =>
-    `Check whether the missing jobs still exist. If they are gone, run jobwire accounts confirm ${id}.`,
+const ACCOUNT_FIXES: Partial<Record<AccountState, (id: string, toCommand: ToCommand) => string>> = {
+  failing: (id, toCommand) =>
+    `Check the ordering API and the network. For details, run: ${toCommand(`accounts test ${id}`)}`,
+  credentials_rejected: (id, toCommand) =>
+    `To replace the credentials, run: ${toCommand(`accounts rotate ${id} --client-id CLIENT_ID`)}`,
+  identity_mismatch: (id, toCommand) =>
+    `Correct the credentials. Or, to accept the other account, run: ${toCommand(`accounts confirm ${id} --upstream-id N`)}`,
+  quarantined: (id, toCommand) =>
+    `Check whether the missing jobs still exist. If they are gone, run: ${toCommand(`accounts confirm ${id}`)}`,
 };
 
 async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]> {
@@ -97,10 +100,11 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
     }
     if (!status || !fix) return [];
     const message = `${status.state}: ${status.problem ?? 'no details.'}`;
-    return [{ check: `Account ${id}`, state: 'fail', message, fix: fix(id) }];
+    return [{ check: `Account ${id}`, state: 'fail', message, fix: (toCommand) => fix(id, toCommand) }];
   });
   if (listed.length === 0) {
-    const fix = 'Add one with jobwire accounts add.';
+    const fix = (toCommand: ToCommand) =>
+      `To add one, run: ${toCommand('accounts add ID --client-id CLIENT_ID')}`;
     return [{ check: 'Accounts', state: 'warn', message: 'There are no accounts.', fix }];
   }
   const healthy = active.length - checks.length;
@@ -126,10 +130,10 @@ async function checkEndpoints(client: Client): Promise<Check[]> {
     if (state !== 'failing' && state !== 'disabled') continue;
     const params = { path: { id }, query: { region } };
     const health = await client.get('/v1/endpoints/{id}/health', { params }).catch(ignoreGone);
-    const fix =
+    const fix = (toCommand: ToCommand): string =>
       state === 'disabled'
-        ? `Repair the receiver at ${url}, then run jobwire endpoints enable ${id}.`
-        : `Check the receiver at ${url}. Details: jobwire endpoints health ${id}.`;
+        ? `Repair the receiver at ${url}. Then run: ${toCommand(`endpoints enable ${id} --region ${region}`)}`
+        : `Check the receiver at ${url}. For details, run: ${toCommand(`endpoints health ${id} --region ${region}`)}`;
     const message = `${state}: ${health?.problem ?? 'no details.'}`;
     checks.push({ check: `Endpoint ${id}`, state: 'fail', message, fix });
   }
@@ -145,7 +149,10 @@ export function toTestCheck(id: string, { ok, steps }: TestReport): Check {
   const check = `Account ${id}`;
   const message = steps.at(-1)?.message ?? 'Nothing was tested.';
   if (ok) return { check, state: 'ok', message };
-  return { check, state: 'fail', message, fix: `Then test it again with jobwire accounts test ${id}.` };
+  return {
+    ...{ check, state: 'fail', message },
+    fix: (toCommand) => `Then test it again. Run: ${toCommand(`accounts test ${id}`)}`,
+  };
 }
 
 /** For an account or endpoint that was deleted meanwhile. */

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { dirname, join, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { whyUnreachable } from '../client/errors.ts';
-import { nameCli, quote } from '../local/terminal.ts';
+import { quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
 import { formatCode } from '../shared/error-codes.ts';
@@ -45,9 +45,12 @@ export async function doctor(
   ];
   const found = (await Promise.all(probes)).flat();
   const options = listFoundOptions(context, url, file);
-  const checks = found.map((check) =>
-    check.fix === undefined ? check : { ...check, fix: completeCommands(context, check.fix, options) },
-  );
+  const checks = found.map(({ fix, ...check }) => ({
+    ...check,
+    ...(fix === undefined
+      ? {}
+      : { fix: typeof fix === 'string' ? fix : fix((line) => context.toCommand(line, options)) }),
+  }));
   const failed = checks.some(({ state }) => state === 'fail');
   out.document({ ok: !failed, checks }, () => {
     const width = Math.max(...checks.map(({ check }) => check.length));
@@ -77,15 +80,6 @@ function isKeyGiven({ key }: Context): boolean {
   } catch {
     return true;
   }
-}
-
-/** Returns a fix with commands that work as they are in a shell. */
-function completeCommands({ toCommand }: Context, fix: string, options: readonly string[]): string {
-  const complete = fix.replace(
-    /jobwire ((?:accounts|endpoints) [a-z]+(?: [\w-]+)?)(?=[.,]|$)/g,
-    (_, line: string) => [toCommand(line), ...options].join(' '),
-  );
-  return nameCli(complete);
 }
 
 /** Checks the running Jobwire, the data folder and the port. */
@@ -126,6 +120,7 @@ async function checkDynamo(config: Config | undefined): Promise<Check[]> {
 
 /** A configuration, as far as it can be parsed. */
 interface ConfigFile {
+  readonly path: string;
   readonly checks: Check[];
   readonly config: Config | undefined;
   /** Read even if the rest of the configuration is invalid. */
@@ -139,7 +134,7 @@ interface ConfigFile {
 function readConfig(path: string, env: Context['env']): ConfigFile {
   const check = 'Configuration';
   const nothing = {
-    ...{ config: undefined, port: 4000, isPortGiven: false, host: '127.0.0.1', dataDir: '.jobwire' },
+    ...{ path, config: undefined, port: 4000, isPortGiven: false, host: '127.0.0.1', dataDir: '.jobwire' },
     regions: [],
   };
   const failed = (message: string, fix: string) => ({
@@ -159,6 +154,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
     return failed(cause instanceof Error ? cause.message : String(cause), 'Correct the syntax there.');
   }
   const places = {
+    path,
     port: typeof raw?.port === 'number' ? raw.port : nothing.port,
     isPortGiven: typeof raw?.port === 'number',
     host: typeof raw?.host === 'string' ? raw.host : nothing.host,
@@ -176,7 +172,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
           check,
           state: 'fail',
           message,
-          fix: 'Set them in this terminal, too, and run jobwire doctor again to check the rest.',
+          fix: 'Set them in this terminal, too, and run this command again to check the rest.',
         },
       ],
     };
@@ -306,7 +302,9 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
   const probe = await probeUrl(`${url}/healthz`);
   if (!probe.answered) {
     const message = `${url} can’t be reached: ${probe.why}.`;
-    const fix = 'Start Jobwire with jobwire start, or set its URL with --url or JOBWIRE_URL.';
+    const start = file === undefined ? 'start' : `start --config ${quote(file.path)}`;
+    const fix: Check['fix'] = (toCommand) =>
+      `Set its URL with --url or JOBWIRE_URL, or start Jobwire. Run: ${toCommand(start)}`;
     return [{ check, state: 'fail', message, fix }, ...(await checkCredentials(file))];
   }
   const clock = checkSkew('Clock', 'the API', probe);
@@ -358,7 +356,7 @@ function findKey(file: ConfigFile | undefined, url: string): string | undefined 
 /** Returns a warning that no credentials were tested. */
 function reportUntested(reason: string): Check[] {
   const message = `The credentials of the accounts were not tested, because ${reason}.`;
-  const fix = 'Correct that first, and run jobwire doctor again.';
+  const fix = 'Correct that first, and run this command again.';
   return [{ check: 'Credentials', state: 'warn', message, fix }];
 }
 
@@ -373,7 +371,10 @@ async function checkCredentials(file: ConfigFile | undefined): Promise<Check[]> 
       { services: config.regions, now: Date.now },
       { region, credentials: { clientId, clientSecret } },
     );
-    if (outcome.kind === 'tested') return toTestCheck(id, outcome.report);
+    if (outcome.kind === 'tested') {
+      const check = toTestCheck(id, outcome.report);
+      return outcome.report.ok ? check : { ...check, fix: 'Then run this command again.' };
+    }
     return {
       ...{ check: `Account ${id}`, state: 'fail' as const, message: outcome.reason },
       fix: `Correct the entry of ${id} in accounts.`,

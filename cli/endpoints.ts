@@ -134,7 +134,9 @@ export const endpoints = {
         out.line(`${clean(endpoint.id)} was added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
         if (secret === undefined && created.secret !== null) printSecret(context, created.secret);
         printTruncation(context, created.truncatedAccounts);
-        out.line(`To test it, run: ${context.toCommand(`endpoints ping ${clean(endpoint.id)}`)}`);
+        out.line(
+          `To test it, run: ${context.toCommand(`endpoints ping ${clean(endpoint.id)}${flags.region === undefined ? '' : ` --region ${clean(endpoint.region)}`}`)}`,
+        );
       });
     },
   }),
@@ -345,7 +347,7 @@ export const endpoints = {
         ]);
         if (health.state === 'disabled')
           out.note(
-            `The endpoint is disabled. To resume delivery, run: ${toCommand(`endpoints enable ${clean(id)}`)}`,
+            `The endpoint is disabled. To resume delivery, run: ${toCommand(`endpoints enable ${clean(id)}${region === undefined ? '' : ` --region ${clean(region)}`}`)}`,
           );
       });
     },

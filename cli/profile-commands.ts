@@ -48,8 +48,8 @@ export const profiles = {
         out.line(`The profile ${name} was stored in ${clean(findProfilesFile(env))}.`);
         out.note(
           current === name
-            ? 'It is the current profile. To test it, run: jobwire doctor'
-            : `To test it, run: jobwire doctor --profile ${name}`,
+            ? `It is the current profile. To test it, run: ${context.toCommand('doctor')}`
+            : `To test it, run: ${context.toCommand(`doctor --profile ${name}`)}`,
         );
       });
     },

@@ -210,6 +210,9 @@ const single: Commands = {
   }),
 };
 
+/** Groups without commands of the API. */
+const LOCAL_GROUPS = ['help', 'profiles', 'cells'];
+
 const loadNotifications = async () => (await import('./notifications.ts')).notifications;
 /** Commands by group. A command line loads only its group. */
 const groups: Readonly<Record<string, () => Promise<Commands>>> = {
@@ -307,7 +310,11 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       url,
       urlIsDefault,
       key,
-      toCommand: (line) => [findCli(), line, ...listConnectionOptions(flags)].join(' '),
+      toCommand: (line, options = []) => {
+        const [name = ''] = line.split(' ');
+        const isLocal = LOCAL_GROUPS.includes(name) || single[name]?.local;
+        return [findCli(), line, ...(isLocal ? [] : [...listConnectionOptions(flags), ...options])].join(' ');
+      },
       api() {
         const shown = key();
         if (shown === undefined) {

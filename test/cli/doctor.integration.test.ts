@@ -133,7 +133,8 @@ describe('doctor', () => {
       state: 'fail',
       message: `${site.url} rejects the API key. So its accounts, their credentials and its endpoints were not checked.`,
     });
-    for (const { state, fix } of checksIn(ended.out)) if (state !== 'ok') expect(fix).toMatch(/\.$/);
+    for (const { state, fix } of checksIn(ended.out))
+      if (state !== 'ok') expect(fix).toMatch(/\.$|[Rr]un: \S+ .*[^.]$/);
   });
 
   test('an invalid setting, an occupied port and an unusable folder are reported', async () => {
@@ -270,7 +271,7 @@ describe('doctor', () => {
     expect(find(ended.out, 'Endpoint erp')).toMatchObject({
       state: 'fail',
       message: expect.stringContaining('500'),
-      fix: `Check the receiver at ${receiver.url}/hook. Details: jobwire endpoints health erp.`,
+      fix: `Check the receiver at ${receiver.url}/hook. For details, run: jobwire endpoints health erp --region us`,
     });
     const { secret } = (await json('keys', 'create', '--role', 'read'))[0];
     const read = await run(['doctor', '--json'], { JOBWIRE_API_KEY: secret });

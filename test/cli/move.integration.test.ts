@@ -134,7 +134,7 @@ test('moves an account between two cells while jobs change: no change is missed 
   await expect.poll(async () => (await readLog(former)).length, { timeout: 60_000 }).toBeGreaterThan(10);
 
   // The process is killed after the first page.
-  const move = ['accounts', 'move', 'acme', '--to', 'target', ...credentials];
+  const move = ['accounts', 'move', 'acme', '--profile', 'former', '--to', 'target', ...credentials];
   const interrupted = start(...move);
   proxy.onImport = async (number) => {
     if (number === 2) {
@@ -152,6 +152,8 @@ test('moves an account between two cells while jobs change: no change is missed 
 
   const again = await start(...move).ended;
   expect(again, again.err).toMatchObject({ code: 0 });
+  // The printed command has the profile that was given.
+  expect(again.err).toMatch(/ accounts delete acme --yes --profile former$/m);
   expect(proxy.imports).toBeGreaterThanOrEqual(4);
   await expect.poll(() => waiting.length, { timeout: 60_000 }).toBe(0);
   clearInterval(changing);
