@@ -442,7 +442,7 @@ export function lateIndexKeys(ref: AccountRef, earliestDueAt: number | null) {
 /** Partition of a region's accounts with undispatched jobs in the `related` index, by earliest due time. */
 export const lateIndexPk = (region: string): string => `LATE#${region}`;
 
-/** Returns the place of an account's Status in the `related` index while its state needs attention. */
+/** Returns the place of an account's Status in the `related` index while its state needs attention, or its last poll did not report. */
 export function troubledIndexKeys(ref: AccountRef, isTroubled: boolean) {
   return isTroubled
     ? { relatedPk: troubledIndexPk(ref.region), relatedSk: ref.account }

@@ -1,6 +1,14 @@
 /** Claims of due polls: each poll runs in one process, and is repeated if that process stops. */
 import { schedule } from '../accounts/accounts.ts';
-import { type AccountRef, dueUntil, keys, POLL_SHARDS, pollDue, pollDuePk } from '../storage/schema.ts';
+import {
+  type AccountRef,
+  dueUntil,
+  keys,
+  POLL_SHARDS,
+  pollDue,
+  pollDuePk,
+  troubledIndexKeys,
+} from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { claimable } from './breaker.ts';
 
@@ -46,7 +54,8 @@ export async function duePolls(
  * `now` if that is later. So no other tick takes the poll, and the poll becomes due again if its process
  * crashes. Polls claimed by another process meanwhile are omitted.
  * - A poll that reports returns the account to the schedule and removes the claim.
- * - If the claim expires, the account is due again with the trace of the claim: a suspect.
+ * - If the claim expires, the account is due again with the trace of the claim: a suspect. It is then in the index of accounts that may need
+ *   attention until a poll reports, because an account whose polls always crash records no other state.
  *
  * A claimed account moves behind all due accounts. While the region fails, all accounts thus take turns as
  * probes.
@@ -73,7 +82,8 @@ export async function claimPolls(
     const openJobs = (item: Item | undefined) => Number(item?.openJobs ?? 0);
     if (first.done) return [{ ...poll, suspect: false, openJobs: openJobs(first.item) }];
     if (first.item?.dueSk !== dueSk) return [];
-    const again = await table.write({ ...claim, when: [['dueSk', '=', dueSk]] });
+    const set = { ...claim.set, ...troubledIndexKeys(poll, true) };
+    const again = await table.write({ ...claim, set, when: [['dueSk', '=', dueSk]] });
     return again.done ? [{ ...poll, suspect: true, openJobs: openJobs(again.item) }] : [];
   });
   return (await Promise.all(claims)).flat();

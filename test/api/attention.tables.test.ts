@@ -25,6 +25,7 @@ import {
   troubledIndexPk,
 } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { claimDue } from '../../shared/tracking/claims.ts';
 import { eachTable } from '../support/tables.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
 
@@ -157,6 +158,30 @@ eachTable('the attention queue', (makeTable) => {
     rig.pass(120);
     await rig.poll();
     expect(await find(troubledIndexPk('us'))).toEqual([]);
+  });
+
+  test('lists an account whose polls crash, also in a region whose accounts are only found by index', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    await rig.poll();
+    const record = await rig.table.get(keys.account(rig.ref));
+    const others = Array.from({ length: 300 }, (_, at) => ({
+      ...record,
+      ...keys.account({ ...rig.ref, account: `other-${at}` }),
+    }));
+    await rig.table.putMany(others);
+    // Each claim expires without the report of a poll.
+    for (let claim = 0; claim < 12; claim += 1) {
+      rig.pass(300);
+      const options = { now: rig.now(), limit: 10, claimSeconds: 150 };
+      expect(await claimDue(rig.table, rig.ref.region, options)).toHaveLength(1);
+    }
+    expect((await list()).items.map(({ kind, cause }) => [kind, cause.code])).toEqual([
+      ['account_not_observed', 'stale'],
+    ]);
+    await rig.poll();
+    expect((await list()).items).toEqual([]);
+    expect(await rig.table.query({ index: 'related', pk: troubledIndexPk('us') })).toEqual([]);
   });
 
   test('lists messages of the last week that did not reach the customer', async () => {
