@@ -22,8 +22,8 @@ import { getLane } from './window.ts';
 
 /** Maximum number of parked events of one sink, or of a part of a divided sink; above it, the sink waits. */
 export const MAX_PARKED = 1000;
-/** How long dead events are listed (days). They can be sent again for as long as they are in the log. */
-const DEAD_DAYS = 90;
+/** Minimum time for which dead events are listed (ms). With a longer retention of events, they are listed for that time. */
+const LEAST_DEAD_MS = 90 * 86_400_000;
 
 /** Dependencies of parking. */
 export interface ParkingDeps {
@@ -230,7 +230,8 @@ export class ParkedLanes {
       ...keys.dead(this.#region, this.#sink, account, sequence),
       ...toParkedAttributes(death),
       diedAt,
-      ttl: Math.ceil(diedAt / 1000) + DEAD_DAYS * 86_400,
+      // So a dead event is listed as long as it can be sent again.
+      ttl: Math.ceil((diedAt + Math.max(LEAST_DEAD_MS, this.#deps.log.retentionMs)) / 1000),
     };
     const all: GuardedWrites = [...writes, { put: dead }];
     if (account !== ref.account) {

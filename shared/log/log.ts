@@ -103,6 +103,8 @@ export interface EventLog {
    * that was never restored.
    */
   readonly leastEpoch: string;
+  /** Minimum time for which events are kept (ms). */
+  readonly retentionMs: number;
   /** Returns the head, or `undefined` for an account that was never registered. */
   head(ref: AccountRef): Promise<Head | undefined>;
   /** Returns the write that starts a log. Its condition fails if the log exists. */
@@ -299,6 +301,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
 
   return {
     leastEpoch,
+    retentionMs,
     head: readHead,
 
     start(ref, epoch) {

@@ -571,6 +571,26 @@ describe('rejected events', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 
+  test.each([
+    [14, 90],
+    [365, 365],
+  ])(
+    'are listed as long as events are kept, at least for 90 days (kept for %i days)',
+    async (kept, listed) => {
+      const rig = await createDeliveryRig(() => refused());
+      await rig.say([moved(1, 'a')]);
+      const deps = { ...rig.deps, log: { ...rig.deps.log, retentionMs: kept * 86_400_000 } };
+      for (let attempt = 0; attempt < 6; attempt += 1) {
+        await drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
+        rig.state.now += 2_200_000;
+      }
+      const { dead } = await listDeadPage(rig.table, REGION, 'erp', { limit: 10 });
+      const [{ account, sequence, diedAt }] = dead as [(typeof dead)[number]];
+      const item = await rig.table.get(keys.dead(REGION, 'erp', account, sequence));
+      expect(item?.ttl).toBe(Math.ceil(diedAt / 1000) + listed * 86_400);
+    },
+  );
+
   test('five consecutive ones mean that the sink fails: it waits, and no more are parked', async () => {
     let down = true;
     const rig = await createDeliveryRig(() => (down ? refused(400) : { kind: 'delivered' }), {
