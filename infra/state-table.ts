@@ -379,7 +379,7 @@ export class StateTable extends Construct {
   /** Grants moving accounts: hold notices and messages here, and write all data of accounts that come from other cells. */
   grantMovingAccounts(fn: CellFunction): void {
     const { index, status, snapshots, groups, rollups, openJobs, cursors, linkKey } = this.#partitions();
-    const { durations, markedJobs, search } = this.#partitions();
+    const { durations, markedJobs, attention, attentionHistory, search } = this.#partitions();
     const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
     const { suppressions, threads, messages, smsUse } = this.#partitions();
     // A write whose condition does not hold is followed by a read.
@@ -388,8 +388,9 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [index, status, threads, messages, suppressions]);
     const customerData = [recipients, recipientPlaces, templates, suppressions, threads, messages];
     const tracking = [index, snapshots, groups, rollups, openJobs, durations, markedJobs];
+    const users = [attention, attentionHistory];
     // One statement for all partitions that one call writes.
-    this.#allow(fn, ['BatchWriteItem'], [...tracking, notifySettings, smsUse, ...customerData]);
+    this.#allow(fn, ['BatchWriteItem'], [...tracking, ...users, notifySettings, smsUse, ...customerData]);
     this.#allow(fn, ['BatchWriteItem'], [search]);
     this.#passName(fn);
   }

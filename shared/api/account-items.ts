@@ -2,13 +2,21 @@
  * The data of an account that moves to another cell, as pages. A page is compressed JSON that only Jobwire reads: items of the table with
  * their keys, which are the same in all cells of a region.
  *
- * Not in it: credentials, tokens, the log, positions of sinks, deliveries, the history of messages, and what users have done with
- * items of the attention queue. Entries of the search index and pointers to jobs that need attention are derived in the new cell.
+ * Not in it: credentials, tokens, the log, positions of sinks, deliveries and the history of messages. Entries of the search index and pointers to jobs that need attention are derived in the new cell.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import * as z from 'zod';
 import { figureKeys, notificationKeys, peoplePks } from '../accounts/deletion.ts';
-import { type AccountRef, groupPk, indexPk, keys, snapshotPk, suppressionPk } from '../storage/schema.ts';
+import {
+  type AccountRef,
+  attentionHistoryPk,
+  attentionPk,
+  groupPk,
+  indexPk,
+  keys,
+  snapshotPk,
+  suppressionPk,
+} from '../storage/schema.ts';
 import { estimateSize, type Item, type Key, type Table, type Value } from '../storage/table.ts';
 import { PROJECTION_VERSION } from '../tracking/views.ts';
 import { isId } from '../validation.ts';
@@ -60,20 +68,20 @@ export async function readAccountPage(
   after: string | undefined,
   now: number,
 ): Promise<{ readonly data: string; readonly next: string | null }> {
-  const pks = listPartitions(ref);
+  const parts = [...listPartitions(ref).map((pk) => ({ pk })), ...listAttention(ref)];
   const [, digits = '0', from = ''] = /^(\d+):(.*)$/s.exec(after ?? '') ?? [];
   const items: Item[] = [];
   let place: { part: number; after: string } | undefined = { part: Number(digits), after: from };
   let bytes = 0;
   while (place && bytes < PAGE_BYTES) {
     const { part, after: last }: { part: number; after: string } = place;
-    const pk = pks[part];
-    if (pk === undefined) {
+    const range = parts[part];
+    if (range === undefined) {
       place = undefined;
       break;
     }
     const found: Item[] = await table.query({
-      pk,
+      ...range,
       limit: ITEMS_AT_ONCE,
       ...(last === '' ? {} : { after: last }),
     });
@@ -87,7 +95,7 @@ export async function readAccountPage(
     }
     const isDone = taken === found.length && found.length < ITEMS_AT_ONCE;
     place = isDone
-      ? part + 1 < pks.length
+      ? part + 1 < parts.length
         ? { part: part + 1, after: '' }
         : undefined
       : { part, after: found[taken - 1]?.sk ?? last };
@@ -159,8 +167,15 @@ function listPartitions(ref: AccountRef): string[] {
   return [indexPk(ref), snapshotPk(ref), groupPk(ref), ...peoplePks(ref)];
 }
 
+/** Returns the ranges of what users have done with items of the account in the attention queue, and its history. */
+function listAttention({ region, account }: AccountRef) {
+  const range = { from: `${account}~`, to: `${account}~~` };
+  return [attentionPk(region), attentionHistoryPk(region)].map((pk) => ({ pk, ...range }));
+}
+
 /** Returns whether an item belongs to the account, and can be in a page. */
 function isOfAccount(ref: AccountRef, { pk, sk }: Key): boolean {
+  if (listAttention(ref).some((range) => pk === range.pk)) return sk.startsWith(`${ref.account}~`);
   if (listPartitions(ref).includes(pk)) return pk !== indexPk(ref) || sk !== keys.head(ref).sk;
   const day = /^\d{4}-\d\d-\d\d$/.exec(pk.split('#').at(-1) ?? '')?.[0];
   const month = /^\d{4}-\d\d(?=#)/.exec(sk)?.[0];

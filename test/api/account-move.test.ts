@@ -4,11 +4,14 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { deleteAccount, pauseAccount, resumeAccount } from '../../shared/accounts/managed-accounts.ts';
 import { beginMove, cancelMove, exportAccount, importAccount } from '../../shared/api/account-move.ts';
+import { parseItemId } from '../../shared/api/attention/items.ts';
+import { actOnAttention, listAttention } from '../../shared/api/attention/queue.ts';
+import { OPERATOR } from '../../shared/api/keys.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { createSuppression } from '../../shared/notifications/suppressions.ts';
 import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts';
-import { historySchema, keys, markedJobPk } from '../../shared/storage/schema.ts';
+import { attentionHistoryPk, historySchema, keys, markedJobPk } from '../../shared/storage/schema.ts';
 import { toSearchRange } from '../../shared/storage/search-index.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -176,6 +179,42 @@ describe('notifications of a moved account', () => {
 });
 
 describe('jobs of a moved account', () => {
+  it('what users have done with them in the attention queue is in the new cell, and nothing of other accounts', async () => {
+    const rig = await createRig({ events: { attentionStatuses: ['On hold'] } });
+    const { now, ref, table: formerTable } = rig;
+    const job = rig.upstream.createJob({ status: 'Scheduled' });
+    await rig.poll();
+    rig.upstream.setStatus(job, 'On hold');
+    await rig.poll();
+    const listIn = async (cell: Table) => {
+      const deps = { table: cell, log: rig.log, now, history: undefined, newId: randomUUID, regions: ['us'] };
+      const all = await listAttention(deps, OPERATOR, { limit: 10 });
+      return { deps, items: all.items };
+    };
+    const { deps, items } = await listIn(formerTable);
+    const id = parseItemId(items[0]?.id ?? '');
+    if (!id) throw new Error('There is no item.');
+    await actOnAttention(deps, OPERATOR, id, { action: 'acknowledge', note: 'Asked the printer.' });
+    await actOnAttention(deps, OPERATOR, id, { action: 'assign', assignee: 'ann' });
+    const other = { ...keys.attention('us', `${ref.account}-2~job~1`), note: 'of another account' };
+    await formerTable.write({ put: other });
+    const table = createMemoryTable();
+    const { accounts: from } = await createOperator({ table: formerTable, now });
+    const { accounts: to } = await createOperator({ table, now });
+    await beginMove(from, ref, CELL);
+    const page = await exportAccount(from, ref);
+    if (page.kind !== 'page') throw new Error(page.reason);
+    expect(await importAccount(to, { data: page.data, credentials: GIVEN })).toMatchObject({
+      kind: 'imported',
+    });
+    const moved = await listIn(table);
+    expect(moved.items).toMatchObject([
+      { kind: 'job_needs_attention', state: 'acknowledged', assignee: 'ann', note: 'Asked the printer.' },
+    ]);
+    expect(await table.query({ pk: attentionHistoryPk('us') })).toHaveLength(2);
+    expect(await table.get(other)).toBeUndefined();
+  });
+
   it('their usual durations, search entries and pointers to those that need attention are in the new cell', async () => {
     const rig = await createRig({ events: { attentionStatuses: ['On hold'] } });
     const { now, ref, table: formerTable } = rig;
