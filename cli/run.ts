@@ -1,5 +1,6 @@
 /** Runs a command line and prints errors. Returns the exit code. */
 
+import { existsSync } from 'node:fs';
 import { ApiError, type Client, createClient, UnreachableError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
 import { findCli, nameCli, quote } from '../local/terminal.ts';
@@ -26,6 +27,8 @@ import { CLIENT_SECRET, SELECTION } from './input.ts';
 import { type CommandError, clean, createOutput } from './output.ts';
 import { findConnection, isUnencrypted, NO_CONNECTION } from './profiles.ts';
 
+/** API key of a self-hosted Jobwire with the default data folder, in the current folder. */
+const KEY_FILE = '.jobwire/api-key';
 const INTERRUPTED = 130;
 /** As the shell reports a program that SIGPIPE ended. */
 const CLOSED = 141;
@@ -313,13 +316,15 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       toCommand: (line, options = []) => {
         const [name = ''] = line.split(' ');
         const isLocal = LOCAL_GROUPS.includes(name) || single[name]?.local;
-        return [findCli(), line, ...(isLocal ? [] : [...listConnectionOptions(flags), ...options])].join(' ');
+        // Options of the same name of a command without the API have another meaning.
+        const given = parsed.command.local ? [] : listConnectionOptions(flags);
+        return [findCli(), line, ...(isLocal ? [] : [...given, ...options])].join(' ');
       },
       api() {
         const shown = key();
         if (shown === undefined) {
           throw new KeyError(
-            'The API key is missing. Set JOBWIRE_API_KEY, pass a file with --key-file, or add a profile with jobwire profiles add.',
+            `The API key is missing. Set JOBWIRE_API_KEY, pass ${existsSync(KEY_FILE) ? `--key-file ${KEY_FILE}` : 'a file with --key-file'}, or add a profile with jobwire profiles add.`,
           );
         }
         if (!/^[\x21-\x7e]+$/.test(shown))

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -96,6 +97,16 @@ describe('init', () => {
         '',
       ].join('\n'),
     );
+
+    // Without a key, the error names that of the Jobwire of the folder.
+    mkdirSync(join(folder, '.jobwire'), { mode: 0o700 });
+    writeFileSync(apiKeyFile, '');
+    const keyless = await launch([process.execPath, binary, 'accounts', 'list'], { cwd: folder }).ended;
+    expect(keyless).toMatchObject({
+      code: 5,
+      err: expect.stringMatching(/^The API key is missing\. .* pass --key-file \.jobwire\/api-key, or /),
+    });
+    rmSync(apiKeyFile);
 
     // Another working folder: the data and the secret are found nevertheless.
     const config = ['--config', join(folder, 'jobwire.json'), '--port', '0'];

@@ -236,6 +236,9 @@ describe('profiles', () => {
       await exec(['--profile', 'here', 'accounts', 'list']),
     ];
     expect(outputs.map(({ code }) => code)).toEqual(outputs.map(() => 0));
+    // The printed commands do not repeat options of profiles add.
+    expect(outputs[0]?.err).toBe('It is the current profile. To test it, run: jobwire doctor\n');
+    expect(outputs[1]?.err).toBe('To test it, run: jobwire doctor --profile away\n');
     for (const { out, err } of outputs) expect(out + err).not.toMatch(new RegExp(`${KEY}|jw_other`));
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(toDocuments((await exec(['profiles', 'list', '--json'])).out)).toEqual([
@@ -380,7 +383,7 @@ describe('init --endpoint', () => {
     const args = options('--endpoint', 'http://localhost:3000');
     const ended = await site.runHere(args, { input: 'a-client-secret' });
     expect(ended.err).toMatch(
-      /^--endpoint is not accepted\. It must begin with https.*--allow-private-networks/s,
+      /^--endpoint is not accepted\. The endpoint is on this machine .*--allow-private-networks\.$/m,
     );
     expect(ended.code).toBe(2);
     expect(readdirSync(dirname(args[args.indexOf('--config') + 1] ?? ''))).toEqual([]);
