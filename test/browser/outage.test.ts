@@ -68,7 +68,7 @@ test('without the chart script, the page shows a table', async () => {
   expectFault(page, /answered 404: GET .*Chart/);
   expectFault(page, /^console: .*Failed to fetch dynamically imported module/);
   await signIn(page, site.key);
-  await page.getByRole('columnheader', { name: 'Dispatched' }).waitFor();
+  await page.getByRole('columnheader', { name: /^Dispatched/ }).waitFor();
   await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
 });
 

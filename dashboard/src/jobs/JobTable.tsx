@@ -13,7 +13,7 @@ import {
 } from 'react';
 import { useLocation } from 'wouter';
 import { Hidden, useNarrow } from '../components.tsx';
-import { UpstreamDate } from '../times.tsx';
+import { UpstreamDate, ZoneName } from '../times.tsx';
 import ui from '../ui.module.css';
 import { buildHref, jobHref, useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
@@ -137,9 +137,9 @@ export function JobTable(props: {
           <Column name="Description" />
           <Column name="Order" />
           <Column name="Status" />
-          <Column name="Due" sort="due" />
+          <Column name="Due" sort="due" isTime />
           <Column name="Risk" />
-          <Column name="Dispatched" />
+          <Column name="Dispatched" isTime />
           <Column name="Parcels" />
         </div>
       </div>
@@ -163,14 +163,22 @@ export function JobTable(props: {
   );
 }
 
-/** Column header; a button if the column is sortable. */
-function Column({ name, sort }: { readonly name: string; readonly sort?: Sort }) {
+/** Column header; a button if the column is sortable. `isTime`: the name is followed by the time zone. */
+function Column(props: { readonly name: string; readonly sort?: Sort; readonly isTime?: boolean }) {
+  const { name, sort, isTime } = props;
   const [read, change] = useParams();
   const sorted = (read('sort') ?? 'due') === sort;
+  const label = isTime ? (
+    <>
+      {name}, <ZoneName />
+    </>
+  ) : (
+    name
+  );
   return (
     <div role="columnheader" className={css.cell} {...(sorted ? { 'aria-sort': 'ascending' as const } : {})}>
       {sort === undefined ? (
-        name
+        label
       ) : (
         <button
           type="button"
@@ -178,7 +186,7 @@ function Column({ name, sort }: { readonly name: string; readonly sort?: Sort })
           title={sorted ? undefined : `Sort by ${sort === 'due' ? 'due day' : 'job number'}`}
           onClick={() => change({ sort: sort === 'due' ? undefined : sort })}
         >
-          {name}
+          {label}
           <span aria-hidden>{sorted ? ' ↑' : ''}</span>
         </button>
       )}
