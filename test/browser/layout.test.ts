@@ -1,7 +1,7 @@
 /** Layout of every page in narrow and wide windows. */
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { answeredLate, layoutShift, loaded, show } from '../support/browser.ts';
+import { answeredLate, layoutShift, loaded, show, signedIn } from '../support/browser.ts';
 import { furnishedDesk, places, sharedTab } from './desk.ts';
 
 const desk = furnishedDesk();
@@ -53,6 +53,37 @@ test('the whole width of a large screen is used, and at 400 % zoom most of the p
     expect(covered, path).toBeLessThan(32);
   }
 });
+
+test('grey lines take the place of data, and of a page whose code is loaded, until these arrive', async () => {
+  const page = await signedIn(desk, '/start');
+  const lines = page.locator('main [class*="skeleton"] > span, main [class*="skeletonTitle"]');
+  for (const [path, held] of [
+    ['/', /\/v1\/attention/],
+    ['/jobs', /\/v1\/accounts/],
+    ['/endpoints/us/erp', /\/v1\/endpoints/],
+    ['/setup/keys', /\/v1\/keys/],
+    ['/setup', /\/assets\/SetupPages/],
+  ] as const) {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    await page.route(held, async (route) => {
+      await released;
+      await route.continue().catch(() => {});
+    });
+    await page.goto(desk.url + path);
+    await expect.poll(() => lines.evaluateAll(countVisible), { message: path }).toBeGreaterThan(2);
+    expect(await page.locator('[aria-busy="true"]').count(), path).toBeGreaterThan(0);
+    release();
+    await lines.first().waitFor({ state: 'detached' });
+    await page.unroute(held);
+  }
+});
+
+/** Counts elements that have a size and are not transparent. */
+const countVisible = (all: readonly Element[]): number =>
+  all.filter((one) => {
+    const { width, height } = one.getBoundingClientRect();
+    return one.checkVisibility({ opacityProperty: true }) && width > 40 && height > 8;
+  }).length;
 
 /** Returns the elements that make the page wider than the window. */
 function tooWide(page: Page): Promise<string[]> {
