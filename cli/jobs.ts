@@ -240,7 +240,7 @@ export const jobs = {
 };
 
 /** Throws a {@link UsageError} if a text is not a job number. */
-function checkNumber(text: string): void {
+export function checkNumber(text: string): void {
   if (!/^[1-9]\d{0,11}$/.test(text)) throw new UsageError('NUMBER must be a job number.');
 }
 

@@ -232,7 +232,7 @@ const groups: Readonly<Record<string, () => Promise<Commands>>> = {
   regions: async () => (await import('./catalogue.ts')).regions,
   notifications: loadNotifications,
   templates: loadNotifications,
-  messages: loadNotifications,
+  messages: async () => ({ ...(await loadNotifications()), ...(await import('./notes.ts')).notes }),
   suppressions: loadNotifications,
   recipients: async () => (await import('./recipients.ts')).recipients,
   alerts: async () => (await import('./alerts.ts')).alerts,

@@ -130,6 +130,8 @@ export class Api extends Construct {
     table.grantManagingNotifications(managing);
     table.grantAttending(managing);
     history.grantReadingMessagesOfJobs(managing);
+    table.grantSendingNotes(managing);
+    history.grantNotifying(managing);
     setChannels(managing, props.cell);
     // Test e-mails and test messages of alert rules.
     props.notifications?.grantMail(managing);

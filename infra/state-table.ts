@@ -452,6 +452,13 @@ export class StateTable extends Construct {
     this.#passName(fn);
   }
 
+  /** Grants creating messages on demand: the sender sends them. */
+  grantSendingNotes(fn: CellFunction): void {
+    const { messages } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'PutItem', 'DeleteItem'], [messages]);
+    this.#passName(fn);
+  }
+
   /** Grants recording mail feedback, and suppressing addresses that bounced or complained. */
   grantHearing(fn: CellFunction): void {
     const { accounts, messages, suppressions, linkKey } = this.#partitions();
@@ -468,11 +475,13 @@ export class StateTable extends Construct {
    * messages.
    */
   grantReadingNotifications(fn: CellFunction): void {
-    const { notifySettings, recipients, templates, suppressions, threads, linkKey } = this.#partitions();
+    const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
+    const { suppressions, threads, linkKey } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, threads, linkKey]);
     this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
-    // Recipients that a search finds.
-    this.#allow(fn, ['BatchGetItem'], [recipients]);
+    // Recipients that a search finds, and those of a job.
+    this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
+    this.#allow(fn, ['Query'], [recipientPlaces]);
     this.#passName(fn);
   }
 

@@ -5,15 +5,17 @@ import {
   type MessageState,
   messageKinds,
   messageStates,
+  type SentKind,
 } from '../../shared/notifications/types.ts';
 
 /** Names of the message kinds. */
-export const kindNames: Readonly<Record<MessageKind, string>> = {
+export const kindNames: Readonly<Record<SentKind, string>> = {
   dispatched: 'Dispatched',
   tracking: 'Tracking added',
   dispatch_revoked: 'Dispatch revoked',
   due_date_changed: 'New due date',
   cancelled: 'Cancelled',
+  note: 'Note',
 };
 export const kinds = Object.keys(messageKinds) as MessageKind[];
 

@@ -1,5 +1,6 @@
 /** Responses about notifications for a key: addresses are masked for the role `read`. */
 import { maskAddress } from '../notifications/masking.ts';
+import type { Message as MessageResponse } from '../notifications/notification-views.ts';
 import { scopeFields } from '../notifications/recipient-fields.ts';
 import type { Message, NotificationSettings, Recipient } from '../notifications/records.ts';
 import type { Channel } from '../notifications/types.ts';
@@ -35,10 +36,11 @@ export function toRecipientResponse({ scope, ...recipient }: Recipient, caller: 
 }
 
 /** Returns a message as a key may see it. */
-export function toMessageResponse(message: Message, caller: Caller): Message {
+export function toMessageResponse(message: Message, caller: Caller): MessageResponse {
   const { to, subject, text } = message;
   return {
     ...message,
+    sentBy: message.sentBy ?? null,
     to: to && { ...to, address: formatAddress(caller, to.address) },
     // A custom template can contain the unsubscribe link in the subject or the text.
     subject: maskLink(caller, subject),
@@ -54,6 +56,7 @@ function maskLink(caller: Caller, text: string | null): string | null {
 /** Returns whether a key may see complete addresses. */
 const canSeeAddresses = ({ role }: Caller): boolean => roleAllows(role, 'operate');
 
-function formatAddress(caller: Caller, address: string): string {
+/** Returns an address as a key may see it. */
+export function formatAddress(caller: Caller, address: string): string {
   return canSeeAddresses(caller) ? address : maskAddress(address);
 }

@@ -62,7 +62,7 @@ export class AttemptRecorder {
       replay: run?.replay?.id,
     });
     if (attempted) {
-      const { at: _, excerpt: __, ...attempt } = entry;
+      const { at: _, excerpt: __, headers: ___, ...attempt } = entry;
       attempted({ ...attempt, lagMs: Math.max(0, endedAt - event.time) });
     }
     if (!isKept) return;

@@ -28,7 +28,7 @@ export async function attemptNow(
   const outcome = await tryOnce(deps, record, event, cause === 'resend');
   const endedAt = deps.now();
   const entry = toDeliveryEntry(record, event, outcome, { at, endedAt, cause });
-  const { at: _, excerpt: __, ...attempt } = entry;
+  const { at: _, excerpt: __, headers: ___, ...attempt } = entry;
   deps.attempted?.({ ...attempt, lagMs: Math.max(0, endedAt - event.time) });
   const logged = await deps.deliveries.record([entry]).then(
     () => true,

@@ -42,6 +42,8 @@ export interface DeliveryEntry {
   readonly status?: number | undefined;
   /** Beginning of the response: at most 1 kB is stored. */
   readonly excerpt?: string | undefined;
+  /** Selected headers of the response; absent if delivered. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Cause of the attempt. */
   readonly cause: 'live' | 'parked' | 'replay' | 'resend' | 'ping';
   /** Id of the replay that the attempt belongs to. */
@@ -51,7 +53,8 @@ export interface DeliveryEntry {
 /** Converts an entry of the delivery log into a delivery. */
 export function toDelivery({ sink: endpoint, eventId: event, ...entry }: DeliveryEntry): Delivery {
   const { jobNumber = null, reason = null, status = null, excerpt = null, replay = null } = entry;
-  return { ...entry, endpoint, event, jobNumber, reason, status, excerpt, replay };
+  const { headers = {} } = entry;
+  return { ...entry, endpoint, event, jobNumber, reason, status, headers, excerpt, replay };
 }
 
 /** Returns the entry of an attempt to deliver an event, between two times (epoch ms). */
@@ -77,13 +80,14 @@ export function toDeliveryEntry(
     reason: outcome.kind === 'delivered' ? undefined : outcome.reason,
     status: outcome.answer?.status,
     excerpt: outcome.answer?.excerpt,
+    headers: outcome.answer?.headers,
     cause: attempt.cause,
     replay: attempt.replay,
   };
 }
 
 /** One attempt as a log line: it contains nothing of the request or the response except the status. */
-export interface Attempt extends Omit<DeliveryEntry, 'at' | 'excerpt'> {
+export interface Attempt extends Omit<DeliveryEntry, 'at' | 'excerpt' | 'headers'> {
   /** Time from the observation of the event to the end of the attempt. */
   readonly lagMs: number;
 }

@@ -209,6 +209,11 @@ export const Delivery = z
       .describe('`rejected`: the endpoint rejected this event. `retry`: the endpoint was unavailable.'),
     reason: z.string().nullable().describe('Error message. `null`: delivered.'),
     status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
+    headers: z
+      .record(z.string(), z.string())
+      .describe(
+        'Selected headers of a response that was not successful, such as `retry-after`, by lower-case name. Empty: none.',
+      ),
     excerpt: z.string().nullable().describe('Beginning of the response body, up to 1 kB.'),
     cause: z.enum(['live', 'parked', 'replay', 'resend', 'ping']).describe('Cause of the attempt.'),
     replay: z.string().nullable().describe('Id of the replay. `null`: not part of a replay.'),

@@ -25,6 +25,8 @@ export interface Answer {
   readonly status: number;
   /** The first {@link EXCERPT_BYTES} of the body, as text. */
   readonly excerpt: string;
+  /** Those headers that help to find the cause of a failure, by lower-case name. Absent: none, or delivered. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The outcome for one event. */

@@ -69,7 +69,9 @@ export function createWebhookSink(options: Options): SinkPort {
       return { kind: 'retry', reason, ...(sent ? { suspect: true } : {}), ...(answer ? { answer } : {}) };
     }
     const { status, excerpt } = exchange;
-    return { ...classifyResponse(status, exchange.headers, now()), answer: { status, excerpt } };
+    const outcome = classifyResponse(status, exchange.headers, now());
+    const headers = outcome.kind === 'delivered' ? undefined : pickHeaders(exchange.headers);
+    return { ...outcome, answer: { status, excerpt, ...(headers && { headers }) } };
   }
 
   return {
@@ -155,6 +157,20 @@ function disableReason(status: number, headers: IncomingHttpHeaders): string | u
   const wishes = String(headers['webhook-delivery'] ?? '').split(',');
   const asked = wishes.some((wish) => wish.trim().toLowerCase() === 'disable');
   return asked ? 'The endpoint requested no more deliveries (webhook-delivery: disable).' : undefined;
+}
+
+/** Headers of a failed response that are kept: what responded, why, and the name of the request in the receiver's logs. */
+const KEPT_HEADERS = [
+  ...['content-type', 'location', 'retry-after', 'server', 'via', 'webhook-delivery', 'www-authenticate'],
+  ...['x-request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray', 'traceparent'],
+];
+const MAX_HEADER = 200;
+
+function pickHeaders(headers: IncomingHttpHeaders): Record<string, string> | undefined {
+  const kept = KEPT_HEADERS.flatMap((name): [string, string][] =>
+    headers[name] === undefined ? [] : [[name, String(headers[name]).slice(0, MAX_HEADER)]],
+  );
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
 /** The date format of RFC 9110; other formats that JavaScript parses are not accepted. */

@@ -7,6 +7,7 @@ import {
   messageKinds,
   messageReasons,
   messageStates,
+  sentKinds,
   suppressionReasons,
 } from './types.ts';
 
@@ -25,6 +26,8 @@ const MASKED = 'Masked for keys with the role `read`.';
 
 /** Kind of message. */
 export const Kind = z.enum(getKeys(messageKinds), `must be one of ${getKeys(messageKinds).join(', ')}`);
+/** Kind of message, with those that are sent on demand. */
+export const SentKindName = z.enum(getKeys(sentKinds), `must be one of ${getKeys(sentKinds).join(', ')}`);
 /** Channel of a message. */
 export const ChannelName = z.enum(channels, `must be one of ${channels.join(', ')}`);
 /** Locale of a message. */
@@ -139,7 +142,7 @@ export const Message = z
     id: z
       .string()
       .describe('Id of the message. Messages sorted by id are in the order of the changes that they report.'),
-    kind,
+    kind: SentKindName.describe(describeValues(sentKinds)),
     orderGroup: z.string().nullable(),
     jobs: z.array(z.int()).describe('Job numbers of the jobs in the message.'),
     channel: channel
@@ -176,10 +179,42 @@ export const Message = z
     subject: z.string().nullable().describe('Subject, as sent or rendered.'),
     text: z.string().nullable().describe('Text without HTML, as sent or rendered.'),
     segments: count.nullable().describe('Number of SMS segments. `null` for e-mails.'),
+    sentBy: z
+      .object({
+        id: z.string().describe('Id of the API key, or of the user.'),
+        name: z.string().nullable().describe('Name of the user or the key.'),
+      })
+      .nullable()
+      .describe('Who sent a note. `null`: the message follows from an event.'),
   })
   .meta({ id: 'Message' });
 
 export type Message = RecordOf<typeof Message>;
+
+/** A recipient of a job by one channel. */
+export const JobRecipient = z
+  .object({
+    recipient: z.string().describe('Id of the recipient.'),
+    name: z.string().nullable(),
+    channel,
+    address: z.string().describe(`E-mail address or mobile number. ${MASKED}`),
+    locale,
+    zone,
+    kinds: z
+      .array(kind)
+      .describe('Kinds of messages that follow from events and that the recipient receives.'),
+    reason: z
+      .enum(getKeys(messageReasons))
+      .nullable()
+      .describe('Why no note can be sent to the recipient by this channel. `null`: it can be sent.'),
+    detail: z.string().nullable().describe('Explanation of `reason`.'),
+    notBefore: timestamp
+      .nullable()
+      .describe('End of the quiet hours, before which no SMS is sent. `null`: it can be sent now.'),
+  })
+  .meta({ id: 'JobRecipient' });
+
+export type JobRecipient = RecordOf<typeof JobRecipient>;
 
 /** A message that is not created yet, because its window is open. */
 export const Upcoming = z

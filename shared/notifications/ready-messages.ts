@@ -45,9 +45,11 @@ export class ReadyRenderer {
     const { channel, to } = message;
     if (!channel || !to) throw new Error('The message has no recipient.');
     const unsubscribeUrl = await createUnsubscribeUrl(this.#deps, ref, channel, to.address);
-    // An account's own text for cancellations would say the opposite of their correction.
+    // An account's own text for cancellations would say the opposite of their correction. A note has no templates.
     const template =
-      content.kind === 'reinstated' ? undefined : await this.#template(ref, content.kind, channel, to.locale);
+      content.kind === 'reinstated' || content.kind === 'note'
+        ? undefined
+        : await this.#template(ref, content.kind, channel, to.locale);
     const input = {
       content: { ...content, jobs: content.jobs.filter(({ jobNumber }) => jobs.includes(jobNumber)) },
       ...{ recipient: to, branding: settings.branding, replyTo: settings.replyTo, unsubscribeUrl, template },

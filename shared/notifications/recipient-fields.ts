@@ -7,7 +7,15 @@ import type { Checked } from '../validation.ts';
 import { checkMobile } from './addresses.ts';
 import { kindNames, type NewRecipient, type RecipientUpdate } from './notification-input.ts';
 import type { Recipient } from './records.ts';
-import { type Channel, channels, DEFAULT_KINDS, type Locale, type MessageKind, type Scope } from './types.ts';
+import {
+  type Channel,
+  channels,
+  DEFAULT_KINDS,
+  type Locale,
+  type MessageKind,
+  type Scope,
+  type SentKind,
+} from './types.ts';
 
 /** Maximum number of retries after concurrent modification. */
 export const ATTEMPTS = 5;
@@ -118,15 +126,17 @@ export function toAttributes(fields: RecipientFields & { readonly muted?: readon
 }
 
 /**
- * Returns whether a recipient is sent messages of a kind by a channel. The SMS consent of the API user upstream (`textNotifyDispatch`)
- * covers dispatches only, for any set kinds.
+ * Returns whether a recipient is sent messages of a kind by a channel. The kinds of a recipient select among messages that follow from
+ * events, so they do not apply to notes. The SMS consent of the API user upstream (`textNotifyDispatch`) covers dispatches only, for any
+ * set kinds.
  */
 export function acceptsMessage(
   { paused, channels: own, kinds, source }: Recipient,
   channel: Channel,
-  kind: MessageKind,
+  kind: SentKind,
 ): boolean {
-  if (paused || !own.includes(channel) || !kinds.includes(kind)) return false;
+  if (paused || !own.includes(channel)) return false;
+  if (kind !== 'note' && !kinds.includes(kind)) return false;
   return source !== 'upstream' || channel !== 'sms' || kind === 'dispatched';
 }
 

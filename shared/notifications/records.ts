@@ -21,4 +21,5 @@ export type Recipient = AccountRef &
  * A message in the history: one for each recipient address, channel and notice, or one for a notice without recipients. Its id is
  * the same when the notice is processed again. Its address is never logged.
  */
-export type Message = AccountRef & views.Message;
+export type Message = AccountRef &
+  Omit<views.Message, 'sentBy'> & { readonly sentBy?: views.Message['sentBy'] };

@@ -41,7 +41,8 @@ export function renderEmail(input: RenderInput): Rendered<RenderedEmail> {
  * the first, then long names. A link is never truncated. A link that is too long for two segments is replaced by the parcel's number.
  */
 export function renderSms(input: RenderInput): Rendered<RenderedSms> {
-  return toRendered(() => renderSmsText(input, { ms: MAX_MS }));
+  // A text that a user has written is not cut.
+  return toRendered(() => renderSmsText(input, { ms: MAX_MS }, input.content.kind !== 'note'));
 }
 
 function renderEmailParts(input: RenderInput, time: Time): RenderedEmail {

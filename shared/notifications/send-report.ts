@@ -2,7 +2,7 @@
 import { TableError } from '../storage/table.ts';
 import type { JournalDeps } from './messages.ts';
 import type { Message } from './records.ts';
-import type { Channel, EmailTransport, MessageKind, MessageReason, SmsTransport } from './types.ts';
+import type { Channel, EmailTransport, MessageReason, SentKind, SmsTransport } from './types.ts';
 
 /** Dependencies of sending. */
 export interface SendDeps extends JournalDeps {
@@ -32,7 +32,7 @@ export interface SendLine {
   readonly message?: string;
   readonly thread?: string;
   readonly channel?: Channel | null;
-  readonly kind?: MessageKind;
+  readonly kind?: SentKind;
   readonly outcome: Message['state'] | 'fault';
   readonly reason?: MessageReason | null;
   /** Explanation. */

@@ -5,11 +5,11 @@
 import { dayNamed, readTimes } from '../tracking/timestamps.ts';
 import type { Branding } from './records.ts';
 import { texts } from './texts/texts.ts';
-import type { JobFacts, Locale, NoticeContent, NoticeKind, Parcel } from './types.ts';
+import type { ContentKind, JobFacts, Locale, NoticeContent, Parcel } from './types.ts';
 
 /** Result of {@link toView}. Its fields are the variables of docs/notifications.md. */
 export interface View {
-  readonly kind: NoticeKind;
+  readonly kind: ContentKind;
   readonly locale: Locale;
   readonly name: string | null;
   readonly brand: {
@@ -40,6 +40,8 @@ export interface View {
   readonly date_due: string | null;
   readonly former_date_due: string | null;
   readonly unsubscribe_url: string;
+  /** Text of a note, with its line breaks except in SMS. Absent otherwise. */
+  readonly note_text?: string;
 }
 
 export interface JobView {
@@ -86,6 +88,7 @@ const MAX_LABEL = 80;
 const MAX_DESCRIPTION = 240;
 const MAX_DESCRIPTION_OF_MANY = 80;
 const MANY_JOBS = 100;
+const MAX_NOTE_LINE = 1000;
 const MAX_TRACKING_NUMBER = 80;
 const MAX_LINK = 2000;
 /** Default for an invalid color. */
@@ -171,6 +174,15 @@ export function toView({ content, recipient, branding, replyTo, unsubscribeUrl, 
     date_due,
     former_date_due,
     unsubscribe_url: unsubscribeUrl,
+    ...(content.text === undefined
+      ? {}
+      : {
+          note_text: content.text
+            .split(/\r\n?|\n/)
+            .map((line) => text(line, MAX_NOTE_LINE) ?? '')
+            .join('\n')
+            .trim(),
+        }),
   };
 }
 

@@ -229,6 +229,8 @@ export async function findValidJobs(
   thread: string,
   content: NoticeContent,
 ): Promise<ReadonlySet<number>> {
+  // Its user has decided that it is true.
+  if (content.kind === 'note') return new Set(content.jobs.map(({ jobNumber }) => jobNumber));
   const threads = new Map<string, Promise<Stored>>();
   const loaded = (name: string): Promise<Stored> => {
     const known = threads.get(name) ?? load(table, ref, name);

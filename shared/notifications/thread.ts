@@ -253,6 +253,8 @@ export function checkNotice(
       return job.cancelled.holds;
     case 'reinstated':
       return !job.cancelled.holds && !isDispatched(job);
+    case 'note':
+      return true;
   }
 }
 

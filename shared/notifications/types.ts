@@ -23,8 +23,22 @@ export type MessageKind = keyof typeof messageKinds;
 export const noticeKinds = [...(Object.keys(messageKinds) as MessageKind[]), 'reinstated'] as const;
 export type NoticeKind = (typeof noticeKinds)[number];
 
-/** Returns the kind of the messages of a notice. */
-export const toMessageKind = (kind: NoticeKind): MessageKind => (kind === 'reinstated' ? 'cancelled' : kind);
+/**
+ * Kinds of all messages, with their short labels. A note is a text that a user sends on demand: it follows from no event, has no templates,
+ * and is not among the kinds that a recipient chooses.
+ */
+export const sentKinds = { ...messageKinds, note: 'A text about a job that a user sent.' } as const;
+export type SentKind = keyof typeof sentKinds;
+
+/** Kinds of content: of notices, and of notes. */
+export type ContentKind = NoticeKind | 'note';
+
+/** Returns the kind of the messages with a content. */
+export function toMessageKind(kind: NoticeKind): MessageKind;
+export function toMessageKind(kind: ContentKind): SentKind;
+export function toMessageKind(kind: ContentKind): SentKind {
+  return kind === 'reinstated' ? 'cancelled' : kind;
+}
 
 /** Default kinds of a recipient. */
 export const DEFAULT_KINDS: readonly MessageKind[] = ['dispatched', 'tracking'];
@@ -75,12 +89,14 @@ export interface JobFacts {
 
 /** Content of a notice, fixed when its window closes. */
 export interface NoticeContent {
-  readonly kind: NoticeKind;
+  readonly kind: ContentKind;
   readonly orderGroup: string | null;
   /** Ordered by job number. At least one. */
   readonly jobs: readonly JobFacts[];
-  /** Time of the first observation in it (epoch ms). */
+  /** Time of the first observation in it, or time of a note (epoch ms). */
   readonly observedAt: number;
+  /** Text of a note. Absent otherwise. */
+  readonly text?: string;
 }
 
 /** States of a message. All are final except `waiting` and `sending`. */

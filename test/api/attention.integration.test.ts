@@ -46,7 +46,7 @@ describe('GET /v1/attention', () => {
     expect(own).toMatchObject({ account: OWN, impact: { parkedEvents: expect.any(Number) } });
     expect(own?.impact.deadEvents).toBeGreaterThan(0);
     expect(own?.actions.map(({ operation }) => operation)).toEqual(
-      expect.arrayContaining(['startReplay', 'getEndpointHealth']),
+      expect.arrayContaining(['startReplay', 'listEndpointDeliveries', 'getEndpointHealth']),
     );
     expect(items.map(({ id }) => id)).toContain('us~~endpoint~everything');
   });

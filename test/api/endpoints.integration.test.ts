@@ -687,6 +687,7 @@ describe('lists', () => {
           outcome: 'rejected',
           reason: expect.any(String),
           status: 422,
+          headers: {},
           excerpt: 'a body of some length',
           cause: 'live',
           replay: null,

@@ -424,3 +424,47 @@ describe('the unsubscribe page', () => {
     expect(headers.get('cache-control')).toBe('no-store');
   });
 });
+
+describe('notes', () => {
+  const path = () => `${account}/jobs/${shared.world.ids.jobs[0]}`;
+  const note = { recipient: 'ann', channel: 'email', text: 'Soon.' };
+  const send = (body: object, by: keyof ApiWorld['keys'] = 'operate own') =>
+    ask('POST', `${path()}/messages`, { body, by });
+
+  test('are previewed, sent once, and recorded with the name of the key', async () => {
+    const preview = await send({ ...note, dryRun: true });
+    expect(preview.body).toMatchObject({
+      created: false,
+      message: { kind: 'note', state: 'dry_run', to: { address: ADDRESSES.email.ann } },
+      html: expect.stringContaining('Soon.'),
+    });
+    const ids = async () =>
+      (await ask('GET', `${path()}/messages`)).body.messages
+        .filter(({ kind }: Body) => kind === 'note')
+        .map(({ id }: Body) => id);
+    expect(await ids()).toEqual([]);
+    const [first, second] = [await send(note), await send(note)];
+    expect([first.body.created, second.body.created]).toEqual([true, false]);
+    expect(await ids()).toEqual([first.body.message.id]);
+    expect(second.body.message).toMatchObject({
+      id: first.body.message.id,
+      sentBy: { id: expect.any(String), name: expect.any(String) },
+    });
+  });
+
+  test('are rejected with the reason for other recipients', async () => {
+    expect((await send({ ...note, recipient: 'nobody' })).body.detail).toMatch(/recipient of the job/);
+    expect((await send(note, 'read own')).status).toBe(403);
+    expect((await send(note, 'operate foreign')).status).toBe(404);
+    expect((await ask('POST', `${account}/jobs/999999/messages`, { body: note })).status).toBe(404);
+  });
+
+  test('the recipients of a job have masked addresses for keys that only read', async () => {
+    const read = async (by: keyof ApiWorld['keys']) =>
+      (await ask('GET', `${path()}/recipients`, { by })).body.recipients.find(
+        ({ recipient, channel }: Body) => recipient === 'ann' && channel === 'email',
+      );
+    expect(await read('read own')).toMatchObject({ address: 'a•••@e•••.com', reason: null });
+    expect(await read('operate own')).toMatchObject({ address: ADDRESSES.email.ann });
+  });
+});

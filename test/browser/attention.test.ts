@@ -34,6 +34,11 @@ async function choose(page: Page, text: string, entry: string): Promise<void> {
   await page.getByRole('menuitem', { name: entry }).click();
 }
 
+async function countMails(): Promise<number> {
+  const answer = await site.mailbox.fetch(new Request('http://localhost/mailbox/messages'));
+  return ((await answer.json()) as { messages: object[] }).messages.length;
+}
+
 describe('the queue', () => {
   test('shows which jobs are late and why without a click, the latest first', async () => {
     const page = await open();
@@ -64,10 +69,17 @@ describe('the queue', () => {
     await expect
       .poll(async () => (await site.api<{ dead: object[] }>('/endpoints/erp/dead')).dead.length, LONG)
       .toBe(1);
-    site.receiver.answer = () => ({ status: 503 });
+    site.receiver.answer = () => ({ status: 503, body: 'Maintenance until noon' });
     site.account.createJob({ status: 'Scheduled', dateDue: Date.now() + 72 * HOUR_MS });
     const page = await open();
     await item(page, /^Failing endpoints.*erp.*1 event rejected on every attempt/).waitFor(LONG);
+    const response = item(page, 'erp').getByRole('button', { name: 'Response' });
+    await response.click();
+    await item(page, 'erp').getByText('Maintenance until noon').waitFor();
+    expect(await item(page, 'erp').getByRole('definition').allTextContents()).toContain('503');
+    await axe(page);
+    await response.click();
+    await item(page, 'erp').getByText('Maintenance until noon').waitFor({ state: 'detached' });
     site.receiver.answer = () => ({ status: 204 });
     site.receiver.requests.splice(0);
     await item(page, 'erp').getByRole('button', { name: 'Retry now' }).click();
@@ -84,6 +96,39 @@ describe('the queue', () => {
       .getByRole('dialog')
       .getByText(/acknowledge: Dead events replayed/)
       .waitFor();
+  });
+
+  test('the customer of a late job is notified: recipient, text, preview, then one message', async () => {
+    const page = await open();
+    const notify = () => item(page, 'PO-2').getByRole('button', { name: 'Notify' }).click();
+    const dialog = page.getByRole('dialog');
+    await notify();
+    await dialog.getByText('The job has no recipient with an address.').waitFor();
+    await page.keyboard.press('Escape');
+    const settings = { enabled: true, branding: { name: 'Acme' } };
+    await site.api('/accounts/acme/notifications', { method: 'PUT', body: settings });
+    for (const [name, more] of [
+      ['Bea', {}],
+      ['Paul', { paused: true }],
+    ] as const)
+      await site.api('/accounts/acme/recipients', {
+        body: { name, email: `${name.toLowerCase()}@example.com`, orderNumber: 'PO-2', ...more },
+      });
+    await notify();
+    await dialog.getByText('The recipient is paused.').waitFor();
+    expect(await dialog.getByRole('radio', { name: /Paul/ }).isDisabled()).toBe(true);
+    await dialog.getByLabel('Message').fill('It leaves on Thursday.');
+    await axe(page);
+    await dialog.getByRole('button', { name: 'Preview' }).click();
+    await dialog.getByText('About your order PO-2').waitFor();
+    await page.frameLocator('[title^="Preview"]').getByText('It leaves on Thursday.').last().waitFor();
+    expect(await countMails()).toBe(0);
+    await dialog.getByRole('button', { name: 'Send' }).dblclick();
+    await dialog.waitFor({ state: 'detached' });
+    await expect.poll(countMails, LONG).toBe(1);
+    await page.reload();
+    await item(page, /PO-2.*Customer informed/).waitFor();
+    expect(await countMails()).toBe(1);
   });
 
   test('an item is acknowledged, found by its state and reopened; its cause brings it back', async () => {

@@ -195,6 +195,9 @@ const RUNS: Readonly<Record<string, Run>> = {
   'messages list': { args: ['acme'] },
   // No message is due while this file runs.
   'messages show': { args: ['acme', 'm0m9x2k1c3-4fz81'], code: 3 },
+  'messages recipients': { args: () => ['acme', String(site.job)] },
+  // The job has no recipients.
+  'messages send': { args: () => ['acme', String(site.job), 'ann', 'Soon.', '--dry-run'], code: 3 },
   'suppressions add': { args: ['acme', 'ann@example.com'] },
   'suppressions list': { args: ['acme'] },
   'suppressions remove': { args: async () => ['acme', (await read('suppressions list', 'acme')).id] },

@@ -181,18 +181,19 @@ test('the rank is explained by its components', () => {
   expect(explainRank(item({}))).toBe('Rank 52\n+40 Kind job late');
 });
 
-test('only actions that change something get a button, in the order of the API', () => {
+test('actions that change something, the last response and a note get a button, in the order of the API', () => {
   const actions = [
     'enableEndpoint',
     'retryParkedEvents',
     'startReplay',
     'pingEndpoint',
+    'listEndpointDeliveries',
     'getEndpointHealth',
   ].map((operation) => ({ operation, method: 'POST', path: '', body: null }) as const);
   const labels = (code: string) =>
     listRowActions(
       item({ ...subject('endpoint', 'erp'), actions, cause: { code } as AttentionItem['cause'] }),
     ).map(({ label }) => label);
-  expect(labels('failing')).toEqual(['Retry now', 'Retry parked', 'Replay dead']);
-  expect(labels('disabled')[0]).toBe('Enable');
+  expect(labels('failing')).toEqual(['Response', 'Retry now', 'Retry parked', 'Replay dead']);
+  expect(labels('disabled')[1]).toBe('Enable');
 });

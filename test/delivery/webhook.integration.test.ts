@@ -259,10 +259,13 @@ describe('webhook sink', () => {
     },
   );
 
-  test("a result has the receiver's message", async () => {
+  test("the result of a failure has the receiver's message, and of its headers those that help to find the cause", async () => {
     const { url } = await startReceiver(() => ({
       status: 410,
-      headers: { 'Webhook-Delivery': 'Disable', 'Retry-After': '7' },
+      headers: {
+        ...{ 'Webhook-Delivery': 'Disable', 'Retry-After': '7', 'X-Request-Id': 'r'.repeat(500) },
+        'Set-Cookie': 'session=secret',
+      },
     }));
     const sink = createWebhookSink({
       url,
@@ -276,7 +279,10 @@ describe('webhook sink', () => {
         reason: 'The endpoint answered 410.',
         afterMs: 7_000,
         disable: 'The endpoint answered 410: it is gone for good.',
-        answer: { status: 410, excerpt: 'a body of some length' },
+        answer: {
+          ...{ status: 410, excerpt: 'a body of some length' },
+          headers: { 'retry-after': '7', 'webhook-delivery': 'Disable', 'x-request-id': 'r'.repeat(200) },
+        },
       },
     ]);
   });

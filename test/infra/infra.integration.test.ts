@@ -1609,7 +1609,7 @@ describe('permissions', () => {
     }
   });
 
-  test('only deliveries and pings write the history; the API reads it in every order', async () => {
+  test('only deliveries, pings, and notes to customers write the history; the API reads it in every order', async () => {
     const actions = (name: FunctionName) => [
       ...new Set(tableStatements(name, HISTORY).flatMap(({ Action }) => Action)),
     ];
@@ -1625,7 +1625,10 @@ describe('permissions', () => {
       mailFeedback: expect.any(Array),
       api: expect.arrayContaining(['dynamodb:BatchGetItem', 'dynamodb:Query']),
       // Actions in the attention queue read the messages to customers again.
-      manage: ['dynamodb:BatchWriteItem', 'dynamodb:BatchGetItem', 'dynamodb:GetItem', 'dynamodb:Query'],
+      manage: [
+        ...['dynamodb:BatchWriteItem', 'dynamodb:BatchGetItem', 'dynamodb:GetItem', 'dynamodb:PutItem'],
+        'dynamodb:Query',
+      ],
       live: [],
       operate: [],
       publishDashboard: [],

@@ -334,6 +334,18 @@ test("notifications from settings to a bounce and the account's deletion need ex
   await historyMemory.write({ put: { ...pointer, pk: sentOfJobPk(ref, late), sk: String(pointer?.sk) } });
   await ask('post', `/v1/attention/us~acme~job~${late}/note`, { note: 'Called.' });
 
+  // A note, requested twice.
+  const { recipients } = await ask('get', `${account}/jobs/${three}/recipients`);
+  expect(recipients).toContainEqual(
+    expect.objectContaining({ recipient: 'ann', channel: 'sms', reason: null }),
+  );
+  const note = { recipient: 'ann', channel: 'sms', text: 'Soon.' };
+  for (const created of [true, false])
+    expect(await ask('post', `${account}/jobs/${three}/messages`, note)).toMatchObject({ created });
+  const textsBefore = texts.length;
+  await tell();
+  expect(texts.length).toBe(textsBefore + 1);
+
   // SMS only; the first attempt fails, and the next one has an unknown outcome.
   rig.upstream.dispatch(two);
   await poll();

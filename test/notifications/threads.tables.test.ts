@@ -21,9 +21,9 @@ import {
   takeDueNotices,
 } from '../../shared/notifications/thread-store.ts';
 import {
+  type ContentKind,
   type MessageKind,
   NOTIFICATIONS_SINK,
-  type NoticeKind,
   noticeKinds,
 } from '../../shared/notifications/types.ts';
 import { getDrainName, historySchema, keys } from '../../shared/storage/schema.ts';
@@ -1342,7 +1342,7 @@ test('for any life, order of folding, redelivery and crash, notices are true whe
     notices: 0,
     recorded: 0,
     faults: 0,
-    kinds: new Set<NoticeKind>(),
+    kinds: new Set<ContentKind>(),
     reasons: new Set<string | null>(),
   };
   await fc.assert(

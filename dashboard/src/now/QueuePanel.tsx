@@ -10,7 +10,7 @@ import {
 } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { useActions } from '../actions.ts';
 import { type Selection, useSelection } from '../bulk/selection.ts';
@@ -42,13 +42,16 @@ import {
 import { TriageMenu } from './TriageMenu.tsx';
 import { ViewsMenu } from './ViewsMenu.tsx';
 
+/** Loaded when they are first opened. */
+const LastResponse = loadLater(() => import('./LastResponse.tsx'));
+const NotifyDialog = loadLater(() => import('./NotifyDialog.tsx'));
 /** Loaded with the first selected item. */
 const QueueBulkBar = loadLater(() => import('./QueueBulkBar.tsx'));
 
 /** Number of items on a page, and on the wall display. */
 const ITEMS = { page: 50, wall: 12 };
 /** Actions with a button of their own. The others are in the menu of the row. */
-const BUTTONS = 2;
+const BUTTONS = 3;
 
 const ICONS: Readonly<Record<AttentionKind, typeof ClockIcon>> = {
   job_late: ClockIcon,
@@ -272,7 +275,10 @@ function Rows(props: {
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
     const next = to === undefined ? undefined : items[to];
     // Within a menu or a dialog, the keys have another meaning.
-    const isRow = event.target instanceof Element && list.current?.contains(event.target);
+    const isRow =
+      event.target instanceof Element &&
+      list.current?.contains(event.target) &&
+      !event.target.closest('[data-details]');
     if (next === undefined || !isRow) return;
     event.preventDefault();
     setCurrent(next.id);
@@ -321,7 +327,10 @@ function Row(props: {
   const customer = formatCustomer(item);
   const impact = formatImpact(item);
   const actions = listRowActions(item);
+  const [opened, setOpened] = useState<'response' | 'notify' | null>(null);
+  const details = useId();
   const perform = (action: (typeof actions)[number]) => {
+    if (action.opens) return setOpened(opened === action.opens ? null : action.opens);
     const name = `${item.id} ${action.label}`;
     const act = () => action.run(api);
     if (action.confirmation) runner.confirm({ ...action.confirmation, act, done: action.done });
@@ -378,6 +387,9 @@ function Row(props: {
             tabIndex={tabIndex}
             loading={runner.busy === `${item.id} ${action.label}`}
             disabled={runner.busy !== null}
+            {...(action.opens === 'response'
+              ? { 'aria-expanded': opened === 'response', 'aria-controls': details }
+              : {})}
             onClick={() => perform(action)}
           >
             {action.label}
@@ -391,6 +403,12 @@ function Row(props: {
           others={actions.slice(BUTTONS).map((action) => ({ ...action, perform: () => perform(action) }))}
         />
       </span>
+      {opened === 'response' ? (
+        <div id={details} className={css.details} data-details>
+          <LastResponse region={item.region} id={subject.id} />
+        </div>
+      ) : null}
+      {opened === 'notify' ? <NotifyDialog item={item} close={() => setOpened(null)} /> : null}
     </>
   );
 }

@@ -80,7 +80,9 @@ export function formatCustomer({ customer }: AttentionItem): { label: string; ti
   const last = lastMessage
     ? `Last message: ${lastMessage.kind.replaceAll('_', ' ')}, ${lastMessage.state}`
     : 'No message about this job';
-  return { label: informed ? 'Customer informed' : 'Customer not informed', title: last };
+  const isQueued = lastMessage?.state === 'waiting' || lastMessage?.state === 'sending';
+  const label = informed ? 'Customer informed' : isQueued ? 'Message queued' : 'Customer not informed';
+  return { label, title: last };
 }
 
 /** Explains the rank of an item in lines. */
@@ -89,18 +91,28 @@ export function explainRank({ rank }: AttentionItem): string {
   return [`Rank ${rank.score}`, ...lines].join('\n');
 }
 
-/** An action that is performed from the row of an item. */
-export interface RowAction {
+/** An action from the row of an item: it is performed at once, or opens something. */
+export type RowAction = PerformedAction | OpeningAction;
+
+interface PerformedAction {
   readonly label: string;
+  readonly opens?: undefined;
   readonly done: string;
   /** Asked before the action. */
   readonly confirmation?: { readonly title: string; readonly body: string; readonly verb: string };
   run(api: Client): Promise<unknown>;
 }
 
-/** Returns the actions of an item that are performed from its row, the recommended one first. */
+/** `response`: the last failed attempt, below the row. `notify`: the form of a note to the customer. */
+interface OpeningAction {
+  readonly label: string;
+  readonly opens: 'response' | 'notify';
+}
+
+/** Returns the actions of an item in its row: what shows the cause, then the recommended ones. */
 export function listRowActions(item: AttentionItem): RowAction[] {
-  return item.actions.flatMap(({ operation, body }) => toRowAction(item, operation, body) ?? []);
+  const actions = item.actions.flatMap(({ operation, body }) => toRowAction(item, operation, body) ?? []);
+  return actions.sort((one, other) => Number(other.opens === 'response') - Number(one.opens === 'response'));
 }
 
 function toRowAction(
@@ -112,6 +124,10 @@ function toRowAction(
   const at = withEndpoint({ region, id: subject.id });
   const ofAccount = withId(account ?? subject.id);
   switch (operation) {
+    case 'sendNote':
+      return { label: 'Notify', opens: 'notify' };
+    case 'listEndpointDeliveries':
+      return { label: 'Response', opens: 'response' };
     case 'enableEndpoint':
       return {
         label: cause.code === 'disabled' ? 'Enable' : 'Retry now',

@@ -187,6 +187,10 @@ export function toJobItem(
       },
       actions: [
         { operation: 'getJob', method: 'GET', path, body: null, role: 'read' },
+        {
+          ...{ operation: 'sendNote', method: 'POST', path: `${path}/messages`, body: null },
+          role: 'operate',
+        },
         { operation: 'listJobMessages', method: 'GET', path: `${path}/messages`, body: null, role: 'read' },
       ],
     },
@@ -261,6 +265,17 @@ export function toEndpointItem(
         level: toLevel(parked.length) + toLevel(dead.length),
       },
       actions: [
+        ...(sink.kind === 'webhook' || sink.kind === 'sqs'
+          ? [
+              {
+                operation: 'listEndpointDeliveries',
+                method: 'GET' as const,
+                path: `${base}/deliveries${query}&outcome=failed&limit=1`,
+                body: null,
+                role: 'read' as const,
+              },
+            ]
+          : []),
         ...(state === 'disabled' || failing ? [post('enableEndpoint', '/enable')] : []),
         ...(sink.kind === 'webhook' && paused ? [post('resumeEndpoint', '/resume')] : []),
         ...(parked.length > 0 ? [post('retryParkedEvents', '/parked/retry', { all: true })] : []),

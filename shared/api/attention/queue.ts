@@ -280,12 +280,16 @@ async function complement(
       return [id, sink ? (await readBacklog(deps, toSink(sink))).events : null] as const;
     }),
   );
-  return pLimit(READS_AT_ONCE).map(page, async ({ material: _, ...item }) => ({
-    ...item,
-    impact: { ...item.impact, waitingEvents: backlogs.get(item.id) ?? null },
-    customer: await readCustomer(deps, item),
-    actions: listActions({ ...item, material: _ }, caller.role),
-  }));
+  return pLimit(READS_AT_ONCE).map(page, async ({ material: _, ...item }) => {
+    const customer = await readCustomer(deps, item);
+    const actions = listActions({ ...item, material: _ }, caller.role);
+    return {
+      ...item,
+      impact: { ...item.impact, waitingEvents: backlogs.get(item.id) ?? null },
+      customer,
+      actions: customer ? actions : actions.filter(({ operation }) => operation !== 'sendNote'),
+    };
+  });
 }
 
 async function readCustomer(

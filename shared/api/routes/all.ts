@@ -8,6 +8,7 @@ import { endpointRoutes } from './endpoints.ts';
 import { eventRoutes } from './events.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
+import { noteRoutes } from './notes.ts';
 import { notificationRoutes } from './notifications.ts';
 import { pairingRoutes } from './pairings.ts';
 import { parkedEventRoutes } from './parked-events.ts';
@@ -26,6 +27,7 @@ export const routes: readonly Route[] = [
   ...attentionRoutes,
   ...eventRoutes,
   ...notificationRoutes,
+  ...noteRoutes,
   ...recipientRoutes,
   ...unsubscribeRoutes,
   ...endpointRoutes,

@@ -16,7 +16,7 @@ import {
 } from '../../notifications/template.ts';
 import { resolveTemplate } from '../../notifications/templates.ts';
 import { sendTestEmail, TEST_EMAILS_PER_HOUR } from '../../notifications/test-email.ts';
-import type { Channel, JobFacts, MessageKind, NoticeContent } from '../../notifications/types.ts';
+import type { Channel, ContentKind, JobFacts, NoticeContent } from '../../notifications/types.ts';
 import { getRegionDefaults } from '../../region-defaults.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
@@ -153,7 +153,7 @@ export const previewRoutes: readonly Route[] = [
 ];
 
 /** A placeholder link: a preview has no recipient to unsubscribe. */
-const toUnsubscribeUrl = ({ publicUrl }: RouteParts['notifications']): string =>
+export const toUnsubscribeUrl = ({ publicUrl }: RouteParts['notifications']): string =>
   `${publicUrl}/v1/unsubscribe/preview`;
 
 /** Renders a message. */
@@ -217,10 +217,10 @@ function toRejection(reason: string, given: boolean) {
 }
 
 /** Returns the current facts of a job for a message. */
-async function readNoticeContent(
+export async function readNoticeContent(
   feed: Parameters<typeof readJob>[0] & { readonly now: () => number },
   ref: AccountRef,
-  kind: MessageKind,
+  kind: ContentKind,
   jobNumber: number,
 ): Promise<NoticeContent | undefined> {
   const found = await readJob(feed, ref, jobNumber);

@@ -84,6 +84,13 @@ export const german: Texts = {
       intro: `${GREETING}wir hatten Ihnen mitgeteilt, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} offenbar storniert {{ count | plural: "wurde", "wurden" }}. Das war ein Irrtum: {{ count | plural: "Er wird", "Sie werden" }} in der Produktion wieder geführt. Bitte entschuldigen Sie die Verwirrung.`,
       outro: CLOSING,
     },
+    note: {
+      subject: 'Zu Ihrer Bestellung {{ order }}',
+      preheader: '{{ note_text }}',
+      heading: 'Zu Ihrer Bestellung {{ order }}',
+      intro: `${GREETING}{{ note_text }}`,
+      outro: CLOSING,
+    },
   },
   sms: {
     dispatched: {
@@ -103,6 +110,9 @@ export const german: Texts = {
     },
     reinstated: {
       text: `{{ brand.name }}: Unsere Stornierungsmeldung war ein Irrtum. ${REINSTATED}${DETAILS}.`,
+    },
+    note: {
+      text: '{{ brand.name }}{% if order %}, {{ order }}{% endif %}: {{ note_text }}',
     },
   },
 };

@@ -96,6 +96,13 @@ export function english({ canceled, email, parcel, dispatched, toDispatch, dispa
         intro: `${GREETING}We notified you that {% if count == 1 %}this print job seemed{% else %}these {{ count }} print jobs seemed{% endif %} to be ${canceled}. That was wrong: {{ count | plural: "it is", "they are" }} listed in production again. We apologize for the confusion.`,
         outro: closing,
       },
+      note: {
+        subject: 'About your order {{ order }}',
+        preheader: '{{ note_text }}',
+        heading: 'About your order {{ order }}',
+        intro: `${GREETING}{{ note_text }}`,
+        outro: closing,
+      },
     },
     sms: {
       dispatched: {
@@ -115,6 +122,9 @@ export function english({ canceled, email, parcel, dispatched, toDispatch, dispa
       },
       reinstated: {
         text: `{{ brand.name }}: Our cancellation message was wrong. ${reinstated}${DETAILS}.`,
+      },
+      note: {
+        text: '{{ brand.name }}{% if order %}, {{ order }}{% endif %}: {{ note_text }}',
       },
     },
   };

@@ -82,6 +82,13 @@ export const french: Texts = {
       intro: `${GREETING}Nous vous avons annoncé que {% if count == 1 %}cet article semblait annulé{% else %}ces {{ count }} articles semblaient annulés{% endif %}. C’était une erreur\u00a0: {{ count | plural: "il figure", "ils figurent" }} de nouveau dans la production. Veuillez nous excuser pour cette confusion.`,
       outro: CLOSING,
     },
+    note: {
+      subject: 'À propos de votre commande {{ order }}',
+      preheader: '{{ note_text }}',
+      heading: 'À propos de votre commande {{ order }}',
+      intro: `${GREETING}{{ note_text }}`,
+      outro: CLOSING,
+    },
   },
   sms: {
     dispatched: {
@@ -101,6 +108,9 @@ export const french: Texts = {
     },
     reinstated: {
       text: `{{ brand.name }}\u00a0: l’annulation a été annoncée par erreur. ${REINSTATED}${DETAILS}.`,
+    },
+    note: {
+      text: '{{ brand.name }}{% if order %}, {{ order }}{% endif %}\u00a0: {{ note_text }}',
     },
   },
 };

@@ -1,5 +1,5 @@
 /** Types of the built-in texts of a language. */
-import type { NoticeKind } from '../types.ts';
+import type { ContentKind } from '../types.ts';
 
 /** Texts of the layout around a template. */
 export interface Labels {
@@ -33,7 +33,7 @@ export interface Labels {
 export interface Texts {
   readonly labels: Labels;
   readonly email: {
-    readonly [kind in NoticeKind]: {
+    readonly [kind in ContentKind]: {
       readonly subject: string;
       readonly preheader: string;
       readonly heading: string;
@@ -41,5 +41,5 @@ export interface Texts {
       readonly outro: string;
     };
   };
-  readonly sms: { readonly [kind in NoticeKind]: { readonly text: string } };
+  readonly sms: { readonly [kind in ContentKind]: { readonly text: string } };
 }

@@ -1,0 +1,65 @@
+/** `jobwire messages send` and `messages recipients`: notes to the recipients of a job. */
+import { inputs } from '../client/inputs.ts';
+import { CSV, command, limitFlag } from './command.ts';
+import { checkNumber } from './jobs.ts';
+import { clean } from './output.ts';
+
+export const notes = {
+  'messages recipients': command({
+    about: 'Lists the recipients of a job with their channels, and why no note can be sent to them.',
+    args: ['ACCOUNT', 'NUMBER'],
+    flags: { limit: limitFlag('recipients', 100), ...CSV },
+    example: 'messages recipients acme 100042',
+    async run({ api, out }, [account, number], { limit: max }) {
+      checkNumber(number);
+      const params = { path: { id: account, jobNumber: number } };
+      const path = '/v1/accounts/{id}/jobs/{jobNumber}/recipients';
+      return out.list(
+        (onMore) => api().list(path, 'recipients', { params, max, onMore }),
+        [
+          { name: 'RECIPIENT', value: ({ recipient }) => recipient },
+          { name: 'NAME', value: ({ name }) => name },
+          { name: 'CHANNEL', value: ({ channel }) => channel },
+          { name: 'ADDRESS', value: ({ address }) => address, long: true },
+          { name: 'NOT BEFORE', value: ({ notBefore }) => notBefore && out.when(notBefore) },
+          { name: 'NOT SENT BECAUSE', value: ({ detail }) => detail, long: true },
+        ],
+        'The job has no recipients.',
+      );
+    },
+  }),
+
+  'messages send': command({
+    about: 'Sends a note about a job to one of its recipients.',
+    more: 'The note is sent within a minute, or when the quiet hours of the recipient end. A text that was sent to the same address about the same job within 14 days is not sent again.',
+    args: ['ACCOUNT', 'NUMBER', 'RECIPIENT', 'TEXT'],
+    flags: {
+      channel: {
+        value: 'CHANNEL',
+        about: 'Channel of the message',
+        choices: inputs['NoteInput.channel'],
+        default: 'email',
+      },
+      'dry-run': { about: 'Only show the message. Nothing is sent', field: 'dryRun' },
+    },
+    example: 'messages send acme 100042 ann Delayed --dry-run',
+    async run({ api, out }, [account, number, recipient, text], { channel, 'dry-run': dryRun }) {
+      checkNumber(number);
+      const result = await api().post('/v1/accounts/{id}/jobs/{jobNumber}/messages', {
+        params: { path: { id: account, jobNumber: number } },
+        body: { recipient, channel, text, dryRun },
+      });
+      out.document(result, () => {
+        const { created, message } = result;
+        const { subject, text: rendered, to, state } = message;
+        if (subject !== null) out.line(clean(subject));
+        for (const line of (rendered ?? '').trimEnd().split('\n')) out.line(clean(line));
+        out.line();
+        const address = clean(to?.address ?? '');
+        if (dryRun) out.note(`Not sent. Without --dry-run, it goes to ${address}.`);
+        else if (created) out.note(`Message ${clean(message.id)} to ${address} is queued.`);
+        else out.note(`Not sent again: ${address} has this text in message ${clean(message.id)} (${state}).`);
+      });
+    },
+  }),
+};

@@ -1,0 +1,80 @@
+/** The last failed attempt of an endpoint: what it responded, and when. */
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import { withEndpoint } from '../api.ts';
+import { Facts, Loaded } from '../components.tsx';
+import { toPlainText } from '../events.ts';
+import { useApi } from '../queries.ts';
+import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
+import { endpointHref, useHref } from '../urls.ts';
+import css from './QueuePanel.module.css';
+
+export default function LastResponse({ region, id }: { readonly region: string; readonly id: string }) {
+  const api = useApi();
+  const href = useHref();
+  const query = useQuery({
+    queryKey: ['endpoints', 'last failure', region, id],
+    queryFn: ({ signal }) => {
+      const { path, query: at } = withEndpoint({ region, id }).params;
+      const params = { path, query: { ...at, outcome: 'failed', limit: 1 } as const };
+      return api.get('/v1/endpoints/{id}/deliveries', { params, signal });
+    },
+  });
+  return (
+    <Loaded query={query}>
+      {({ deliveries: [attempt] }) =>
+        attempt === undefined ? (
+          <p className={ui.hint}>No failed attempt in the last 30 days.</p>
+        ) : (
+          <div className={ui.stack}>
+            <Facts
+              rows={{
+                'Last failed attempt': (
+                  <>
+                    <Timestamp at={attempt.at} />, <RelativeTime at={attempt.at} />, after{' '}
+                    {formatDuration(attempt.latencyMs)}
+                  </>
+                ),
+                Status: attempt.status ?? 'No response',
+                Problem: attempt.reason === null ? undefined : <bdi>{attempt.reason}</bdi>,
+                Event: (
+                  <>
+                    {toPlainText(attempt.type)}
+                    {attempt.jobNumber === null ? '' : `, job ${attempt.jobNumber}`}
+                  </>
+                ),
+                Headers:
+                  Object.keys(attempt.headers).length === 0 ? undefined : (
+                    <Verbatim
+                      text={Object.entries(attempt.headers)
+                        .map(([name, value]) => `${name}: ${value}`)
+                        .join('\n')}
+                    />
+                  ),
+                Body: attempt.status === null ? undefined : <Body text={attempt.excerpt} />,
+              }}
+            />
+            <p>
+              <Link href={href(endpointHref(region, id, 'activity'), { outcome: 'failed' })}>
+                All failed attempts
+              </Link>
+            </p>
+          </div>
+        )
+      }
+    </Loaded>
+  );
+}
+
+const Body = ({ text }: { readonly text: string | null }) => (text ? <Verbatim text={text} /> : 'Empty');
+
+/** Text of the receiver. */
+function Verbatim({ text }: { readonly text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard
+    <pre className={`${ui.verbatim} ${css.excerpt}`} tabIndex={0}>
+      {text}
+    </pre>
+  );
+}
