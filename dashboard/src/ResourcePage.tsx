@@ -2,7 +2,7 @@
 import type { ReactNode } from 'react';
 import { Redirect, useSearch } from 'wouter';
 import { Page, Tabs } from './components.tsx';
-import { type ResourceTab, useHref } from './urls.ts';
+import { buildHref, type ResourceTab, useHref } from './urls.ts';
 
 const TABS: readonly (readonly [tab: ResourceTab, name: string])[] = [
   ['state', 'State'],
@@ -35,5 +35,5 @@ export function ResourcePage(props: {
 /** Replaces an earlier address of a page by the current one, and keeps the query. */
 export function Moved({ to }: { readonly to: string }) {
   const search = useSearch();
-  return <Redirect to={search === '' ? to : `${to}?${search}`} replace />;
+  return <Redirect to={buildHref(to, Object.fromEntries(new URLSearchParams(search)))} replace />;
 }

@@ -5,14 +5,6 @@ export function formatCount(count: number, one: string, many = `${one}s`): strin
   return `${count.toLocaleString()} ${count === 1 ? one : many}`;
 }
 
-/** Formats up to two names and the number of others: `acme, kiwi and 3 more`. */
-export function formatNames(names: readonly string[], none: string): string {
-  const [first, second, ...others] = names;
-  if (first === undefined) return none;
-  if (others.length > 0) return `${first}, ${second} and ${others.length} more`;
-  return names.join(', ');
-}
-
 /** Formats a share as a percentage. Never rounds up to 100 % or down to 0 %. */
 export function formatPercent(part: number, all = 1): string {
   if (all === 0) return '–';

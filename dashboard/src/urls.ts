@@ -2,7 +2,11 @@
 import { useCallback } from 'react';
 import { useSearchParams } from 'wouter';
 
-/** Returns a path with query parameters. Undefined and empty parameters are omitted. */
+/** Addresses of the lists of accounts and of endpoints: parts of one page. */
+export const ACCOUNTS_PATH = '/health#accounts';
+export const ENDPOINTS_PATH = '/health#endpoints';
+
+/** Returns a path with query parameters, before its fragment. Undefined and empty parameters are omitted. */
 export function buildHref(
   path: string,
   params: Readonly<Record<string, string | number | undefined>> = {},
@@ -12,7 +16,9 @@ export function buildHref(
       value === undefined || value === '' ? [] : [[name, String(value)]],
     ),
   );
-  return query.size > 0 ? `${path}?${query}` : path;
+  if (query.size === 0) return path;
+  const [page, fragment] = path.split('#');
+  return `${page}?${query}${fragment === undefined ? '' : `#${fragment}`}`;
 }
 
 /** Decodes a path segment; returns it unchanged if it is malformed. */

@@ -73,6 +73,8 @@ describe('the queue', () => {
     site.account.createJob({ status: 'Scheduled', dateDue: Date.now() + 72 * HOUR_MS });
     const page = await open();
     await item(page, /^Failing endpoints.*erp.*1 event rejected on every attempt/).waitFor(LONG);
+    const health = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: /^Health/ });
+    await expect.poll(() => health.textContent(), LONG).toBe('Health1: 1 endpoint needs attention');
     const response = item(page, 'erp').getByRole('button', { name: 'Response' });
     await response.click();
     await item(page, 'erp').getByText('Maintenance until noon').waitFor();

@@ -55,7 +55,6 @@ export const places: readonly Place[] = [
   { name: 'an endpoint’s activity', path: () => '/endpoints/us/erp/activity', heading: /./ },
   { name: 'a failing endpoint’s state', path: () => '/endpoints/us/down', heading: /./ },
   { name: 'Setup', path: () => '/setup', heading: 'Setup' },
-  { name: 'accounts', path: () => '/setup/accounts', heading: /./ },
   { name: 'an account', path: () => '/accounts/acme/settings', heading: /./ },
   {
     name: 'an account that was created through the API',
@@ -63,7 +62,6 @@ export const places: readonly Place[] = [
     heading: /./,
   },
   { name: 'a new account', path: () => '/setup/new-account', heading: /./ },
-  { name: 'endpoints', path: () => '/setup/endpoints', heading: /./ },
   { name: 'an endpoint', path: () => '/endpoints/us/erp/settings', heading: /./ },
   { name: 'a new endpoint', path: () => '/setup/new-endpoint', heading: /./ },
   { name: 'alert rules', path: () => '/setup/alert-rules', heading: 'Alert rules' },

@@ -60,7 +60,7 @@ test('the overview summarizes the accounts and displays the last observation and
     .first()
     .waitFor();
   await axe(page);
-  await acme.getByRole('link', { name: 'acme' }).click();
+  await acme.getByRole('link', { name: 'acme', exact: true }).click();
   await page.getByRole('heading', { name: 'Account acme', level: 1 }).waitFor();
   await panel(page, 'Polls')
     .getByText(/^Last \d+ polls: latest .*; none failed\.$/)
@@ -98,6 +98,18 @@ test('earlier addresses of accounts and endpoints lead to the tabs of their page
       .poll(() => current.allTextContents())
       .toEqual(['Health', after.includes('settings') ? 'Settings' : 'State']);
   }
+  for (const [before, after] of [
+    ['/setup/accounts?region=us', '/health?region=us#accounts'],
+    ['/setup/endpoints', '/health#endpoints'],
+    ['/accounts', '/health#accounts'],
+  ] as const) {
+    await page.goto(new URL(before, site.url).href);
+    await page.waitForURL(new URL(after, site.url).href);
+    await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();
+  }
+  // From the list to each tab.
+  await row(page, 'Endpoints', 'moved').getByRole('link', { name: 'Settings of moved' }).click();
+  await page.waitForURL('**/endpoints/us/moved/settings');
   await page.goto(new URL('/accounts/acme/nothing', site.url).href);
   await page.getByRole('heading', { name: 'Page not found' }).waitFor();
   await site.api('/endpoints/moved?region=us', { method: 'DELETE' });
@@ -186,7 +198,7 @@ test('a failing endpoint displays the reason and becomes active when retried aft
   const erp = row(page, 'Endpoints', 'erp');
   await erp.getByText('Failing').waitFor(LONG);
   await page.getByText(/1 endpoint is failing\./).waitFor(LONG);
-  await erp.getByRole('link', { name: 'erp' }).click();
+  await erp.getByRole('link', { name: 'erp', exact: true }).click();
   await page.getByText(/^Failing since/).waitFor();
   await row(page, 'Longest backlogs', 'acme').waitFor();
   await axe(page);
@@ -285,7 +297,7 @@ test('an operator replays the dead events of a fixed endpoint in at most four cl
     clicks += 1;
     await on.click();
   };
-  await click(row(page, 'Endpoints', 'recovered').getByRole('link', { name: 'recovered' }));
+  await click(row(page, 'Endpoints', 'recovered').getByRole('link', { name: 'recovered', exact: true }));
   await click(button(page, 'Replay dead…'));
   const dialog = page.getByRole('dialog');
   await button(dialog, 'Replay 2 events').waitFor();

@@ -51,7 +51,7 @@ describe('export', () => {
   });
 
   test('of accounts has their status', async () => {
-    const page = await signedIn(site, '/setup/accounts');
+    const page = await signedIn(site, '/health');
     const { rows } = await exportList(page, 'accounts');
     expect(rows.map((row) => [row.id, row['status.openJobs']])).toEqual([
       ['acme', '3'],

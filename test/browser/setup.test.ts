@@ -101,7 +101,7 @@ async function takeSecret(page: Page, title: RegExp): Promise<string> {
 describe('accounts', () => {
   test('an account is tested, created, given another interval and other credentials, and deleted', async () => {
     const { name, clientId, clientSecret } = stranger();
-    const page = await signedIn(site, '/setup/accounts');
+    const page = await signedIn(site, '/health');
     await page.getByRole('link', { name: 'New account' }).click();
     await field(page, 'Id').fill(name);
     await field(page.getByRole('main'), 'Region').selectOption('us');
@@ -153,7 +153,7 @@ describe('accounts', () => {
     expect(await button(dialog, 'Delete permanently').isDisabled()).toBe(true);
     await dialog.getByRole('textbox').fill(name);
     await button(dialog, 'Delete permanently').click();
-    await heading(page, 'Accounts').waitFor();
+    await heading(page, 'Health').waitFor();
     await toast(page, 'deleted.').waitFor();
     await expect.poll(() => page.getByRole('link', { name, exact: true }).count()).toBe(0);
     await expect(site.api(`/accounts/${name}`)).rejects.toThrow('404');
@@ -198,7 +198,7 @@ describe('accounts', () => {
     await button(page.getByRole('dialog'), 'Delete permanently').click();
     await page.getByText('still being removed').waitFor();
     await toast(page, 'deleted.').waitFor();
-    await heading(page, 'Accounts').waitFor();
+    await heading(page, 'Health').waitFor();
     expect(pending).toHaveLength(2);
   });
 
@@ -281,7 +281,7 @@ describe('accounts', () => {
 describe('endpoints', () => {
   test('an endpoint is created by keyboard; its secret is shown once and stored nowhere', async () => {
     const id = fresh('desk');
-    const page = await signedIn(site, '/setup/endpoints?region=us');
+    const page = await signedIn(site, '/health?region=us');
     const press = (key: string) => page.keyboard.press(key);
     /** Presses Tab until the element with this label or text has the focus. */
     async function tabTo(name: string): Promise<void> {
@@ -455,7 +455,7 @@ describe('endpoints', () => {
     expect(await dialog.textContent()).toContain('parked');
     await dialog.getByRole('textbox').fill(id);
     await button(dialog, 'Delete permanently').click();
-    await heading(page, 'Endpoints').waitFor();
+    await heading(page, 'Health').waitFor();
     await expect(endpointNow(id)).rejects.toThrow('404');
     await expect.poll(() => page.getByRole('link', { name: id, exact: true }).count()).toBe(0);
   });
@@ -557,10 +557,7 @@ describe('keys', () => {
 });
 
 test('a declared resource shows a note with its section of the configuration, and is not editable', async () => {
-  const page = await signedIn(site, '/setup/accounts');
-  expect(await page.getByRole('row').filter({ hasText: 'acme' }).textContent()).toContain(
-    'In the configuration file',
-  );
+  const page = await signedIn(site, '/health');
   for (const [path, part] of [
     ['/accounts/acme/settings', 'accounts'],
     ['/endpoints/us/warehouse/settings', 'endpoints'],
@@ -582,9 +579,8 @@ test('a key with the role read sees resources with no action but the export of l
   const page = await signedIn(site, '/setup', { key });
   for (const [path, buttons] of [
     ['/setup', []],
-    ['/setup/accounts', ['Export CSV']],
+    ['/health', ['Export CSV', 'Export CSV']],
     ['/accounts/acme/settings', []],
-    ['/setup/endpoints', ['Export CSV']],
     [`/endpoints/us/${id}/settings`, []],
     ['/setup/keys', []],
   ] as const) {
@@ -643,7 +639,8 @@ test('the overview counts resources and links to their pages', async () => {
   const accounts = page.getByRole('region', { name: 'Accounts' });
   expect(await accounts.textContent()).toMatch(/^Accounts1 in the configuration file/);
   await accounts.getByRole('link', { name: 'View accounts' }).click();
-  await heading(page, 'Accounts').waitFor();
+  await heading(page, 'Health').waitFor();
   expect(new URL(page.url()).search).toBe('?region=nz');
-  expect(await page.getByRole('row').count()).toBe(2);
+  expect(new URL(page.url()).hash).toBe('#accounts');
+  expect(await page.getByRole('table', { name: 'Accounts' }).getByRole('row').count()).toBe(2);
 });

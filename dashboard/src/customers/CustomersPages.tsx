@@ -8,7 +8,7 @@ import { loadLater } from '../load-later.tsx';
 import { type Account, useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
-import { decodeSegment, useHref, useParams } from '../urls.ts';
+import { ACCOUNTS_PATH, decodeSegment, useHref, useParams } from '../urls.ts';
 import { toNotificationStatus } from './settings.ts';
 
 const ImportPage = loadLater(() => import('./ImportPage.tsx'));
@@ -98,7 +98,7 @@ function AccountsPage() {
           empty={
             <>
               No accounts yet. Each account that you add appears here with its notification settings.{' '}
-              <Link href={link('/setup/accounts')}>Go to accounts</Link>
+              <Link href={link(ACCOUNTS_PATH)}>Go to accounts</Link>
             </>
           }
           keyOf={({ id }) => id}

@@ -3,7 +3,7 @@ import { Route, Switch } from 'wouter';
 import { NotFound } from '../components.tsx';
 import { loadLater } from '../load-later.tsx';
 import { Moved } from '../ResourcePage.tsx';
-import { accountHref, decodeSegment, endpointHref } from '../urls.ts';
+import { ACCOUNTS_PATH, accountHref, decodeSegment, ENDPOINTS_PATH, endpointHref } from '../urls.ts';
 
 // Each page is loaded on demand: the settings include the schemas, and the state does not need them.
 const OverviewPage = loadLater(async () => ({ default: (await import('./OverviewPage.tsx')).OverviewPage }));
@@ -47,10 +47,10 @@ export default function HealthPages() {
         {({ region, id }) => <Moved to={endpointHref(decodeSegment(region), decodeSegment(id))} />}
       </Route>
       <Route path="/accounts">
-        <Moved to="/health" />
+        <Moved to={ACCOUNTS_PATH} />
       </Route>
       <Route path="/endpoints">
-        <Moved to="/health" />
+        <Moved to={ENDPOINTS_PATH} />
       </Route>
       <Route component={Missing} />
     </Switch>

@@ -1,19 +1,22 @@
-/** Health of regions, accounts and endpoints, the most severe first. */
+/** Health of regions, and the lists of all accounts and endpoints, the most severe first. */
+import { Button } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import { Link } from 'wouter';
 import { listAccountActions, listEndpointActions } from '../bulk/resource-actions.ts';
 import { type Bulk, SelectableTable } from '../bulk/SelectableTable.tsx';
 import { Empty, Loaded, Note, Page, Panel, Waiting } from '../components.tsx';
 import type { Column, Columns } from '../DataTable.tsx';
+import { type CsvSource, ExportButton } from '../export.tsx';
 import { FilterInput } from '../filters.tsx';
 import { type Account, type Region, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
+import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatPercent, matchesQuery } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, endpointHref, useHref, useParams, useRegion } from '../urls.ts';
+import { accountHref, endpointHref, type ResourceTab, useHref, useParams, useRegion } from '../urls.ts';
 import { StateBadge, useIsOnScreen } from './components.tsx';
 import css from './Health.module.css';
 import { getCachedHealth, useEndpointHealth, useEndpoints } from './queries.ts';
@@ -46,6 +49,9 @@ export function OverviewPage() {
   useRefresh(['endpoint.*'], [['endpoints', 'health']], HEALTHS_MS);
   const outages = regions.filter(({ id, state }) => state === 'outage' && (chosen === null || id === chosen));
   const isRead = [accounts, endpoints].every(({ data, error }) => data || error);
+  useEffect(() => {
+    if (isRead && location.hash !== '') document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  }, [isRead]);
   const whole = summarizeHealth(accounts.data ?? [], endpoints.data, outages, now);
   return (
     <Page title="Health">
@@ -100,11 +106,18 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
   readonly kind: 'account' | 'endpoint';
   readonly all: readonly T[];
   readonly toTexts: (one: T) => readonly (string | null | undefined)[];
-  readonly toLink: (one: T) => readonly [name: string, href: string];
+  readonly toHref: (one: T, tab?: ResourceTab) => string;
+  readonly toName: (one: T) => string;
+  /** Quiet text below the name. */
+  readonly toHint?: (one: T) => string;
+  readonly hasSettings?: (one: T) => boolean;
   readonly columns: Columns<T>;
   readonly bulk: Bulk<T>;
+  readonly csv: CsvSource;
+  /** Whether the key can create one. */
+  readonly canCreate: boolean;
 }) {
-  const { kind, all, toTexts, toLink, columns, bulk } = props;
+  const { kind, all, toTexts, toHref, toName, toHint, hasSettings, columns, bulk, csv, canCreate } = props;
   const title = kind === 'account' ? 'Accounts' : 'Endpoints';
   const href = useHref();
   const [read] = useParams();
@@ -112,33 +125,61 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
   const query = read(`${kind}s`) ?? '';
   const rows = all.filter((one) => matchesQuery(query, one.region, ...toTexts(one)));
   const several = new Set(all.map(({ region }) => region)).size > 1;
-  const renderName = (one: T) => {
-    const [name, path] = toLink(one);
-    return (
-      <>
-        <Link href={href(path)}>{name}</Link>
-        {several ? <span className={ui.quiet}> {one.region.toUpperCase()}</span> : null}
-      </>
-    );
-  };
-  const filter = (
-    <FilterInput
-      param={`${kind}s`}
-      size="xs"
-      type="search"
-      className={css.filter}
-      aria-label={`Filter ${kind}s`}
-      placeholder={`Filter ${kind}s`}
-    />
+  const renderName = (one: T) => (
+    <div className={css.name}>
+      <Link href={href(toHref(one))}>{toName(one)}</Link>
+      {several ? <span className={ui.quiet}> {one.region.toUpperCase()}</span> : null}
+      {toHint ? (
+        <div className={`${ui.hint} ${ui.ellipsis} ${css.hint}`} title={toHint(one)}>
+          {toHint(one)}
+        </div>
+      ) : null}
+    </div>
+  );
+  const renderTabs = (one: T) => (
+    <span className={css.tabs}>
+      <Link href={href(toHref(one, 'activity'))} aria-label={`Activity of ${toName(one)}`}>
+        Activity
+      </Link>
+      {hasSettings?.(one) === false ? null : (
+        <Link href={href(toHref(one, 'settings'))} aria-label={`Settings of ${toName(one)}`}>
+          Settings
+        </Link>
+      )}
+    </span>
+  );
+  const tools = (
+    <div className={ui.actions}>
+      {isFiltered ? (
+        <FilterInput
+          param={`${kind}s`}
+          size="xs"
+          type="search"
+          className={css.filter}
+          aria-label={`Filter ${kind}s`}
+          placeholder={`Filter ${kind}s`}
+        />
+      ) : null}
+      {all.length > 0 ? <ExportButton name={`${kind}s`} source={csv} /> : null}
+      {canCreate ? (
+        <Button component={Link} size="compact-sm" href={href(`/setup/new-${kind}`)}>
+          New {kind}
+        </Button>
+      ) : null}
+    </div>
   );
   return (
-    <div id={`${kind}s`}>
-      <Panel title={title} aside={isFiltered ? filter : undefined}>
+    <div id={`${kind}s`} className={css.list}>
+      <Panel title={title} aside={tools}>
         {rows.length > 0 ? (
           <SelectableTable
             bulk={bulk}
             label={title}
-            columns={{ [title.slice(0, -1)]: renderName, ...columns }}
+            columns={{
+              [title.slice(0, -1)]: renderName,
+              ...columns,
+              Pages: { hiddenName: true, right: true, render: renderTabs },
+            }}
             rows={rows}
             keyOf={({ region, id }) => `${region}/${id}`}
           />
@@ -146,8 +187,7 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
           <Empty>
             {all.length > 0
               ? `No ${kind}s match the filter.`
-              : `No ${kind}s yet. ${title} appear here when they are added. `}
-            {all.length > 0 ? null : <Link href={href(`/setup/${kind}s`)}>Add an {kind}</Link>}
+              : `No ${kind}s yet. ${title} appear here when they are added.`}
           </Empty>
         )}
       </Panel>
@@ -157,6 +197,8 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
 
 function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[]; readonly now: number }) {
   const api = useApi();
+  const region = useRegion() ?? undefined;
+  const { may, forAll } = useSession();
   return (
     <ListPanel<Account>
       kind="account"
@@ -166,7 +208,12 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
       }}
       all={sortAccounts(accounts, now)}
       toTexts={(one) => [one.id, toAccountState(one, now).label, one.status?.problem]}
-      toLink={({ id }) => [id, accountHref(id)]}
+      toHref={({ id }, tab) => accountHref(id, tab)}
+      toName={({ id }) => id}
+      csv={(options) =>
+        api.csv('/v1/accounts', { params: { query: { include: 'status', region } }, ...options })
+      }
+      canCreate={may('admin') && forAll}
       columns={{
         State: (one) => <StateBadge state={toAccountState(one, now)} />,
         'Observed up to': (one) => <ObservedThrough account={one} now={now} />,
@@ -233,6 +280,8 @@ const healthColumn = (show: (health: Health) => React.ReactNode): Column<Endpoin
 function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[] }) {
   const client = useQueryClient();
   const api = useApi();
+  const region = useRegion() ?? undefined;
+  const { may } = useSession();
   // Sorted once per list, so that rows do not move when their health is loaded.
   const ordered = useMemo(
     () => sortEndpoints(endpoints, (one) => getCachedHealth(client, one), Date.now()),
@@ -247,7 +296,12 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
       }}
       all={ordered}
       toTexts={(one) => [getSinkName(one.id), one.url, one.description, toEndpointState(one).label]}
-      toLink={({ region, id }) => [getSinkName(id), endpointHref(region, id)]}
+      toHref={(one, tab) => endpointHref(one.region, one.id, tab)}
+      toName={({ id }) => getSinkName(id)}
+      toHint={({ id, description, url }) => (isBuiltIn(id) ? '' : (description ?? url ?? ''))}
+      hasSettings={({ id }) => !isBuiltIn(id)}
+      csv={(options) => api.csv('/v1/endpoints', { params: { query: { region } }, ...options })}
+      canCreate={may('admin')}
       columns={{
         State: (one) => <EndpointState endpoint={one} />,
         Backlog: healthColumn(({ backlog }) => <Backlog backlog={backlog} />),

@@ -1,65 +1,25 @@
-/** Account pages: the list, a new account, and one account. */
+/** Account pages: a new account, and the settings of one account. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { useLocation } from 'wouter';
 import * as z from 'zod';
-import type { Account, ListedAccount } from '../../../client/index.ts';
+import type { Account } from '../../../client/index.ts';
 import { AccountUpdate, NewCredentials } from '../../../shared/accounts/account-input.ts';
 import { withId, withRevision } from '../api.ts';
-import { listAccountActions } from '../bulk/resource-actions.ts';
-import { Badge, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
+import { Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { AreaField, CheckField, Form, FormActions, NumberField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
-import { useAccounts, useApi } from '../queries.ts';
+import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
-import { type Resource, useInRegion, useResource } from '../resources.ts';
+import { type Resource, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, useHref, useRegion } from '../urls.ts';
-import { DeclaredNote, DeletePanel, ListPage } from './components.tsx';
+import { ACCOUNTS_PATH, accountHref, useHref } from '../urls.ts';
+import { DeclaredNote, DeletePanel } from './components.tsx';
 import { CredentialFields, NO_CREDENTIALS, TestAccount, TestNewCredentials } from './credentials.tsx';
 import { toEventSettings, toEventValues } from './event-settings.ts';
 import { IntervalField, NewAccountForm, ReferenceField, toInterval } from './NewAccountForm.tsx';
-
-/** The list of accounts. */
-export function AccountsPage() {
-  const api = useApi();
-  const { may, forAll } = useSession();
-  const region = useRegion();
-  const link = useHref();
-  return (
-    <ListPage<ListedAccount>
-      title="Accounts"
-      noun="account"
-      purpose="Accounts of the ordering system that Jobwire polls. Each has its own event log."
-      newHref={may('admin') && forAll ? '/setup/new-account' : undefined}
-      query={useInRegion(useAccounts())}
-      empty={
-        region === null
-          ? 'No accounts yet. Each account that you create appears here and is polled.'
-          : `No accounts in region ${region.toUpperCase()}.`
-      }
-      csv={(options) => {
-        const query = { include: 'status', region: region ?? undefined } as const;
-        return api.csv('/v1/accounts', { params: { query }, ...options });
-      }}
-      keyOf={({ id }) => id}
-      bulk={{
-        ...{ noun: 'account', toName: ({ id }) => id },
-        ...{ actions: listAccountActions(api), refreshed: [['accounts']] },
-      }}
-      columns={{
-        Account: ({ id }) => <Link href={link(accountHref(id, 'settings'))}>{id}</Link>,
-        Region: ({ region }) => region.toUpperCase(),
-        'Poll interval': ({ paused, pollIntervalSeconds }) =>
-          paused ? <Badge tone="warn">Paused</Badge> : formatInterval(pollIntervalSeconds),
-        Credentials: { wide: true, render: formatCredentials },
-        Created: ({ createdAt }) => <RelativeTime at={createdAt} />,
-      }}
-    />
-  );
-}
 
 /** One account. Editable with the role admin, unless it is declared in the configuration file. */
 export function AccountPage({ id }: { readonly id: string }) {
@@ -286,7 +246,7 @@ function useAfterDeletion(): (account: string) => void {
   const [, navigate] = useLocation();
   const link = useHref();
   return (account) => {
-    navigate(link('/setup/accounts'));
+    navigate(link(ACCOUNTS_PATH));
     queries.removeQueries({ queryKey: ['accounts', 'one', account] });
     void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
     showToast(`Account ${account} deleted.`);
@@ -337,10 +297,7 @@ export function NewAccountPage() {
   const link = useHref();
   return (
     <Page title="New account">
-      <NewAccountForm
-        cancel={link('/setup/accounts')}
-        onCreated={({ id }) => navigate(link(accountHref(id)))}
-      />
+      <NewAccountForm cancel={link(ACCOUNTS_PATH)} onCreated={({ id }) => navigate(link(accountHref(id)))} />
     </Page>
   );
 }

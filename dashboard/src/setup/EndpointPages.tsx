@@ -1,12 +1,11 @@
-/** Endpoint pages: the list, a new endpoint, and one endpoint. */
+/** Endpoint pages: a new endpoint, and the settings of one endpoint. */
 import { Button, Modal } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { useLocation } from 'wouter';
 import type { SecretRotation } from '../../../client/index.ts';
 import { EndpointUpdate, Rotation } from '../../../shared/delivery/endpoint-input.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { listEndpointActions } from '../bulk/resource-actions.ts';
 import { Facts, Loaded, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions, SelectField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
@@ -14,13 +13,12 @@ import { StateBadge } from '../health/components.tsx';
 import { toEndpointState } from '../health/status.ts';
 import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
-import { type Resource, useInRegion, useResource } from '../resources.ts';
+import { type Resource, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
-import { formatNames } from '../texts.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { endpointHref, useHref, useRegion } from '../urls.ts';
-import { DeclaredNote, DeletePanel, ListPage } from './components.tsx';
+import { ENDPOINTS_PATH, endpointHref, useHref } from '../urls.ts';
+import { DeclaredNote, DeletePanel } from './components.tsx';
 import { EndpointFields } from './EndpointForm.tsx';
 import {
   checkEndpoint,
@@ -31,48 +29,7 @@ import {
   toEndpointValues,
 } from './endpoint-values.ts';
 import { NewEndpointForm } from './NewEndpointForm.tsx';
-import { useEndpoints } from './queries.ts';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
-
-/** The list of endpoints. */
-export function EndpointsPage() {
-  const api = useApi();
-  const region = useRegion() ?? undefined;
-  const { may } = useSession();
-  const link = useHref();
-  return (
-    <ListPage<Endpoint>
-      title="Endpoints"
-      noun="endpoint"
-      purpose="Webhook URLs and queues that receive events, in order for each job."
-      newHref={may('admin') ? '/setup/new-endpoint' : undefined}
-      query={useInRegion(useEndpoints())}
-      empty="No endpoints yet. Each endpoint that you create appears here. Events are also available from the feed and the streams."
-      csv={(options) => api.csv('/v1/endpoints', { params: { query: { region } }, ...options })}
-      keyOf={({ region, id }) => `${region}/${id}`}
-      bulk={{
-        ...{ noun: 'endpoint', toName: ({ id }) => id },
-        ...{ actions: listEndpointActions(api), refreshed: [['endpoints']] },
-      }}
-      columns={{
-        Endpoint: ({ region, id, managed, description, url }) => (
-          <>
-            <Link href={link(endpointHref(region, id, 'settings'))}>{id}</Link>
-            <div className={ui.hint}>
-              {managed ? '' : 'In the configuration file · '}
-              {description ?? url}
-            </div>
-          </>
-        ),
-        Region: ({ region }) => region.toUpperCase(),
-        Accounts: ({ accounts }) => formatNames(accounts, 'All'),
-        Types: ({ types }) => formatNames(types, 'All'),
-        State: (endpoint) => <StateBadge state={toEndpointState(endpoint)} />,
-        Created: ({ createdAt }) => <RelativeTime at={createdAt} />,
-      }}
-    />
-  );
-}
 
 /** The page with the form of a new endpoint. */
 export function NewEndpointPage() {
@@ -81,7 +38,7 @@ export function NewEndpointPage() {
   return (
     <Page title="New endpoint">
       <NewEndpointForm
-        cancel={link('/setup/endpoints')}
+        cancel={link(ENDPOINTS_PATH)}
         onCreated={({ region, id }) => navigate(link(endpointHref(region, id, 'settings')))}
       />
     </Page>
@@ -252,7 +209,7 @@ function DeleteEndpoint(props: {
       props.setDeleting(false);
       throw cause;
     }
-    navigate(link('/setup/endpoints'));
+    navigate(link(ENDPOINTS_PATH));
     queries.removeQueries({ queryKey: ['endpoints', 'setup', region, id] });
     void queries.invalidateQueries({ queryKey: ['endpoints'] });
     showToast(`Endpoint ${id} deleted.`);

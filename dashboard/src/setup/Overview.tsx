@@ -8,7 +8,7 @@ import { useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
-import { useHref } from '../urls.ts';
+import { ACCOUNTS_PATH, ENDPOINTS_PATH, useHref } from '../urls.ts';
 import { useEndpoints, useKeys } from './queries.ts';
 import css from './setup.module.css';
 
@@ -28,7 +28,7 @@ export default function Overview() {
           note={declaredNote(accounts)}
           purpose="Accounts of the ordering system that Jobwire polls. Each has a gapless log of its changes."
         >
-          <Link href={link('/setup/accounts')}>View accounts</Link>
+          <Link href={link(ACCOUNTS_PATH)}>View accounts</Link>
           {may('admin') && forAll ? <Link href={link('/setup/new-account')}>New account</Link> : null}
         </SectionPanel>
         <SectionPanel
@@ -37,7 +37,7 @@ export default function Overview() {
           note={declaredNote(endpoints)}
           purpose="Webhook URLs that receive signed events, in order for each job, with retries."
         >
-          <Link href={link('/setup/endpoints')}>View endpoints</Link>
+          <Link href={link(ENDPOINTS_PATH)}>View endpoints</Link>
           {may('admin') ? <Link href={link('/setup/new-endpoint')}>New endpoint</Link> : null}
         </SectionPanel>
         <SectionPanel

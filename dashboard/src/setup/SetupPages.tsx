@@ -4,16 +4,14 @@ import { Route, Switch, useLocation } from 'wouter';
 import { Empty, NotFound, Page, PageWaiting, Tabs } from '../components.tsx';
 import { Moved } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
-import { accountHref, decodeSegment, endpointHref, useHref } from '../urls.ts';
+import { ACCOUNTS_PATH, accountHref, decodeSegment, ENDPOINTS_PATH, endpointHref, useHref } from '../urls.ts';
 import css from './setup.module.css';
 
 const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
 const Overview = lazy(() => import('./Overview.tsx'));
 const accounts = () => import('./AccountPages.tsx');
-const AccountsPage = lazy(async () => ({ default: (await accounts()).AccountsPage }));
 const NewAccountPage = lazy(async () => ({ default: (await accounts()).NewAccountPage }));
 const endpoints = () => import('./EndpointPages.tsx');
-const EndpointsPage = lazy(async () => ({ default: (await endpoints()).EndpointsPage }));
 const NewEndpointPage = lazy(async () => ({ default: (await endpoints()).NewEndpointPage }));
 const alertRules = () => import('./AlertPages.tsx');
 const AlertRulePage = lazy(async () => ({ default: (await alertRules()).AlertRulePage }));
@@ -27,12 +25,10 @@ const WallDisplaysPage = lazy(async () => ({
 const NewKeyPage = lazy(async () => ({ default: (await keys()).NewKeyPage }));
 
 const SECTIONS = [
-  { path: '/setup', name: 'Overview' },
-  { path: '/setup/accounts', name: 'Accounts', form: '/setup/new-account' },
-  { path: '/setup/endpoints', name: 'Endpoints', form: '/setup/new-endpoint' },
+  { path: '/setup', name: 'Overview', forms: ['/setup/new-account', '/setup/new-endpoint'] },
   { path: '/setup/customers', name: 'Notifications' },
-  { path: '/setup/alert-rules', name: 'Alert rules', form: '/setup/new-alert-rule' },
-  { path: '/setup/keys', name: 'Keys', form: '/setup/new-key' },
+  { path: '/setup/alert-rules', name: 'Alert rules', forms: ['/setup/new-alert-rule'] },
+  { path: '/setup/keys', name: 'Keys', forms: ['/setup/new-key'] },
   { path: '/setup/wall-displays', name: 'Wall displays' },
 ];
 
@@ -45,12 +41,16 @@ export default function SetupPages() {
       <Suspense fallback={<PageWaiting />}>
         <Switch>
           <Route path="/setup" component={Overview} />
-          <Route path="/setup/accounts" component={AccountsPage} />
+          <Route path="/setup/accounts">
+            <Moved to={ACCOUNTS_PATH} />
+          </Route>
           <Route path="/setup/new-account" component={admin && forAll ? NewAccountPage : NotAllowed} />
           <Route path="/setup/accounts/:id">
             {({ id }) => <Moved to={accountHref(decodeSegment(id), 'settings')} />}
           </Route>
-          <Route path="/setup/endpoints" component={EndpointsPage} />
+          <Route path="/setup/endpoints">
+            <Moved to={ENDPOINTS_PATH} />
+          </Route>
           <Route path="/setup/new-endpoint" component={admin ? NewEndpointPage : NotAllowed} />
           <Route path="/setup/endpoints/:region/:id">
             {({ region, id }) => (
@@ -94,9 +94,9 @@ function NotAllowed() {
 function SetupNavigation() {
   const [location] = useLocation();
   const link = useHref();
-  const tabs = SECTIONS.map(({ path, name, form }) => ({
+  const tabs = SECTIONS.map(({ path, name, forms = [] }) => ({
     ...{ name, href: link(path) },
-    isCurrent: [path, form].includes(location) || (path !== '/setup' && location.startsWith(`${path}/`)),
+    isCurrent: [path, ...forms].includes(location) || (path !== '/setup' && location.startsWith(`${path}/`)),
   }));
   return (
     <div className={css.places}>

@@ -17,6 +17,7 @@ import { Hidden } from '../components.tsx';
 import { useAccounts, useFigures, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
+import { formatCount } from '../texts.ts';
 import { formatRelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref, useParams } from '../urls.ts';
@@ -69,13 +70,16 @@ function Content({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** Scrolls to the top after forward navigation. The browser restores the position after back navigation. */
+/** Scrolls to the top, or to the fragment of the address, after forward navigation. The browser restores the position after back navigation. */
 function useScrollToTop(): void {
   useEffect(() => {
     let here = location.href;
     // Events of the router.
     const onPush = (): void => {
-      if (location.href !== here && location.hash === '') window.scrollTo({ top: 0, behavior: 'instant' });
+      if (location.href !== here) {
+        if (location.hash === '') window.scrollTo({ top: 0, behavior: 'instant' });
+        else document.getElementById(location.hash.slice(1))?.scrollIntoView();
+      }
       here = location.href;
     };
     const onOther = (): void => {
@@ -105,6 +109,7 @@ function Navigation() {
             <Icon width={18} aria-hidden />
             <span>{name}</span>
             {path === '/' ? <AttentionCount /> : null}
+            {path === '/health' ? <HealthCount /> : null}
           </Link>
         );
       })}
@@ -116,12 +121,46 @@ function Navigation() {
 function AttentionCount() {
   const { data } = useFigures();
   const { open = 0, complete = true } = data?.attention ?? {};
-  if (open === 0) return null;
-  const text = `${open.toLocaleString()}${complete ? '' : '+'}`;
+  return <Count count={open} complete={complete} noun="" />;
+}
+
+/** What the kinds of items on the Health page are about. */
+const HEALTH_KINDS = {
+  account: ['account_not_observed'],
+  endpoint: ['endpoint_disabled', 'endpoint_failing', 'events_dead', 'events_parked'],
+  region: ['region_outage'],
+} as const;
+
+/** Number of accounts, endpoints and regions that need attention: open items, as in the queue. */
+function HealthCount() {
+  const { data } = useFigures();
+  const { byKind = [], complete = true } = data?.attention ?? {};
+  const parts = Object.entries(HEALTH_KINDS).map(([noun, kinds]) => {
+    const own = byKind.filter(({ kind }) => kinds.some((one) => one === kind));
+    return { noun, count: own.reduce((sum, { items }) => sum + items, 0) };
+  });
   return (
-    <span className={css.count} title={`${text} need attention`}>
+    <Count
+      count={parts.reduce((sum, { count }) => sum + count, 0)}
+      complete={complete}
+      noun={parts
+        .filter(({ count }) => count > 0)
+        .map(({ noun, count }) => formatCount(count, noun))
+        .join(', ')}
+    />
+  );
+}
+
+/** A number of items that need attention, unless it is 0. `noun`: what they are; empty for all. */
+function Count(props: { readonly count: number; readonly complete: boolean; readonly noun: string }) {
+  const { count, complete, noun } = props;
+  if (count === 0) return null;
+  const text = `${count.toLocaleString()}${complete ? '' : '+'}`;
+  const verb = count === 1 ? 'needs' : 'need';
+  return (
+    <span className={css.count} title={`${noun || text} ${noun ? verb : 'need'} attention`}>
       {text}
-      <Hidden> need attention</Hidden>
+      <Hidden>{noun ? `: ${noun} ${verb} attention` : ' need attention'}</Hidden>
     </span>
   );
 }

@@ -1,7 +1,7 @@
 /** Entries of the command palette: pages and actions that the key permits, results of a search, and recent ones. Independent of React. */
 import type { DataOf } from '../../../client/index.ts';
 import { RECENT_KEY, type Session } from '../session.ts';
-import { accountHref, endpointHref, jobHref } from '../urls.ts';
+import { ACCOUNTS_PATH, accountHref, ENDPOINTS_PATH, endpointHref, jobHref } from '../urls.ts';
 
 /** An action that is not a page. */
 export type Action = 'wall display' | 'switch colours' | 'API reference' | 'sign out';
@@ -49,8 +49,8 @@ export function listCommands({ may, forAll }: Pick<Session, 'may' | 'forAll'>, t
         page('Late jobs', '/jobs', { late: 'true' }),
         page('Health', '/health'),
         page('Setup', '/setup'),
-        page('Accounts', '/setup/accounts'),
-        page('Endpoints', '/setup/endpoints'),
+        page('Accounts', ACCOUNTS_PATH),
+        page('Endpoints', ENDPOINTS_PATH),
         page('Notifications', '/setup/customers'),
         ...(admin ? [page('Keys', '/setup/keys')] : []),
       ],
