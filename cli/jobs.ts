@@ -173,7 +173,7 @@ export const jobs = {
 
   'jobs durations': command({
     about:
-      'Shows, for each status, how long the jobs of an account usually stay in it, and the usual time from entering it until dispatch. Also shows how often the flags of jobs at risk were right.',
+      'Shows, for each status, how long jobs of an account usually stay in it, and how long they usually take from entering it until dispatch. Also shows the accuracy of the risk flags.',
     args: ['ACCOUNT'],
     flags: {},
     example: 'jobs durations acme',

@@ -50,7 +50,7 @@ export const keys = {
     more: 'Open the dashboard with /?wall=1 on the screen to get a code. Confirm only a code that you see on the screen itself.',
     args: ['CODE'],
     flags: {
-      name: { value: 'TEXT', about: 'Name of the screen, such as its place', required: true },
+      name: { value: 'TEXT', about: 'Name of the screen, such as its location', required: true },
       accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
     },
     example: 'keys pair 123456 --name desk --accounts acme',

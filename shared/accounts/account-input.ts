@@ -163,7 +163,7 @@ export const AccountReport = z
       .object({
         pending: count.describe('Number of missing jobs that Jobwire has not investigated yet.'),
         suspected: count.describe(
-          'Number of missing jobs that seem to be cancelled, or to be unavailable (the ordering API returns 404 for the latter). A second check must confirm this before an event is emitted.',
+          'Number of missing jobs that seem to be cancelled or unavailable. A job is unavailable if the ordering API returns 404 for its detail. A second check must have the same result before an event is emitted.',
         ),
         contradictory: count.describe(
           'Number of missing jobs for which the responses of the ordering API contradict each other.',
@@ -226,7 +226,7 @@ export const AccountRecord = z
           .string()
           .nullable()
           .describe(
-            'Cell to which the account is being or has been moved. The account cannot be resumed here, and its log is closed or being closed. `null`: the account was moved to this cell.',
+            'Cell to which the account is being moved, or was moved. The account cannot be resumed here. Its log is closed, or will be closed during the move. `null`: the account was moved to this cell.',
           ),
         end: z
           .string()
@@ -235,13 +235,11 @@ export const AccountRecord = z
         complete: z
           .boolean()
           .describe(
-            'In the new cell: whether the cell has all data of the account; polling starts only then. In the former cell: whether the log is closed.',
+            'In the new cell: whether all data of the account was imported. Polling starts only then. In the former cell: whether the log is closed.',
           ),
       })
       .nullable()
-      .describe(
-        'Move of the account between cells ([moving an account](deploying.md#moving-an-account)). `null`: the account was never moved.',
-      ),
+      .describe('Move of the account between cells. `null`: the account was never moved.'),
     createdAt: timestamp
       .nullable()
       .describe('Creation time. `null`: the resource was not created through the API.'),
@@ -265,7 +263,9 @@ export const TestStep = z
   .object({
     step: z
       .enum(['token', 'identity', 'page'])
-      .describe('Step: request a token, verify the identity, or read a page of jobs.'),
+      .describe(
+        '`token`: request a token. `identity`: verify which account the credentials belong to. `page`: read a page of jobs.',
+      ),
     ok: z.boolean().describe('Whether the step succeeded.'),
     message: z.string().describe('Result, or error message with a suggested action.'),
     ms: z.int().min(0).describe('Duration of the step, in milliseconds.'),

@@ -19,7 +19,8 @@ export const conditions = {
   endpoint_failing: {
     name: 'Endpoint failing',
     unit: 'minutes',
-    about: 'Longest time for which an endpoint has accepted nothing, in minutes. Disabled endpoints count.',
+    about:
+      'Longest time for which an endpoint has accepted nothing, in minutes. Disabled endpoints are included.',
   },
   dead_events: {
     name: 'Dead events',
@@ -31,7 +32,7 @@ export const conditions = {
     name: 'Notifications delayed',
     unit: 'minutes',
     about:
-      'Longest time for which a customer notification has been due and not sent, in minutes. Only for all accounts.',
+      'Longest time for which a customer notification has been due and not sent, in minutes. This condition cannot be limited to accounts.',
   },
   messages_failed: {
     name: 'Messages failed',
@@ -70,7 +71,7 @@ export const QuietHours = z
     action: z
       .enum(['defer', 'drop'], 'must be defer or drop')
       .describe(
-        '`defer`: after the quiet hours, one message reports the state if it differs from the one last reported. `drop`: changes during the quiet hours are not reported.',
+        '`defer`: after the quiet hours, one message reports the state if it differs from the last reported state. `drop`: changes during the quiet hours are not reported.',
       ),
   })
   .meta({ id: 'AlertQuietHours' });
@@ -127,7 +128,7 @@ const fields = {
     .int('must be an integer from 0 to 1000000')
     .min(0, 'must be an integer from 0 to 1000000')
     .max(1_000_000, 'must be an integer from 0 to 1000000')
-    .describe('The rule fires if the value is greater.'),
+    .describe('Threshold. The rule fires if the value is greater.'),
   accounts: z
     .array(existingId, 'must be a list of accounts')
     .min(1, 'must name at least one account')
@@ -136,7 +137,7 @@ const fields = {
       'Ids of the accounts to which the rule is limited. An endpoint counts only if all accounts whose events it receives are among them.',
     ),
   forMinutes: minutes(1440).describe(
-    'Time for which the value must be greater before the rule fires, in minutes, 0 to 1440. Default: 0.',
+    'Time for which the value must be above the threshold before the rule fires, in minutes, 0 to 1440. Default: 0.',
   ),
   repeatMinutes: minutes(10_080)
     .describe('Interval of reminders while the rule fires, in minutes, 5 to 10080. Default: no reminders.')
@@ -187,9 +188,11 @@ export const AlertRule = z
     region: z.string().describe('Region of the rule.'),
     name: z.string().describe('Name of the rule.'),
     condition: z.enum(conditionNames).describe('What is measured.'),
-    threshold: count.describe('The rule fires if the value is greater.'),
+    threshold: count.describe('Threshold. The rule fires if the value is greater.'),
     accounts: z.array(z.string()).nullable().describe('Only these accounts (ids). `null`: all.'),
-    forMinutes: count.describe('Time for which the value must be greater before the rule fires, in minutes.'),
+    forMinutes: count.describe(
+      'Time for which the value must be above the threshold before the rule fires, in minutes.',
+    ),
     repeatMinutes: count.nullable().describe('Interval of reminders in minutes. `null`: none.'),
     notifyResolved: z.boolean().describe('Whether a message is sent when the rule no longer fires.'),
     quietHours: QuietHours.nullable().describe('Times in which nothing is sent. `null`: none.'),
@@ -200,17 +203,19 @@ export const AlertRule = z
         to: z
           .array(z.string())
           .nullable()
-          .describe('E-mail addresses, masked for keys with the role `read`. `null`: not an e-mail.'),
-        host: z.string().nullable().describe('Host of the URL. `null`: an e-mail.'),
+          .describe(
+            'E-mail addresses, masked for keys with the role `read`. `null`: the messages are posted to a URL.',
+          ),
+        host: z.string().nullable().describe('Host of the URL. `null`: the messages are sent by e-mail.'),
       })
       .describe('Recipient of the messages.'),
     state: z
       .object({
         status: z
           .enum(['ok', 'pending', 'firing'])
-          .describe('`pending`: the value is greater than the threshold, for less than `forMinutes`.'),
+          .describe('`pending`: the value has been above the threshold for less than `forMinutes`.'),
         since: timestamp.nullable().describe('Start of the status. `null`: the rule was not evaluated yet.'),
-        value: z.number().nullable().describe('Last value. `null`: it is not known.'),
+        value: z.number().nullable().describe('Last value. `null`: the value is not known.'),
         sentAt: timestamp.nullable().describe('Time of the last message. `null`: none was sent.'),
         problem: z
           .string()
@@ -222,6 +227,6 @@ export const AlertRule = z
       .describe('State of the rule.'),
     createdAt: timestamp.describe('Creation time.'),
     changedAt: timestamp.describe('Time of the last change.'),
-    revision: count.describe('Number of changes. The `ETag` contains it.'),
+    revision: count.describe('Revision number. Each change increments it. The `ETag` contains it.'),
   })
   .meta({ id: 'AlertRule' });

@@ -31,7 +31,7 @@ export function batchBody<A extends string>(actions: readonly [A, ...A[]], names
         .literal(true, 'must be true')
         .optional()
         .describe(
-          `\`true\`: all ${names} that the API key can access, at most ${MAX_BATCH} per request. Repeat the request with \`next\` of the response as \`after\` for the others.`,
+          `\`true\`: all ${names} that the API key can access, at most ${MAX_BATCH} per request. For the others, repeat the request with the \`next\` of the response as \`after\`.`,
         ),
       region: z.string('must be the name of a region').optional().describe(`Only ${names} of this region.`),
       after: z.string('must be a cursor').optional().describe('Cursor: the `next` of the previous response.'),
@@ -48,9 +48,7 @@ const ItemProblem = z
   .object({
     type: z.string().describe('Kind of the problem, as in a problem document.'),
     title: z.string(),
-    status: z
-      .int()
-      .describe('HTTP status that the request would have had if it had been sent for this resource alone.'),
+    status: z.int().describe('HTTP status that a request for this resource alone would have returned.'),
     detail: z.string().describe('Explanation of the error.'),
   })
   .meta({ id: 'BatchProblem', description: 'Reason why the action failed for a resource.' });

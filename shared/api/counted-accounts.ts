@@ -18,8 +18,8 @@ export const countedAccounts = {
           z.object({
             region,
             account: z.string().describe('Id of the account.'),
-            jobs: count.describe('Number of its open jobs.'),
-            late: count.describe('Number of its late jobs.'),
+            jobs: count.describe('Number of open jobs of the account.'),
+            late: count.describe('Number of late jobs of the account.'),
           }),
         )
         .describe(`Paused accounts, most open jobs first, at most ${MAX_LISTED}.`),
@@ -29,7 +29,7 @@ export const countedAccounts = {
     })
     .meta({ id: 'PausedJobs' })
     .describe(
-      'Part of the totals that belongs to paused accounts. These are not observed: the numbers are those of the last complete reading of their lists.',
+      'Part of the totals that belongs to paused accounts. Paused accounts are not polled, so their numbers are those of the last complete reading of their lists.',
     ),
   countedTwice: z
     .array(
@@ -44,7 +44,7 @@ export const countedAccounts = {
         .meta({ id: 'CountedTwice' }),
     )
     .describe(
-      `Accounts of Jobwire with the same account of the ordering API, or the same credentials. The totals contain their jobs once for each account. At most ${MAX_LISTED} groups.`,
+      `Groups of accounts in Jobwire that belong to the same account of the ordering API, or have the same credentials. The totals count their jobs once for each of these accounts. At most ${MAX_LISTED} groups.`,
     ),
 };
 const CountedAccounts = z.object(countedAccounts);

@@ -20,9 +20,11 @@ const QUERIES_AT_ONCE = 16;
 /** Figures of regions, or of the accounts of a key. */
 export const Figures = z
   .object({
-    day: z.iso.date().describe('The day of the figures, as requested.'),
+    day: z.iso.date().describe('Day of the figures, as requested.'),
     regions: z.array(z.string()).describe('Names of the regions.'),
-    open: OpenChart.describe('Open jobs at the last complete reading of the list of each account.'),
+    open: OpenChart.describe(
+      'Counts of open jobs, as of the last complete reading of the list of each account.',
+    ),
     ...countedAccounts,
     accountsCounted: count.describe('Number of accounts whose open jobs are counted.'),
     accounts: count.describe(
@@ -32,8 +34,8 @@ export const Figures = z
     dispatchedToday: count.describe('Number of jobs dispatched on `day`.'),
     onTime: z
       .object({
-        onTime: count.describe('Number of jobs dispatched at or before their due time.'),
-        of: count.describe('Number of jobs dispatched that have a due date.'),
+        onTime: count.describe('Number of jobs that were dispatched at or before their due time.'),
+        of: count.describe('Number of dispatched jobs that have a due date.'),
         days: count.describe('Number of days, up to and including `day`.'),
       })
       .describe('Dispatches on time.'),
@@ -42,7 +44,7 @@ export const Figures = z
       .describe(`The ${FIGURE_DAYS} days up to and including \`day\`, in ascending order.`),
     attention: AttentionCounts.describe('Numbers of items of the attention queue.'),
   })
-  .meta({ id: 'Figures', description: 'Figures over all regions, for an overview.' });
+  .meta({ id: 'Figures', description: 'Figures of all regions, for an overview.' });
 export type Figures = RecordOf<typeof Figures>;
 
 /** Returns the figures of regions up to a day (YYYY-MM-DD). A key for some accounts gets those of its accounts. */

@@ -32,7 +32,7 @@ export const jobTiming = {
   dueAt: timestamp
     .nullable()
     .describe(
-      'Due time: `dateDue` in the time zone of the production location, or in UTC−12 while that is unknown. A date without a time of day means the end of that day. `null`: the job has no readable due date.',
+      'Due time: `dateDue` in the time zone of the production location, or in UTC−12 while the time zone is unknown. A date without a time of day means the end of that day. `null`: the job has no readable due date.',
     ),
   hoursLate: hours
     .nullable()
@@ -45,7 +45,7 @@ export const jobTiming = {
       sinceEarliest: timestamp
         .nullable()
         .describe(
-          'Last time at which the job was observed in another status: the current stay began after it and not later than `since`. `null`: the beginning of the stay was not observed.',
+          'Last time at which the job was observed in another status. The job entered its current status after this time, and at or before `since`. `null`: the beginning of the stay was not observed.',
         ),
       hours: hours.describe('Hours since `since`.'),
       usual: Usual.nullable().describe(
@@ -60,18 +60,18 @@ export const jobTiming = {
       jobLineIds: z.array(z.int()).describe('Ids of the lines that are furthest behind, at most 20.'),
       lines: jobs.describe('Number of lines that are furthest behind.'),
       p50Hours: hours.describe(
-        'Time, in hours after entering that status, within which half of the jobs were dispatched.',
+        'Time, in hours after entering this status, within which half of the jobs were dispatched.',
       ),
     })
     .nullable()
     .describe(
-      'Lines that are furthest behind: those in the status from which the account’s jobs usually take longest until dispatch. The statuses are those of the last fetch of the job detail. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
+      'Lines of the job that are furthest from dispatch. Of the statuses of its lines, theirs is the one from which jobs of the account usually take longest until dispatch. The statuses are those in the job detail when it was last fetched. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
     ),
   risk: z
     .enum(RISKS)
     .nullable()
     .describe(
-      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs of this account needed longer until dispatch than the time left. `on-track`: a quarter or fewer of them did. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
+      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs of this account needed longer until dispatch than the time that this job has left. `on-track`: at most a quarter of them needed longer. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
     ),
   forecast: z
     .object({
@@ -83,23 +83,23 @@ export const jobTiming = {
       remaining: z
         .object({
           p50Hours: hours.describe(
-            'Time, in hours from now, within which half of the comparable jobs were dispatched. It is counted from the time at which they had been in the status for as long as this job has been now.',
+            'Time, in hours, within which half of the comparable jobs were dispatched. For each of them, it is counted from the time at which its stay in the status had lasted as long as the stay of this job has lasted now.',
           ),
           p90Hours: hours.describe(
-            'Time, in hours from now, within which 90 % of the comparable jobs were dispatched. It is counted from the time at which they had been in the status for as long as this job has been now.',
+            'Time, in hours, within which 90 % of the comparable jobs were dispatched. It is counted in the same way as `p50Hours`.',
           ),
           jobs: jobs.describe('Number of comparable jobs.'),
           longer: jobs.describe('Number of comparable jobs that needed longer than `hoursLeft`.'),
         })
         .nullable()
         .describe(
-          `Usual time from now until dispatch. Comparable jobs are the jobs of this account that had the same status and, after the same time in it, had not yet been dispatched. If there are fewer than ${MIN_JOBS}, the job is compared with all jobs that had this status, from the beginning of their stay. \`null\`: unknown.`,
+          `Usual time from now until dispatch. Jobs of this account are comparable if they had the same status, and were not dispatched before their stay in it had lasted as long as the stay of this job has lasted now. If there are fewer than ${MIN_JOBS} such jobs, all jobs that had this status are compared, and the times are counted from the beginning of their stays. \`null\`: unknown.`,
         ),
       unknown: z
         .enum(UNKNOWN_RISKS)
         .nullable()
         .describe(
-          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the answer depends on the exact time at which the job entered its status. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs were dispatched from this status in this and the two previous months. \`null\`: the risk is known.`,
+          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs were dispatched from this status in this and the two previous months. \`null\`: the risk is known.`,
         ),
       flaggedAt: timestamp
         .nullable()
@@ -150,7 +150,7 @@ export const StatusDurations = z
           dispatches: jobs.describe('Number of counted dispatches of jobs that had the status.'),
         }),
       )
-      .describe('Statuses with a counted duration. Those furthest from dispatch first.'),
+      .describe('Statuses with a counted duration, those furthest from dispatch first.'),
     flags: z
       .object({
         from: day.describe(
@@ -165,12 +165,12 @@ export const StatusDurations = z
           'Number of late jobs that were flagged at least 24 hours before their due time.',
         ),
       })
-      .describe('How often the risk flags were right.'),
+      .describe('Accuracy of the risk flags of the last 8 weeks.'),
   })
   .meta({
     id: 'StatusDurations',
     description:
-      'How long the jobs of an account usually stay in each status, and how long it usually takes from entering it until dispatch.',
+      'For each status: how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch.',
   });
 export type StatusDurations = z.infer<typeof StatusDurations>;
 

@@ -45,7 +45,9 @@ const jobState = {
     ),
   late: z
     .boolean()
-    .describe('`true`: the job is open, and Jobwire observed after its due time that it was not dispatched.'),
+    .describe(
+      '`true`: the job is open, and an observation after its due time showed that it was not dispatched.',
+    ),
   lastListedAt: timestamp
     .nullable()
     .describe('Last time at which Jobwire found the job in the list of active jobs.'),

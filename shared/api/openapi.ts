@@ -84,7 +84,7 @@ export function openApiDocument(): object {
       title: 'Jobwire',
       version: VERSION,
       description:
-        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one log for each region. The ordering API has a list of jobs. By default, the list contains only the active jobs; it is then called the list of active jobs. On request, it also contains the closed jobs. In addition, the ordering API returns the detail of a single job. An endpoint is a webhook URL to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. A POST request with an `Idempotency-Key` is executed only once, even if it is repeated. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
+        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one log for each region. The ordering API returns a list of the active jobs of an account. On request, it also returns a list of the active and the closed jobs, and the detail of a single job. An endpoint is a webhook URL or an SQS queue to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. A POST request with an `Idempotency-Key` is executed only once, even if it is repeated. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
     },
     servers: [{ url: '/', description: 'Server that returned this document.' }],
     tags: [
@@ -238,10 +238,10 @@ const HEADERS = {
       '`true`: this is the response to the first request with the same `Idempotency-Key`. Absent otherwise.',
   },
   'RateLimit-Policy': Text(
-    'Limit of the requests of this kind, by name, as in draft-ietf-httpapi-ratelimit-headers: `q` is the quota, `w` its window in seconds; `qu="concurrent-requests"`: the quota limits concurrent requests.',
+    'Name and limit of a quota for requests of this kind, in the format of draft-ietf-httpapi-ratelimit-headers. `q` is the quota, and `w` is its window in seconds. `qu="concurrent-requests"` means that the quota limits concurrent requests.',
   ),
   RateLimit: Text(
-    'State of the limit: `r` is the rest of the quota, `t` the time in seconds until more of it may be available. Absent if it is not known.',
+    'State of the quota. `r` is the number of requests that are left, and `t` is the time in seconds until more may be available. Absent if the state is not known.',
   ),
   'WWW-Authenticate': Text(
     '`Bearer`, with `error="invalid_token"` if the request contained an API key or ID token.',

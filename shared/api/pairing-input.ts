@@ -9,7 +9,7 @@ const NAME_RULE = 'must be 1 to 60 characters long';
 const code = z
   .string('must be text')
   .regex(/^\d{6}$/, 'must be the 6 digits that the screen shows')
-  .describe('Code that the screen shows: 6 digits.');
+  .describe('Code of 6 digits that the screen shows.');
 
 /** Confirmation of a code by a user. */
 export const PairingApproval = z
@@ -19,7 +19,7 @@ export const PairingApproval = z
       .string('must be text')
       .min(1, NAME_RULE)
       .max(60, NAME_RULE)
-      .describe('Name of the screen, such as its place.'),
+      .describe('Name of the screen, such as its location.'),
     accounts: NewKey.shape.accounts.describe(
       'Ids of the accounts that the screen shows. `null` or absent: all accounts.',
     ),
@@ -34,6 +34,6 @@ export const KeyClaim = z
     deviceToken: z
       .string('must be text')
       .regex(/^[\w-]{43}$/, 'must be the deviceToken of the pairing')
-      .describe('Secret of the screen, from the start of the pairing.'),
+      .describe('Secret of the screen: the `deviceToken` that was returned at the start of the pairing.'),
   })
   .meta({ id: 'WallKeyClaim' });

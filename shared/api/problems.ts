@@ -27,7 +27,7 @@ export const problems = {
     status: 403,
     title: 'Forbidden',
     meaning:
-      'The API key is valid, but its role is insufficient or the operation requires a key for all accounts. Or the user is signed in, but in no group with access.',
+      'The API key is valid, but its role is insufficient, or the operation requires a key for all accounts. The same problem is returned if the signed-in user is in no group with access.',
   },
   'not-found': {
     status: 404,
@@ -43,7 +43,7 @@ export const problems = {
     status: 409,
     title: 'Conflict',
     meaning:
-      'The request conflicts with the current state: the id is in use, a maximum number is reached, the resource is managed by the configuration file, or another request is modifying it. In the last case, the response has `Retry-After`: repeat the request after this number of seconds.',
+      'The request conflicts with the current state: the id is in use, a maximum number is reached, the resource is managed by the configuration file, or another request is modifying the resource. In the last case, the response has the header `Retry-After`: repeat the request after this number of seconds.',
   },
   'nothing-to-confirm': {
     status: 409,
@@ -61,7 +61,7 @@ export const problems = {
     status: 410,
     title: 'Cursor Gone',
     meaning:
-      'The log cannot be read from the cursor: the cursor belongs to another epoch (a restored log continues in a new epoch), is beyond the end of the log, or is older than the retention period. Resume from one of the cursors `earliest`, `head` and, after a restore, `restored`.',
+      'The log cannot be read from the cursor: the cursor belongs to another epoch (a restored log continues in a new epoch), is beyond the end of the log, or is older than the retention period. Resume from one of the cursors in the problem: `earliest`, `head` or, after a restore, `restored`.',
   },
   'precondition-failed': {
     status: 412,
@@ -94,7 +94,7 @@ export const problems = {
     status: 429,
     title: 'Too Many Failed Authentications',
     meaning:
-      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Only keys that Jobwire has already accepted still work.',
+      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Until then, only keys that Jobwire has accepted before work from this address.',
   },
   'too-many-streams': {
     status: 429,
@@ -106,7 +106,7 @@ export const problems = {
     status: 429,
     title: 'Too Many Requests',
     meaning:
-      'Too many pairings of wall displays are in progress. On AWS also: the API key has reached its limit of requests per minute, or the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
+      'Too many pairings of wall displays are in progress. On AWS, the same problem is returned if the API key has reached its limit of requests per minute, or if the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
   },
   'request-blocked': {
     status: 403,

@@ -41,11 +41,12 @@ export type Surface = 'read' | 'manage' | 'live';
 export const tags = {
   Accounts: 'Accounts of the ordering API that Jobwire polls.',
   Jobs: 'Current jobs and statistics.',
-  Attention: 'What needs the attention of operations staff, ranked, and the figures of the overview.',
-  Events: 'Event logs, which can be read in pages, by long polling and as live streams.',
+  Attention:
+    'The attention queue: a ranked list of items that operations staff should handle. Also the figures of the overview.',
+  Events: 'Event logs, which can be read in pages, by long polling or as live streams.',
   Notifications: 'Customer notifications by e-mail and SMS: settings, recipients, templates and messages.',
   Endpoints:
-    'Webhook endpoints, with their deliveries, parked and dead events, replays and signing secrets. A parked event waits for a retry, and the later events of its job wait for it. A dead event was rejected on every attempt.',
+    'Endpoints (webhook URLs and SQS queues), with their deliveries, parked and dead events, replays and signing secrets. A parked event waits for a retry, and the later events of its job wait behind it. A dead event was rejected on every attempt.',
   Alerts: 'Alert rules: messages to operations staff by e-mail, Slack, Teams or a webhook.',
   Keys: 'API keys.',
   'Sign-in': 'Sign-in of users at the dashboard, with OpenID Connect.',

@@ -80,7 +80,7 @@ const open = {
   ),
   dispatched: count.describe('Number of dispatched jobs that are still in the list of active jobs.'),
   late: count.describe(
-    'Number of undispatched jobs whose due time is before the time of the response. If the due date has no UTC offset, it is read in UTC−12, where every day ends last: the job is late at the due time in UTC−12. A due date without a time, or with the time 00:00, means the end of that day.',
+    'Number of undispatched jobs whose due time is before the time of the response. A due date without a UTC offset is interpreted in UTC−12, the time zone in which every day ends last. A due date without a time, or with the time 00:00, means the end of that day.',
   ),
 };
 const openChart = {

@@ -45,7 +45,7 @@ export const Endpoint = z
       .int()
       .nullable()
       .describe(
-        'Maximum number of jobs whose events are delivered in parallel. `null`: it adapts to the endpoint, starts at 16 and is at most 160.',
+        'Maximum number of jobs whose events are delivered in parallel. `null`: the maximum adapts to the endpoint. It starts at 16 and can rise to 160.',
       ),
     ratePerSecond: z
       .number()
@@ -166,7 +166,7 @@ export const DeliveryStatistics = z
     window: z.enum(['1h', '24h', '7d']).describe('Length of the window.'),
     from: timestamp.describe('Start of the window.'),
     to: timestamp.describe('End of the window: the time of the response.'),
-    stepSeconds: z.int().describe('Length of one point, in seconds.'),
+    stepSeconds: z.int().describe('Length of the period that a point covers, in seconds.'),
     total: z
       .object({
         ...figures,
@@ -181,7 +181,7 @@ export const DeliveryStatistics = z
       })
       .describe('Statistics of the whole window.'),
     points: z
-      .array(z.object({ at: timestamp.describe('Start of the point.'), ...figures }))
+      .array(z.object({ at: timestamp.describe('Start of the period that the point covers.'), ...figures }))
       .describe('Statistics over time, in ascending order. Points without attempts are included.'),
   })
   .meta({

@@ -107,7 +107,8 @@ const WAYS: readonly Way[] = [
     contentType: 'application/json',
     headers: {
       type: 'object',
-      description: 'Fields of the server-sent event besides `data`, which is the payload on one line.',
+      description:
+        'Fields of the server-sent event other than `data`. The field `data` contains the payload on one line.',
       properties: {
         id: text(
           'Cursor of the event. To resume the stream after the event, send the cursor as `Last-Event-ID` or `after`.',
@@ -162,7 +163,7 @@ export function asyncApiDocument(): object {
       receiver: {
         host: '{host}',
         protocol: 'https',
-        description: 'Server of the receiver. The URL of the endpoint contains it.',
+        description: 'Server of the receiver, as in the URL of the endpoint.',
         variables: { host: { default: 'erp.example', description: 'Host of the endpoint URL.' } },
         security: [{ $ref: '#/components/securitySchemes/signature' }],
       },
@@ -220,7 +221,7 @@ export function asyncApiDocument(): object {
       ),
       stream: stream(
         '/v1/events/stream',
-        'Logs of all accounts and regions of the API key as one stream of server-sent events. Its `id` is not valid for the other streams.',
+        'Logs of all accounts and regions that the API key can access, as one stream of server-sent events. The `id` of a message is valid for this stream only.',
         logged,
       ),
     },

@@ -42,7 +42,7 @@ const observed = z.object({
   since: timestamp
     .nullable()
     .describe(
-      'Last time at which Jobwire observed the job or the list without the change. `null`: there is no such time.',
+      'Last time at which Jobwire observed the job or the list without the change. `null`: there was no such observation.',
     ),
   view: z
     .enum(['list', 'detail', 'search'])
@@ -121,7 +121,7 @@ export const catalogue = {
         .nullable()
         .optional()
         .describe(
-          'Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown, because the job has no due date, or because the result depends on a time of day that `dateOut` lacks or on a time zone that is unknown. Absent in events recorded by older versions of Jobwire.',
+          'Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown. Either the job has no due date, or the result depends on an unknown time zone, or on the time of day of a `dateOut` without a time. Absent in events recorded by older versions of Jobwire.',
         ),
       lateBySeconds: z
         .int()
@@ -153,7 +153,7 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) }),
   },
   'job.due_date_changed': {
-    when: 'The due date of a job changed, or the flag `mustDate`, which marks the due date as mandatory, changed.',
+    when: 'The due date of a job changed, or its flag `mustDate`, which marks the due date as mandatory.',
     data: z.object({
       ...ofJob,
       changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),
@@ -332,14 +332,14 @@ export const catalogue = {
     data: z.object({ ...ofAccount, expectedId: z.int(), actualId: z.int() }),
   },
   'account.quarantined': {
-    when: 'So many jobs disappeared from the list of active jobs at once that the list may be wrong. The account is in quarantine: `job.cancelled` and `job.unavailable` are not emitted.',
+    when: 'So many jobs disappeared from the list of active jobs at once that the list may be wrong. The account is in quarantine. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
     data: z.object({
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
       suspected: z
         .int()
         .describe(
-          'Number of missing jobs that seem to be cancelled, or to be unavailable (the ordering API returns 404 for the latter).',
+          'Number of missing jobs that seem to be cancelled or unavailable. A job is unavailable if the ordering API returns 404 for its detail.',
         ),
       contradictory: z
         .int()
@@ -352,7 +352,7 @@ export const catalogue = {
     }),
   },
   'account.resumed': {
-    when: 'An identity mismatch or a quarantine ended, either automatically or because the operator confirmed it.',
+    when: 'An identity mismatch or a quarantine ended, either automatically or because an operator confirmed the account.',
     data: z.object({
       ...ofAccount,
       previousState: z.enum(['quarantined', 'identity_mismatch']),

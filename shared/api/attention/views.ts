@@ -9,7 +9,7 @@ export const attentionKinds = {
   job_needs_attention: 'The job is in a status that needs attention (account setting `attentionStatuses`).',
   job_stalled: 'The job has been in its status for longer than the account allows.',
   job_at_risk:
-    'The job will probably be late: more than a quarter of the comparable jobs needed longer than the time left.',
+    'The job may become late: more than a quarter of the comparable jobs needed longer than the time left.',
   job_due_soon: 'The job is due soon and not dispatched.',
   endpoint_disabled: 'The endpoint is disabled: nothing is sent until it is enabled.',
   endpoint_failing: 'The last delivery failed, and events wait.',
@@ -19,7 +19,7 @@ export const attentionKinds = {
     'The account is not observed, or not completely: polling is failing or paused, the credentials are rejected or belong to another account, or the account is quarantined.',
   region_outage: 'The ordering API fails for the whole region.',
   message_undelivered:
-    'A message did not reach the customer, or may not have: `failed`, `bounced`, `complained` or `unknown`.',
+    'A message did not reach the customer, or it is unknown whether it did. Its state is `failed`, `bounced`, `complained` or `unknown`.',
 } as const;
 export type AttentionKind = keyof typeof attentionKinds;
 export const ATTENTION_KINDS = Object.keys(attentionKinds) as [AttentionKind, ...AttentionKind[]];
@@ -34,7 +34,10 @@ const Actor = z
     name: z.string().nullable().describe('Name of the key, or name or e-mail address of the user.'),
     user: z.boolean().describe('`true`: a user who signed in. `false`: an API key.'),
   })
-  .meta({ id: 'AttentionActor', description: 'Who changed an item of the attention queue.' });
+  .meta({
+    id: 'AttentionActor',
+    description: 'API key or user that changed an item of the attention queue.',
+  });
 export type Actor = z.infer<typeof Actor>;
 
 const Cause = z
@@ -45,10 +48,10 @@ const Cause = z
         'Machine-readable cause. For jobs: `late`, `needs_attention`, `stalled`, `at_risk` or `due_soon`; for endpoints: `disabled`, `failing`, `dead` or `parked`; for accounts: their state, or `stale`; for regions: `outage`; for messages: their state.',
       ),
     also: z.array(z.string()).describe('Further causes that apply to the same subject.'),
-    summary: z.string().describe('The cause in one sentence, in English.'),
+    summary: z.string().describe('Description of the cause, in English.'),
     reason: z.string().nullable().describe('Error message. `null`: the cause is not an error.'),
     status: z.string().nullable().describe('Status of the job in the ordering API.'),
-    statusSince: timestamp.nullable().describe('Time since which the job is known to be in this status.'),
+    statusSince: timestamp.nullable().describe('Time of the first response with this status.'),
     dueAt: timestamp
       .nullable()
       .describe(
@@ -148,17 +151,17 @@ export const AttentionItem = z
     state: z
       .enum(ATTENTION_STATES)
       .describe(
-        '`snoozed`: hidden until `snoozedUntil`. `acknowledged`: hidden. Both end when the cause changes materially.',
+        '`snoozed`: hidden until `snoozedUntil`. `acknowledged`: hidden. In both states, the item is open again when its cause changes materially (see *Snooze an item*).',
       ),
     snoozedUntil: timestamp.nullable().describe('End of the snooze.'),
     returned: z
       .enum(['changed', 'snooze_ended'])
       .nullable()
-      .describe('Why an item that was hidden is open again. `null`: it was not hidden.'),
+      .describe('Reason why an item that was hidden is open again. `null`: the item was not hidden.'),
     assignee: z.string().nullable().describe('Name of the person who handles the item.'),
     note: z.string().nullable().describe('Latest note.'),
     changedAt: timestamp.nullable().describe('Time of the last action of a user on the item.'),
-    changedBy: Actor.nullable().describe('Who performed the last action.'),
+    changedBy: Actor.nullable().describe('API key or user that performed the last action.'),
   })
   .meta({ id: 'AttentionItem', description: 'Something that needs the attention of operations staff.' });
 export type AttentionItem = RecordOf<typeof AttentionItem>;
@@ -174,7 +177,7 @@ export const AttentionCounts = z
       .describe('Number of open items for each kind that has at least one.'),
     complete: z
       .boolean()
-      .describe('`false`: there are more items than the queue reads. The numbers are lower bounds.'),
+      .describe('`false`: there are more items than the queue reads, so the real numbers can be higher.'),
   })
   .meta({ id: 'AttentionCounts' });
 export type AttentionCounts = RecordOf<typeof AttentionCounts>;
@@ -196,8 +199,8 @@ export const AttentionPage = z
         endpoints: count.describe('Number of endpoints.'),
         messages: z.boolean().describe('Whether messages to customers are watched.'),
       })
-      .describe('What the queue watches.'),
-    rule: z.string().describe('How items are ranked, in English.'),
+      .describe('Scope of the queue.'),
+    rule: z.string().describe('Explanation of the ranking, in English.'),
     asOf: timestamp.describe('Time of this response.'),
   })
   .meta({ id: 'AttentionPage' });

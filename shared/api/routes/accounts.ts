@@ -120,7 +120,9 @@ const moveRoutes: readonly Route[] = [
             waitingFor: z
               .string()
               .nullable()
-              .describe('What has to end before the data can be exported. `null`: nothing.'),
+              .describe(
+                'Description of the work that must be complete before the data can be exported. `null`: the data can be exported.',
+              ),
           })
           .meta({ id: 'BegunAccountMove' }),
       },
@@ -139,7 +141,7 @@ const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, of: ofAccountRecord },
       summary: 'Cancel the move of an account',
       description:
-        'Opens the log of the account again. The account stays paused. First delete the account in the other cell: two cells that poll it would both emit its events.',
+        'Opens the log of the account again. The account stays paused. First delete the account in the other cell. Otherwise, both cells would poll it and emit its events.',
       answer: { status: 200, description: 'The current account.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
@@ -154,7 +156,7 @@ const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, repeatable: true },
       summary: 'Export an account that is moved to another cell',
       description:
-        'Returns the data of the account page by page: state of its jobs, settings, recipients, templates, suppressions, and notices and messages that are not sent yet. It contains personal data and the key of unsubscribe links, but no credentials.',
+        'Returns the data of the account page by page: state of its jobs, settings, recipients, templates, suppressions, and notices and messages that are not sent yet. The data includes personal data and the key that signs unsubscribe links, but no credentials.',
       body: z
         .strictObject({
           after: z
@@ -193,7 +195,7 @@ const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, repeatable: true },
       summary: 'Import an account from another cell',
       description:
-        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts its polls, unless it was paused before the move. Repeating a page has no further effect, with one exception: pages sent again after the last page still add suppressions.',
+        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts its polls, unless it was paused before the move. A page can be sent again without a further effect. The only exception: if a page is sent again after the last page, its suppressions are still added.',
       body: z
         .strictObject({
           data: z
@@ -219,7 +221,7 @@ const moveRoutes: readonly Route[] = [
 export const accountRoutes: readonly Route[] = [
   accounts.list(
     {
-      page: 'A page of the accounts of the API key, ordered by region and id.',
+      page: 'A page of the accounts that the API key can access, ordered by region and id.',
       items: Listed,
       query: z.strictObject({
         region: one.optional().describe('Only accounts of this region.'),
@@ -281,7 +283,7 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Delete an account and its data',
       description:
-        'The account no longer exists after the first request. The data of a large account is deleted in the background, and the response is 202. Repeat the request until it returns 204 to learn when the deletion is complete.',
+        'The account no longer exists after the first request. The data of a large account is deleted in the background, and the response is 202. To learn when the deletion is complete, repeat the request until it returns 204.',
       of: ofDeletable,
       result: 'The account and all its data are deleted.',
       also: [{ status: 202, description: 'The account is deleted. Deletion of its data is in progress.' }],
@@ -466,7 +468,7 @@ export const accountRoutes: readonly Route[] = [
           .object({
             confirmed: z
               .enum(['quarantined', 'identity_mismatch'])
-              .describe('Account state that was ended by the confirmation.'),
+              .describe('Account state that the confirmation ended.'),
           })
           .meta({ id: 'ConfirmedAccount' }),
       },

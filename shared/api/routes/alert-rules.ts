@@ -189,7 +189,7 @@ export const alertRuleRoutes: readonly Route[] = [
       id: 'testAlertRule',
       tag: 'Alerts',
       summary: 'Send a test message of an alert rule',
-      description: 'Sends a message to the target of the rule. Its state does not change.',
+      description: 'Sends a message to the target of the rule. The state of the rule does not change.',
       role: 'admin',
       of: ofRule,
       answer: { status: 200, description: 'The result.', schema: TestResult },

@@ -63,9 +63,9 @@ export const attentionRoutes: readonly Route[] = [
       path: '/v1/attention',
       id: 'listAttention',
       tag: 'Attention',
-      summary: 'List what needs attention',
+      summary: 'List the items that need attention',
       description:
-        'Returns late and stalled jobs, jobs at risk, jobs in a status that needs attention (`attentionStatuses`), jobs due soon, failing and disabled endpoints, parked and dead events, accounts that are not observed, and messages that did not reach customers, of all accounts of the API key, ranked. A subject is listed once, with its most severe kind. The list is computed with each request. Filters can be combined: an item must match all of them. The number of reads is limited, so in a very large region the least urgent items can be missing (`counts.complete`).',
+        'Returns the items that need attention in all accounts that the API key can access, highest rank first. They are about:\n\n- jobs that are late, stalled, at risk or due soon, or are in a status that needs attention (`attentionStatuses`)\n- endpoints that fail or are disabled, and their parked and dead events\n- accounts that are not observed\n- regions in which the ordering API fails\n- messages that did not reach customers\n\nA subject is listed once, with its most severe kind. The list is computed with each request. Filters can be combined: an item must match all of them. The number of reads is limited, so in a very large region the least urgent items can be missing (`counts.complete`).',
       role: 'read',
       query: z.strictObject({
         region: one.optional().describe('Only this region. Default: all served regions.'),
@@ -118,7 +118,7 @@ export const attentionRoutes: readonly Route[] = [
       path: '/v1/attention/{id}/history',
       id: 'listAttentionHistory',
       tag: 'Attention',
-      summary: 'List what users did with an item',
+      summary: 'List the actions of users on an item',
       description: `Newest first. Kept for ${STATE_DAYS} days.`,
       role: 'read',
       of: ofItem,
@@ -135,7 +135,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'snooze',
     'Snooze an item',
-    `Hides the item until a time, or until its cause changes materially. For a job, a material change is a change of its status, its due date or the kinds that apply to it, or a number of days late that reaches the next power of two (1, 2, 4, 8, …). For an endpoint, it is a change between working, failing and disabled, a new failure, a first dead event, no dead event any more, or a number of parked or dead events that reaches the next power of two. For an account, it is a change of the cause, or a new quarantine. For a region, it is a new outage. For a message, it is a change of its state.`,
+    'Hides the item until a time, or until its cause changes materially. Material changes are:\n\n- Job: its status, its due date or the kinds that apply to it change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: it changes between working, failing and disabled, a new failure begins, the first event becomes dead, the last dead event is gone, or the number of parked or dead events reaches the next power of two.\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.',
     z.strictObject({
       until: z.iso
         .datetime({ offset: true, error: UNTIL_RULE })
@@ -196,7 +196,7 @@ export const attentionRoutes: readonly Route[] = [
       path: '/v1/figures',
       id: 'getFigures',
       tag: 'Attention',
-      summary: 'Get figures over all regions',
+      summary: 'Get the figures of all regions',
       description:
         'Returns open jobs by status, jobs due and dispatched on a day, dispatches on time, and the numbers of items that need attention, in one response. With an API key for some accounts, the figures are those of these accounts.',
       role: 'read',

@@ -70,7 +70,7 @@ const EventPage = z
       .nullable()
       .optional()
       .describe(
-        'All changes made in the ordering API up to this time are in the log, at or before the cursor `next`. `null`: the page ends before `head`. Absent in the log of a region.',
+        'All changes made in the ordering API up to this time are in the log, at or before the position `next`. `null`: the page ends before `head`. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });

@@ -47,16 +47,16 @@ const filters = z
     dueFrom: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`) or later.'),
     dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`).'),
     late: flag.describe(
-      '`true`: late jobs. A job is late if it is open, and Jobwire observed after its due time that it was not dispatched.',
+      '`true`: late jobs. A job is late if it is open, and an observation after its due time showed that it was not dispatched.',
     ),
     risk: z
       .enum(RISKS, `must be one of ${RISKS.join(', ')}`)
       .describe(
-        'Open, undispatched jobs with this risk at the time of the response. The jobs are read from the index of open jobs by due day and then filtered, so pages can be short.',
+        'Open, undispatched jobs with this risk at the time of the response. The open jobs are read in the order of their due days and then filtered, so a page can have few jobs, or none, although further pages follow.',
       ),
     undispatched: flag.describe('`true`: open, undispatched jobs.'),
     dispatchedOn: day.describe(
-      'Jobs dispatched on this day (`YYYY-MM-DD`). A job belongs to the same day as in the daily statistics: the calendar day at its production location. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, which did not have this filter, are missing until they change.',
+      'Jobs dispatched on this day (`YYYY-MM-DD`). As in the daily statistics, this is the calendar day at the production location of the job. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. A job that was last stored by a version of Jobwire without this filter is missing until the job changes.',
     ),
     dispatchedFrom: day.describe(
       'Jobs dispatched on this day (`YYYY-MM-DD`) or later, as in `dispatchedOn`.',
@@ -81,7 +81,7 @@ const JobsQuery = z
       .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
       .optional()
       .describe(
-        'Sort order; with `-` descending. `jobNumber`: always possible. `dateDue`: by day of the due date, jobs without one last; requires `status`, `late`, `risk`, `undispatched`, `dueOn`, `dueFrom` or `dueBefore`. `dateOut`: by day of dispatch; requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`. Jobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given; otherwise `dateOut` or `dateDue` if a filter permits it; otherwise `jobNumber`.',
+        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late`, `risk`, `undispatched`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given. Otherwise `dateOut` or `dateDue` if a filter permits it, and `jobNumber` if none does.',
       ),
     expand: one
       .transform((text, context): readonly JobExpansion[] => {
@@ -255,7 +255,7 @@ export const jobRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'Get usual durations of an account',
       description:
-        'Returns how long the jobs of the account usually stay in each status, and how long it usually takes from entering it until dispatch. Also returns how often the flags of jobs at risk were right.',
+        'Returns, for each status, how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. Also returns the accuracy of the risk flags.',
       role: 'read',
       of: ofAccount,
       answer: {

@@ -26,9 +26,11 @@ const Self = z
       .nullable()
       .describe('Ids of the accounts that the key can access. `null`: all accounts.'),
     expiresAt: timestamp.nullable().describe('Time at which the key expires. `null`: never.'),
-    user: User.nullable().describe('User whose ID token the request was sent with. `null`: an API key.'),
+    user: User.nullable().describe(
+      'User whose ID token authenticated the request. `null`: an API key authenticated it.',
+    ),
   })
-  .meta({ id: 'CurrentKey', description: 'The API key or user that the request was sent with.' });
+  .meta({ id: 'CurrentKey', description: 'The API key or user that authenticated the request.' });
 
 /** All API key routes. */
 export const keyRoutes: readonly Route[] = [
@@ -38,7 +40,7 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/key',
       id: 'getCurrentKey',
       tag: 'Keys',
-      summary: 'Get the API key or user that the request is sent with',
+      summary: 'Get the API key or user that authenticates the request',
       role: 'read',
       answer: { status: 200, description: 'The key.', schema: Self },
     },

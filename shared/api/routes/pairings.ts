@@ -30,7 +30,7 @@ export const pairingRoutes: readonly Route[] = [
         description: 'The started pairing.',
         schema: z
           .object({
-            code: z.string().describe('Code: 6 digits.'),
+            code: z.string().describe('Code of 6 digits.'),
             deviceToken: z
               .string()
               .describe('Secret with which the screen requests its key. Returned only once.'),
@@ -108,7 +108,7 @@ export const pairingRoutes: readonly Route[] = [
       tag: 'Keys',
       summary: 'Confirm the code of a wall display',
       description:
-        "The screen gets its own API key with the role `read` for the given accounts. Its name begins with `Wall display`. A code can be confirmed once. The key cannot have more permissions than the caller, and expires with the caller's key.",
+        "The screen gets its own API key with the role `read` for the given accounts. The name of the key begins with `Wall display`. A code can be confirmed once. The key cannot have more permissions than the caller, and expires with the caller's key.",
       role: 'admin',
       body: PairingApproval,
       example: { code: '123456', name: 'Dispatch desk', accounts: ['acme'] },

@@ -135,7 +135,7 @@ export const parkedEventRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Retry parked events and replay dead events by filter',
       description:
-        'Retries the selected parked events, as *Retry parked events* does, and starts a replay of the selected dead events. With `dryRun`, the events are only counted. The events of each job are sent in order. A dead event that is delivered is no longer dead; one that is rejected again stays dead. Selects only events of accounts that the API key has access to and the endpoint follows.',
+        'Retries the selected parked events, as *Retry parked events* does, and starts a replay of the selected dead events. With `dryRun`, the events are only counted. The events of each job are sent in order. A dead event that is delivered is no longer dead. A dead event that is rejected again stays dead. Only events of accounts that the API key can access, and whose events the endpoint receives, are selected.',
       role: 'operate',
       of: ofEndpoint,
       body: Redelivery,
@@ -163,7 +163,7 @@ export const parkedEventRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/dead',
       id: 'listDeadEvents',
       tag: 'Endpoints',
-      summary: 'List dead-lettered events of an endpoint',
+      summary: 'List dead events of an endpoint',
       description: `Returns the events that the endpoint rejected on every attempt, ordered by account and sequence. ${FILTERED_PAGE}`,
       role: 'read',
       of: ofEndpoint,

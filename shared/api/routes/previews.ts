@@ -74,7 +74,7 @@ const TestEmail = z
       .string('must be an e-mail address')
       .max(320, 'must be an e-mail address')
       .describe(
-        'Address: that of the signed-in user, the reply-to address of the settings, or that of a recipient for the whole account.',
+        'Address to which the e-mail is sent: the address of the signed-in user, the reply-to address of the settings, or the address of a recipient for the whole account.',
       ),
     ...content,
     template: TemplateInput.optional().describe(
@@ -125,7 +125,7 @@ export const previewRoutes: readonly Route[] = [
       id: 'sendTestEmail',
       tag: 'Notifications',
       summary: 'Send a test e-mail',
-      description: `Sends an e-mail as in a preview, with \`[Test]\` before its subject, to an address of the account itself. It is not in the message history. Nothing is sent to suppressed addresses. An account can send ${TEST_EMAILS_PER_HOUR} test e-mails per hour.`,
+      description: `Renders an e-mail as for a preview, adds \`[Test]\` before the subject, and sends it to an address of the account itself. The e-mail is not in the message history. Nothing is sent to suppressed addresses. An account can send ${TEST_EMAILS_PER_HOUR} test e-mails per hour.`,
       role: 'operate',
       of: settingsSubject,
       body: TestEmail,

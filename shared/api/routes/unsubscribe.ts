@@ -69,7 +69,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Unsubscribe or subscribe again',
       description:
-        'Unsubscribes the address of the link from messages of the account (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, the unsubscription ends and the address receives messages again, unless it was entered with `POST …/suppressions`.',
+        'Unsubscribes the address of the link from messages of the account (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, the unsubscription ends and the address receives messages again, unless the address was suppressed with `POST …/suppressions`.',
       role: null,
       of: linkSubject,
       form: z
