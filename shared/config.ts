@@ -40,9 +40,9 @@ const httpUrl = z
   .refine((url) => {
     const { username, password } = URL.parse(url) ?? {};
     return !username && !password;
-  }, 'must be without a user name and password');
+  }, 'must not contain a user name or password');
 /** A URL to which paths are appended. */
-export const baseUrl = httpUrl.refine((url) => !/[?#]/.test(url), 'must be without ? and #');
+export const baseUrl = httpUrl.refine((url) => !/[?#]/.test(url), 'must not contain ? or #');
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
 const STREAMS_RULE = `must be an integer from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
@@ -59,7 +59,7 @@ const listenPort = z.int(LISTEN_RULE).min(0, LISTEN_RULE).max(65_535, LISTEN_RUL
 
 const PORT_RULE = 'must be a port number from 1 to 65535';
 
-const FROM_RULE = 'the e-mail address that mails come from, such as orders@example.com';
+const FROM_RULE = 'the sender address of e-mails, such as orders@example.com';
 
 /**
  * Channels of customer notifications: the mail server and the SMS provider. Each account's settings select
@@ -94,7 +94,9 @@ const notifications = z.strictObject({
         .describe('Password of the user. Requires `user`. Default: none.'),
       dkim: z
         .strictObject({
-          domain: text('the domain that mails are signed for').describe('Domain for which mails are signed.'),
+          domain: text('the domain for which e-mails are signed').describe(
+            'Domain for which e-mails are signed.',
+          ),
           selector: text('the name of the key in the domain’s DNS').describe(
             'Name of the key in the DNS of the domain: `<selector>._domainkey.<domain>`.',
           ),
@@ -198,7 +200,7 @@ export const configSchema = z
       })
       .optional()
       .describe(
-        'Serves metrics in the formats of Prometheus and OpenMetrics, on a port of their own ([metrics](self-hosting.md#metrics)). Default: off.',
+        'Serves metrics in the formats of Prometheus and OpenMetrics, on a separate port ([metrics](self-hosting.md#metrics)). Default: off.',
       ),
     tracing: z
       .strictObject({
@@ -329,7 +331,7 @@ export const configSchema = z
           ),
         retrySeconds: z
           .array(seconds)
-          .min(1, 'must hold at least one wait')
+          .min(1, 'must contain at least one wait')
           .default(DEFAULT_RETRY_SECONDS)
           .describe('Waiting times between the attempts to deliver an event, in seconds.'),
         disableAfterDays: z
@@ -369,7 +371,7 @@ export const configSchema = z
       .strictObject({
         scheduleSeconds: z
           .array(seconds)
-          .min(1, 'must hold at least one gap')
+          .min(1, 'must contain at least one interval')
           .default([300, 1800, 7200, 21_600, 86_400])
           .describe(
             'Intervals, in seconds, at which the detail of a job is fetched again after the job left the list of active jobs. The last interval is repeated.',
@@ -379,7 +381,7 @@ export const configSchema = z
           .positive('must be more than 0')
           .default(7)
           .describe(
-            'Number of days after a job left the list of active jobs for which its detail is fetched again.',
+            'Number of days for which the detail of a job is fetched again after the job left the list of active jobs.',
           ),
       })
       .prefault({})
@@ -391,12 +393,12 @@ export const configSchema = z
     const fail = (path: (string | number)[], message: string): void =>
       context.addIssue({ code: 'custom', path, message });
     if (config.notifications && config.publicUrl === undefined) {
-      fail(['publicUrl'], 'must be given with notifications: links in e-mails begin with it');
+      fail(['publicUrl'], 'is required with notifications, because links in e-mails begin with it');
     }
     if (config.signIn && !isSafeUrl(config.publicUrl ?? `http://${config.host}`)) {
       fail(
         ['publicUrl'],
-        'must begin with https:// with signIn, or have a loopback host: browsers require TLS to sign in',
+        'must begin with https:// or have a loopback host if signIn is configured, because browsers require TLS to sign in',
       );
     }
     const regions = Object.keys(config.regions);
@@ -406,13 +408,13 @@ export const configSchema = z
         fail(['accounts', at, 'region'], `must be one of the configured regions (${regions.join(', ')})`);
       }
       if (accounts.has(account.id))
-        fail(['accounts', at, 'id'], `must be unique, and "${account.id}" is there twice`);
+        fail(['accounts', at, 'id'], `must be unique; "${account.id}" is used twice`);
       accounts.add(account.id);
     });
     const endpoints = new Set<string>();
     config.endpoints.forEach((endpoint, at) => {
       if (endpoints.has(endpoint.id)) {
-        fail(['endpoints', at, 'id'], `must be unique, and "${endpoint.id}" is there twice`);
+        fail(['endpoints', at, 'id'], `must be unique; "${endpoint.id}" is used twice`);
       }
       endpoints.add(endpoint.id);
       const rejection = checkUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
@@ -423,7 +425,7 @@ export const configSchema = z
         if (!accounts.has(account)) {
           fail(
             ['endpoints', at, 'accounts', place],
-            `must be the id of a configured account, and "${account}" is none`,
+            `must be the id of a configured account; "${account}" is not`,
           );
         }
       });
@@ -576,7 +578,7 @@ function resolveReference(value: string, { env, folder, onProblem }: References,
     const name = value.slice('env:'.length);
     const found = env[name];
     if (found) return found;
-    onProblem(`${field} is to be read from the environment variable ${name}, which is not set.`);
+    onProblem(`${field} refers to the environment variable ${name}, which is not set.`);
     return value;
   }
   if (!value.startsWith('file:')) return value;
@@ -585,7 +587,7 @@ function resolveReference(value: string, { env, folder, onProblem }: References,
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    onProblem(`${field} is to be read from the file ${file}, which can’t be read${formatCode(code)}.`);
+    onProblem(`${field} refers to the file ${file}, which can’t be read${formatCode(code)}.`);
     return value;
   }
 }

@@ -54,7 +54,7 @@ export const METRICS = {
   },
   PollLag: {
     ...{ unit: 'Milliseconds', emitted: 'each', type: 'histogram' },
-    help: 'Delay of the start of a poll after its due time. Without polls that a regional outage delays.',
+    help: 'Delay of the start of a poll after its due time. Excludes polls that a regional outage delays.',
   },
   /**
    * In CloudWatch 0 for a poll that read and committed everything, so the average is the fraction of incomplete polls, and the sample
@@ -62,11 +62,11 @@ export const METRICS = {
    */
   PollsIncomplete: {
     ...{ unit: 'Count', emitted: 'each', type: 'counter' },
-    help: 'Number of polls that did not read and commit everything. Without polls that fail in a reported regional outage.',
+    help: 'Number of polls that did not read and commit everything. Excludes polls that fail in a reported regional outage.',
   },
   PollsPartial: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
-    help: 'Number of polls that left work for the next one.',
+    help: 'Number of polls that left work for the next poll.',
   },
   PollsFailed: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
@@ -74,12 +74,12 @@ export const METRICS = {
   },
   ChangedJobs: {
     ...{ unit: 'Count', emitted: 'active', type: 'counter' },
-    help: 'Number of jobs that had to be rewritten.',
+    help: 'Number of jobs whose stored state a poll rewrote.',
   },
   /** In CloudWatch emitted only if there are any. */
   UnresolvedDepartures: {
     ...{ unit: 'Count', emitted: 'active', type: 'gauge', ...ofAccount },
-    help: 'Number of delisted jobs of an account whose outcome is not yet known after its last poll.',
+    help: 'Number of delisted jobs of an account whose outcome is not known after the last poll of the account.',
   },
   EventsCommitted: {
     ...{ unit: 'Count', emitted: 'active', type: 'counter' },
@@ -116,7 +116,7 @@ export const METRICS = {
   },
   DeliveryLag: {
     ...{ unit: 'Milliseconds', emitted: 'active', type: 'histogram', ...ofEndpoint },
-    help: 'Time from the observation of an event to its delivery. Without replays and requested resends.',
+    help: 'Time from the observation of an event to its delivery. Excludes replays and requested resends.',
   },
   OldestUndelivered: {
     ...{ unit: 'Seconds', emitted: 'each', type: 'gauge', ...ofEndpoint },
@@ -124,7 +124,7 @@ export const METRICS = {
   },
   DeliveryFailures: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of attempts to be retried: the sink accepted nothing.',
+    help: 'Number of attempts in which the sink accepted no event, and which are retried.',
   },
   DeliveryRejections: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
@@ -152,7 +152,7 @@ export const METRICS = {
   },
   RequestsFailed: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', labels: [] },
-    help: 'Number of requests that the HTTP API failed to handle: the table did not respond, or there is a fault.',
+    help: 'Number of requests that the HTTP API failed to handle, because the table did not respond or an internal error occurred.',
   },
   KeysRefused: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', labels: [] },
@@ -169,7 +169,7 @@ export const METRICS = {
   /** In CloudWatch emitted only if any is due. */
   OldestUnsent: {
     ...{ unit: 'Seconds', emitted: 'active', type: 'gauge', ...notifications },
-    help: 'Longest time for which a customer notification has been due; 0 if none is.',
+    help: 'Longest time for which a customer notification has been due; 0 if none is due.',
   },
   MessagesPutOff: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
@@ -177,11 +177,11 @@ export const METRICS = {
   },
   MessagesFailed: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
-    help: 'Number of messages that failed permanently. Those of an unknown outcome are not included.',
+    help: 'Number of messages that failed permanently. Messages with an unknown outcome are not included.',
   },
   MessagesSuppressed: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
-    help: 'Number of messages suppressed on purpose.',
+    help: 'Number of messages that were deliberately not sent.',
   },
   SmsUnknown: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
@@ -205,7 +205,7 @@ export const METRICS = {
 export const SELF_HOSTED_METRICS = {
   Polls: {
     ...{ unit: 'Count', type: 'counter' },
-    help: 'Number of polls. Without superseded polls, and polls that fail in a reported regional outage.',
+    help: 'Number of polls. Excludes superseded polls, and polls that fail in a reported regional outage.',
   },
   PollDuration: { unit: 'Milliseconds', type: 'histogram', help: 'Duration of a poll.' },
   DeliveryDuration: {

@@ -56,8 +56,8 @@ describe('several problems', () => {
   test('with variables and files that do not exist are all reported', () => {
     const account = { id: 'acme', region: 'us', clientId: 'env:NOT_SET', clientSecret: 'env:NOT_SET_EITHER' };
     expect(findRejection({ ...withEndpoint({}), accounts: [account] }).split('\n')).toEqual([
-      'accounts[0].clientId is to be read from the environment variable NOT_SET, which is not set.',
-      'accounts[0].clientSecret is to be read from the environment variable NOT_SET_EITHER, which is not set.',
+      'accounts[0].clientId refers to the environment variable NOT_SET, which is not set.',
+      'accounts[0].clientSecret refers to the environment variable NOT_SET_EITHER, which is not set.',
     ]);
   });
 });
@@ -82,12 +82,12 @@ test.each<[object, string]>([
     'regions.us.baseUrl',
   ],
 ])('no URL contains a password, which log lines and links would show: %j', (more, field) => {
-  expect(findRejection(withEndpoint({}, more))).toBe(`${field} must be without a user name and password.`);
+  expect(findRejection(withEndpoint({}, more))).toBe(`${field} must not contain a user name or password.`);
 });
 
 test('URLs to which paths are appended have no query', () => {
   const tracing = { endpoint: 'http://127.0.0.1:4318/?token=top-secret' };
-  expect(findRejection(withEndpoint({}, { tracing }))).toBe('tracing.endpoint must be without ? and #.');
+  expect(findRejection(withEndpoint({}, { tracing }))).toBe('tracing.endpoint must not contain ? or #.');
 });
 
 describe('endpoints in the configuration', () => {
@@ -196,10 +196,10 @@ describe('notifications in the configuration', () => {
   });
 
   test.each<[object, string]>([
-    [{ smtp }, 'notifications.from is missing; it must be the e-mail address that mails come from'],
+    [{ smtp }, 'notifications.from is missing; it must be the sender address of e-mails'],
     [
       { from: 'Acme <orders@acme.example>', smtp },
-      'notifications.from must be the e-mail address that mails come from',
+      'notifications.from must be the sender address of e-mails',
     ],
     [{ from }, 'notifications.smtp is missing'],
     [{ from, smtp: {} }, 'notifications.smtp.host is missing; it must be the name of a mail server'],
@@ -230,9 +230,9 @@ describe('notifications in the configuration', () => {
   });
 
   test.each<[object, string]>([
-    [{}, 'publicUrl must be given with notifications: links in e-mails begin with it.'],
+    [{}, 'publicUrl is required with notifications, because links in e-mails begin with it.'],
     [{ publicUrl: 'acme.example' }, 'publicUrl must be a URL that begins with http:// or https://.'],
-    [{ publicUrl: 'https://acme.example/?a=b' }, 'publicUrl must be without ? and #.'],
+    [{ publicUrl: 'https://acme.example/?a=b' }, 'publicUrl must not contain ? or #.'],
   ])('accept a URL prefix for links: %j', (more, words) => {
     expect(findRejection(told({ from, smtp }, more))).toBe(words);
   });
@@ -288,12 +288,12 @@ describe('references', () => {
     writeFileSync(join(folder, 'empty'), '\n');
     expect(reject('env:NOT_SET')).toThrow(
       new ConfigError(
-        'accounts[0].clientSecret is to be read from the environment variable NOT_SET, which is not set.',
+        'accounts[0].clientSecret refers to the environment variable NOT_SET, which is not set.',
       ),
     );
     expect(reject('file:none')).toThrow(
       new ConfigError(
-        `accounts[0].clientSecret is to be read from the file ${join(folder, 'none')}, which can’t be read: the file or its folder does not exist (ENOENT).`,
+        `accounts[0].clientSecret refers to the file ${join(folder, 'none')}, which can’t be read: the file or its folder does not exist (ENOENT).`,
       ),
     );
     expect(reject('file:empty')).toThrow(/^accounts\[0\]\.clientSecret must be the client secret /);

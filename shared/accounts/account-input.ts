@@ -9,7 +9,7 @@ const part = (what: string) =>
     .min(1, `must be ${what}`)
     .max(1000, 'must be at most 1000 characters')
     .refine((text) => text === text.trim() && !/\p{Cc}/u.test(text), {
-      error: 'must be without spaces around it and without line breaks: they come along when it is copied',
+      error: 'must not begin or end with a space or contain a line break, which are often copied by mistake',
     });
 
 /** Credentials that the ordering API issued for an account. */
@@ -64,7 +64,7 @@ export const NewAccount = z
     events: EventSettingsUpdate.optional(),
   })
   .refine((account) => (account.credentials === undefined) !== (account.secretRef === undefined), {
-    error: 'must hold either credentials or a secretRef',
+    error: 'must contain either credentials or a secretRef',
   })
   .meta({ id: 'NewAccount' });
 export type NewAccount = z.input<typeof NewAccount>;
@@ -77,7 +77,7 @@ export const AccountUpdate = z
     events: EventSettingsUpdate.optional(),
   })
   .refine((change) => Object.values(change).some((value) => value !== undefined), {
-    error: 'must change something: pollIntervalSeconds, secretRef or events',
+    error: 'must contain at least one of pollIntervalSeconds, secretRef and events',
   })
   .meta({ id: 'AccountUpdate' });
 export type AccountUpdate = z.infer<typeof AccountUpdate>;

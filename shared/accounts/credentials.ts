@@ -78,7 +78,7 @@ export function createAccountSecrets(
     checkSecretRef: (_region, secretRef) =>
       owned
         ? checkSecretRef(owned.stage, owned.cell, secretRef)
-        : 'must be left out here, where credentials have to be given: there is no other store for them',
+        : 'must be omitted: this installation accepts only credentials',
   };
 }
 
@@ -95,7 +95,7 @@ export function checkSecretRef(stage: string, cell: string, secretRef: string): 
   const name = at < 0 ? secretRef : secretRef.slice(0, at);
   const isBelow = name.startsWith(prefix) && name.length > prefix.length && SECRET_NAME.test(name);
   if (isBelow && at !== secretRef.length - 1) return undefined;
-  return `must be the name of a secret that begins with ${prefix}, or that, # and a key of the JSON in it`;
+  return `must be the name of a secret that begins with ${prefix}, optionally followed by # and a key of its JSON`;
 }
 
 /** Reads secrets. Every method throws {@link SecretError}. */

@@ -350,9 +350,12 @@ export async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<
   if (progress.kind === 'free') return undefined;
   const when =
     progress.kind === 'empty'
-      ? `this id is free again at ${new Date(progress.freeAt).toISOString()}`
-      : 'not everything of it is gone yet; try again in a minute';
-  return { kind: 'conflict', reason: `id must be new, and "${ref.account}" was deleted just now: ${when}.` };
+      ? `the id can be used again at ${new Date(progress.freeAt).toISOString()}`
+      : 'its data is still being deleted; try again in a minute';
+  return {
+    kind: 'conflict',
+    reason: `id must be new: the account "${ref.account}" was just deleted, and ${when}.`,
+  };
 }
 
 /**
@@ -388,7 +391,7 @@ function manageable(
   { revision = getRevision(record) }: Expectation,
 ): Rejection | undefined {
   if (isDeclared?.(ref)) {
-    const reason = `The account "${ref.account}" is declared in the configuration file: change or remove it under "accounts" there, and start again.`;
+    const reason = `The account "${ref.account}" is declared in the configuration file. Change or remove it there, under "accounts", and restart Jobwire.`;
     return { kind: 'conflict', reason };
   }
   return revision === getRevision(record) ? undefined : changedMeanwhile(ref.account);
@@ -448,6 +451,6 @@ export function checkReference(
 export const unknownAccount = (id: string): Rejection => notFound(`account "${id}"`);
 export const taken = (id: string): Rejection => ({
   kind: 'conflict',
-  reason: `id must be new, and there is an account "${id}" already.`,
+  reason: `id must be new: an account "${id}" already exists.`,
 });
 const changedMeanwhile = (id: string): Rejection => modified(`account "${id}"`);

@@ -33,5 +33,5 @@ export function warnOfSharedCredentials(
   );
   if (same.length === 0) return undefined;
   const names = [...same, account].map((one) => `"${one.account}"`).sort();
-  return `The accounts ${names.slice(0, -1).join(', ')} and ${names.at(-1)} in region ${region} have the same credentials: each of them reports the same jobs.`;
+  return `The accounts ${names.slice(0, -1).join(', ')} and ${names.at(-1)} in region ${region} have the same credentials, so each of them reports the same jobs.`;
 }

@@ -89,7 +89,7 @@ const target = z
         to: z
           .array(
             z.string('must be an e-mail address').max(320, 'must be an e-mail address'),
-            'must be a list',
+            'must be a list of e-mail addresses',
           )
           .min(1, 'must name at least one address')
           .max(10, 'must name at most 10 addresses')

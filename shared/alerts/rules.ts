@@ -135,7 +135,7 @@ export async function createAlertRule(
     return { kind: 'created', rule: toView(toStored(region, put.item ?? item, undefined)) };
   }
   await deps.targets.remove(toPlace(region, targetName));
-  return { kind: 'conflict', reason: `An alert rule "${id}" exists.` };
+  return { kind: 'conflict', reason: `id must be new: an alert rule "${id}" already exists.` };
 }
 
 /** Changes a rule. Its state stays, unless the condition changes or the rule is disabled. */

@@ -144,7 +144,7 @@ export function parseAccountPage(data: string): AccountPage | string {
     const text = gunzipSync(Buffer.from(data, 'base64'), { maxOutputLength: MAX_TEXT_BYTES });
     page = Page.parse(JSON.parse(text.toString('utf8')));
   } catch {
-    return 'data must be a page that jobwire accounts move has read from another cell of this version.';
+    return 'data must be a page of an export from another cell of the same version.';
   }
   if ((page.begin?.projectionVersion ?? 0) > PROJECTION_VERSION) {
     return 'data is from a cell of a later version. Upgrade this cell first.';

@@ -106,12 +106,16 @@ export async function exportAccount(
   const end = typeof record.movedEnd === 'string' ? parseCursor(record.movedEnd) : undefined;
   const waitingFor =
     record.movedTo === undefined || !end
-      ? 'the move to begin'
+      ? 'the start of the move'
       : after === undefined
         ? await holdNotifications(deps, ref, end.sequence)
         : null;
   if (waitingFor !== null) {
-    return { kind: 'conflict', why: 'busy', reason: `The data of "${ref.account}" waits for ${waitingFor}.` };
+    return {
+      kind: 'conflict',
+      why: 'busy',
+      reason: `The data of "${ref.account}" cannot be exported yet. It waits for ${waitingFor}.`,
+    };
   }
   const page = await readAccountPage(deps.table, ref, String(record.movedEnd), after, deps.now());
   return { kind: 'page', ...page };
@@ -127,7 +131,7 @@ async function holdNotifications(deps: AccountDeps, ref: AccountRef, end: number
   const { table, now } = deps;
   const cursor = await table.get(keys.cursor(ref.region, NOTIFICATIONS_SINK, ref.account));
   if (cursor && Number(cursor.position ?? 0) < end) {
-    return 'the customer notifications, which have not read the log to its end';
+    return 'customer notifications, which have not processed the log up to its end';
   }
   let busy = 0;
   const deadline = now() + STEP_MS;
@@ -141,7 +145,7 @@ async function holdNotifications(deps: AccountDeps, ref: AccountRef, end: number
     },
     deadline,
   );
-  if (!isWhole) return 'the notices and messages, of which not all are prepared yet';
+  if (!isWhole) return 'notices and messages that are not prepared yet';
   return busy === 0 ? null : `${busy} notices and messages that are being sent`;
 }
 
@@ -244,10 +248,10 @@ async function createImported(
   const { table, log, secrets, now } = deps;
   const { region, account: id, end, begin } = page;
   const ref = { region, account: id };
-  if (!begin) return rejected('The first page must be imported first.');
+  if (!begin) return rejected('The first page of the export must be imported first.');
   if ((credentials === undefined) === (secretRef === undefined)) {
     return rejected(
-      'Either credentials or a secretRef must be given, because credentials are not in the data.',
+      'Either credentials or a secretRef must be given, because exports contain no credentials.',
     );
   }
   const refused = secretRef === undefined ? undefined : checkReference(deps, region, secretRef);
@@ -256,7 +260,7 @@ async function createImported(
     const put = { ...keys.linkKey(region), key: begin.linkKey };
     const own = (await table.write({ put, when: [['pk', 'absent']] })).item;
     if (own?.key !== begin.linkKey) {
-      const reason = `The account has customer notifications, and this cell stores addresses with another key than its former one. So it could not recognize their suppressions. Move "${id}" to a cell that has not sent notifications before, or that other accounts of the former cell were moved to.`;
+      const reason = `This cell cannot recognize the suppressed addresses of the account, because it and the former cell store addresses with different keys. Move "${id}" to a cell that has not sent notifications yet, or to which other accounts of the former cell were moved.`;
       return { kind: 'conflict', reason };
     }
   }

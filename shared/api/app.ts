@@ -102,7 +102,7 @@ const MAX_IMPORT_BYTES = 1_500_000;
 const CORS_SECONDS = 600;
 
 const NO_ACCESS =
-  'You are signed in, but in no group with access to Jobwire. Ask an administrator to add you to one.';
+  'You are signed in, but not in a group with access to Jobwire. Ask an administrator to add you to such a group.';
 
 /** Creates the app. Every response has an `x-request-id`; every error is a problem document ({@link problem}). */
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
@@ -234,7 +234,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     const bad = malformedPart(c.req.url);
     if (!bad) return next();
     return problem(c, 'invalid-parameter', {
-      detail: `The ${bad} must be UTF-8 with percent-encoding (%20).`,
+      detail: `The ${bad} must be percent-encoded UTF-8, such as %20 for a space.`,
     });
   });
 
@@ -254,7 +254,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       app: everyRoute(),
       onMethodNotAllowed: (c, methods) =>
         problem(c, 'method-not-allowed', {
-          detail: `Allowed here: ${methods.join(', ')}.`,
+          detail: `The path supports these methods: ${methods.join(', ')}.`,
           headers: { allow: methods.join(', ') },
         }),
     }),

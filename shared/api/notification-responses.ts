@@ -12,8 +12,8 @@ export function toSettingsResponse(settings: NotificationSettings, available: re
   const { enabled, dryRun, ownUser, sms } = settings;
   const warnings = [
     ownUser &&
-      'ownUser is on: the ordering API may notify its user as well, who then receives every message twice.',
-    enabled && dryRun && 'dryRun is on: nothing is sent.',
+      'ownUser is on. If the ordering API also notifies this user, the user receives every message twice.',
+    enabled && dryRun && 'dryRun is on, so nothing is sent.',
     enabled && !available.includes('email') && 'No mail server is configured: e-mails are not sent.',
     enabled && sms.enabled && !available.includes('sms') && 'No SMS service is configured: SMS are not sent.',
   ];

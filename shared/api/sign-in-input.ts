@@ -4,7 +4,7 @@ import { id as accountId } from '../validation.ts';
 import { ROLES } from './key-input.ts';
 
 const ISSUER_RULE =
-  'must be the URL of the issuer: https://, or http:// with a loopback host, without a user name, ? and #';
+  'must be a URL that begins with https://, or with http:// and a loopback host, and contains no user name, ? or #';
 const CLIENT_RULE = 'must be the id of the client at the issuer';
 const SCOPES_RULE = 'must be a list of scopes with "openid"';
 const CLAIM_RULE = 'must be the name of a claim';

@@ -93,7 +93,7 @@ export function checkManaged(
   if (options.declared) return checkRevision(item, id, expected);
   if (!isEndpointKind(item.kind)) return endpointNotFound(id);
   if (!isManaged(item)) {
-    const reason = `The endpoint "${id}" is declared in the configuration file. Change or remove it there, under "endpoints", and restart.`;
+    const reason = `The endpoint "${id}" is declared in the configuration file. Change or remove it there, under "endpoints", and restart Jobwire.`;
     return { kind: 'conflict', reason };
   }
   return checkRevision(item, id, expected);
@@ -125,7 +125,7 @@ export const endpointNotFound = (id: string): Rejection => notFound(`endpoint "$
 
 export const endpointExists = (id: string): Rejection => ({
   kind: 'conflict',
-  reason: `id must be unused; the endpoint "${id}" exists.`,
+  reason: `id must be new: an endpoint "${id}" already exists.`,
 });
 
 export const endpointModified = (id: string): Rejection => modified(`endpoint "${id}"`);

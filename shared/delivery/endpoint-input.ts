@@ -36,10 +36,10 @@ const names = (what: string, field = '') =>
         .string(`must be the name of ${what}`)
         .min(1, 'must not be empty')
         .max(MAX_NAMES, `must be at most ${MAX_NAMES} characters`),
-      `must be a list of names of ${what}`,
+      `must be a list of ${what} names`,
     )
-    .min(1, 'must hold at least one name')
-    .max(MAX_NAMES, `must hold at most ${MAX_NAMES} names`)
+    .min(1, 'must contain at least one name')
+    .max(MAX_NAMES, `must contain at most ${MAX_NAMES} names`)
     .describe(`Only events of jobs with these ${what}${field}.`);
 
 const jobFields = z
@@ -54,7 +54,7 @@ const jobFields = z
         ? jobFieldShapes[name as keyof typeof jobFieldShapes]
         : undefined;
       if (!shape) {
-        const message = `is not a job field in events; the fields are ${jobFieldNames.join(', ')}`;
+        const message = `is not a job field of events; the job fields are ${jobFieldNames.join(', ')}`;
         context.addIssue({ code: 'custom', path: [name], message });
       } else if (!shape.safeParse(value).success) {
         const message = 'must be a valid value of this field';
@@ -108,7 +108,7 @@ const headers = z
       }
       seen.add(name.toLowerCase());
     }
-    if (entries.length > MAX_HEADERS) fail([], `must hold at most ${MAX_HEADERS} headers`);
+    if (entries.length > MAX_HEADERS) fail([], `must contain at most ${MAX_HEADERS} headers`);
     const bytes = entries.reduce((sum, [name, value]) => sum + countBytes(name) + value.length, 0);
     if (bytes > MAX_HEADER_BYTES) fail([], `must be at most ${MAX_HEADER_BYTES} bytes in total`);
   })
@@ -277,7 +277,7 @@ const HTTP_STATUS_RULE = 'must be an HTTP status from 100 to 599';
 export const Redelivery = z
   .strictObject({
     states: z
-      .array(z.enum(['parked', 'dead']), 'must be a list of parked and dead')
+      .array(z.enum(['parked', 'dead']), 'must be a list that contains parked, dead or both')
       .min(1, 'must contain parked or dead')
       .optional()
       .describe('States of the events. Default: `parked` and `dead`.'),

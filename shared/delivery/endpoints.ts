@@ -184,7 +184,7 @@ export async function updateEndpoint(
     if (rejection) return rejection;
     const added = (await listFollowedLogs(deps, record)).filter((account) => !follows(before, account));
     if (start !== undefined && added.length === 0) {
-      return rejected('start applies to added accounts only, and this change adds none.');
+      return rejected('start is allowed only in a change that adds accounts.');
     }
     const place = await findStartPositions(deps, region, added, start ?? 'now');
     if (place.kind !== 'placed') return place;
@@ -415,5 +415,5 @@ export async function checkAccounts(
   const known = await table.getMany(accounts.map((account) => keys.account({ region, account })));
   const stranger = accounts.find((account) => !known.some(({ sk }) => sk === account));
   if (stranger === undefined) return undefined;
-  return rejected(`${field} must name registered accounts; "${stranger}" is not.`);
+  return rejected(`${field} must contain only registered accounts; "${stranger}" is not registered.`);
 }

@@ -132,7 +132,11 @@ function afterFailure(
   };
   if (now - failingSince < policy.disableAfterSeconds * 1000) return waiting;
   const days = Math.round((now - failingSince) / 8_640_000) / 10;
-  return disableHealth(waiting, `Only failures for ${days} days. Last failure: ${failure.reason}`, now);
+  return disableHealth(
+    waiting,
+    `All deliveries failed for ${days} days. Last failure: ${failure.reason}`,
+    now,
+  );
 }
 
 function disableHealth(health: SinkHealth, reason: string, now: number): SinkHealth {

@@ -88,7 +88,7 @@ const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
 
 /** Explains to users of a self-hosted Jobwire how to use a receiver in a private network. */
 const HINT =
-  '(a self-hosted Jobwire accepts it with "webhooks": { "allowPrivateNetworks": true } in its configuration; for development, jobwire listen needs no endpoint)';
+  '(to allow it on a self-hosted Jobwire, set webhooks.allowPrivateNetworks to true in its configuration; for development, use jobwire listen, which needs no endpoint)';
 
 /** Reports whether a text is a host with a port or a path, such as `127.0.0.1:3000/hook`, for which a scheme was forgotten. */
 const isWithoutScheme = (url: string): boolean => /^[\w.-]+(:\d+(\/|$)|\/)/.test(url);

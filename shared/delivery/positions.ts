@@ -47,7 +47,9 @@ export async function findPositions(
   if (typeof place === 'object' && 'cursors' in place) {
     const stranger = Object.keys(place.cursors).find((account) => !accounts.includes(account));
     if (stranger !== undefined) {
-      return rejected(`must name followed accounts; "${stranger}" is not followed`);
+      return rejected(
+        `must contain only accounts whose events the endpoint receives; "${stranger}" is not one of them`,
+      );
     }
   }
   const positions = new Map<string, number>();
@@ -64,7 +66,7 @@ export async function findPositions(
     if (!head) {
       // The log has not begun, so every position in it is its beginning.
       if (text === undefined) positions.set(account, 0);
-      else reasons.push(`has a cursor for "${account}", whose log has no events yet`);
+      else reasons.push(`must not have a cursor for "${account}", whose log has no events yet`);
       return;
     }
     if (place === 'now') {

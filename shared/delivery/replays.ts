@@ -129,7 +129,7 @@ async function createReplay(
   const logs = await listFollowedLogs(deps, record);
   const stranger = filter.accounts?.find((account) => !follows(record, account) || !logs.includes(account));
   if (stranger !== undefined) {
-    const reason = `filter.accounts must name accounts that "${sink}" follows; it does not follow "${stranger}".`;
+    const reason = `filter.accounts must contain only accounts whose events "${sink}" receives; "${stranger}" is not one of them.`;
     return rejected(reason);
   }
   const accounts = filter.accounts ?? logs;
@@ -143,7 +143,7 @@ async function createReplay(
       end.positions.get(account) ?? (heads.kind === 'placed' ? heads.positions.get(account) : 0) ?? 0;
     return last > position ? [{ account, position, end: last }] : [];
   });
-  if (ranges.length === 0) return rejected('from and to have no events between them.');
+  if (ranges.length === 0) return rejected('There are no events between from and to.');
   const { accounts: _, ...events } = filter;
   const total = ranges.reduce((sum, range) => sum + range.end - range.position, 0);
   return storeReplay(deps, record, { id, ranges, total, filter: events, late: begin.late });
@@ -165,7 +165,7 @@ async function storeReplay(
   const { region, id: sink } = record;
   const { id, ranges, total, filter, late, dead } = replay;
   if (ranges.length > MAX_ACCOUNTS) {
-    const reason = `filter.accounts must name at most ${MAX_ACCOUNTS} accounts; the range contains events of ${ranges.length}.`;
+    const reason = `filter.accounts must select at most ${MAX_ACCOUNTS} accounts; the range contains events of ${ranges.length} accounts.`;
     return rejected(reason);
   }
 
@@ -273,7 +273,7 @@ export async function resendEvent(
   if (!item) return sinkNotFound(sink);
   const record = toSink(item);
   if (!follows(record, account)) {
-    return rejected(`account must be one that "${sink}" follows; it does not follow "${account}".`);
+    return rejected(`account must be one whose events "${sink}" receives; "${account}" is not one of them.`);
   }
   if (!Number.isSafeInteger(sequence) || sequence < 1) {
     return rejected('sequence must be a positive integer.');
@@ -288,13 +288,13 @@ export async function resendEvent(
     const reason =
       earliest > head
         ? `The log of "${account}" has no events.`
-        : `sequence must be in the log of "${account}": ${first} to ${last}.`;
+        : `sequence must be from ${first} to ${last} in the log of "${account}".`;
     return { kind: 'unknown', reason };
   }
   if (epoch !== undefined && event.id !== `${account}.${epoch}.${sequence}`) {
     return {
       kind: 'unknown',
-      reason: `epoch must be that of the event: the log of "${account}" has ${event.id} at this sequence.`,
+      reason: `epoch must be that of the event: the event of "${account}" with this sequence number is ${event.id}.`,
     };
   }
   return { kind: 'attempted', ...(await attemptNow(deps, record, event, 'resend')) };

@@ -140,7 +140,7 @@ export function classifyResponse(status: number, headers: IncomingHttpHeaders, n
   const disable = disableReason(status, headers);
   const common = disable === undefined ? {} : { disable };
   if (status >= 200 && status < 300) return { kind: 'delivered', ...common };
-  const reason = `The endpoint answered ${status}.`;
+  const reason = `The endpoint responded with status ${status}.`;
   if (status >= 400 && status < 500 && !SINK_WIDE.has(status)) return { kind: 'rejected', reason, ...common };
   const afterMs = retryAfterMs(headers['retry-after'], now);
   return {
@@ -153,7 +153,7 @@ export function classifyResponse(status: number, headers: IncomingHttpHeaders, n
 }
 
 function disableReason(status: number, headers: IncomingHttpHeaders): string | undefined {
-  if (status === 410) return 'The endpoint answered 410: it is gone for good.';
+  if (status === 410) return 'The endpoint responded with status 410 (Gone).';
   const wishes = String(headers['webhook-delivery'] ?? '').split(',');
   const asked = wishes.some((wish) => wish.trim().toLowerCase() === 'disable');
   return asked ? 'The endpoint requested no more deliveries (webhook-delivery: disable).' : undefined;

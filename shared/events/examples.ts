@@ -200,7 +200,7 @@ const drafts: Drafts = {
   'account.baselined': aboutAccount('2026-03-02T08:00:03.914Z', { openJobs: 184 }),
   'account.poll_failing': aboutAccount('2026-03-03T02:16:04.201Z', {
     consecutiveFailures: 3,
-    reason: 'GET /Jobs/active failed, the ordering API is unavailable (503)',
+    reason: 'GET /Jobs/active failed: the ordering API is unavailable (503)',
   }),
   'account.poll_recovered': aboutAccount('2026-03-03T02:40:05.677Z', { failedPolls: 11 }),
   'account.credentials_rejected': aboutAccount('2026-03-03T09:00:02.345Z', {
@@ -236,7 +236,7 @@ const drafts: Drafts = {
       since: OUTAGE_SINCE,
       failedPolls: 24,
       accounts: 9,
-      reason: 'GET /Jobs/active failed, the ordering API is unavailable (503)',
+      reason: 'GET /Jobs/active failed: the ordering API is unavailable (503)',
     },
   },
   'upstream.recovered': {
@@ -247,7 +247,7 @@ const drafts: Drafts = {
     at: '2026-03-08T10:00:00.417Z',
     data: {
       endpoint: ENDPOINT,
-      reason: 'The endpoint answered 410: it is gone for good.',
+      reason: 'The endpoint responded with status 410 (Gone).',
       failingSince: null,
     },
   },
@@ -263,7 +263,7 @@ const drafts: Drafts = {
     at: '2026-03-09T22:22:11.058Z',
     data: {
       ...{ endpoint: ENDPOINT, account: ACCOUNT, sequence: 1044, event: `${ACCOUNT}.${EPOCH}.1044` },
-      ...{ attempts: 12, reason: 'The endpoint answered 422.' },
+      ...{ attempts: 12, reason: 'The endpoint responded with status 422.' },
     },
   },
   'jobwire.ping': { at: '2026-03-02T08:05:00.000Z', data: { endpoint: ENDPOINT } },

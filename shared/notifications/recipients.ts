@@ -239,7 +239,7 @@ const unknownRecipient = (recipient: string): Rejection => notFound(`recipient "
 
 const idTaken = (recipient: string): Rejection => ({
   kind: 'conflict',
-  reason: `id must be unique: a recipient "${recipient}" exists already.`,
+  reason: `id must be new: a recipient "${recipient}" already exists.`,
 });
 
 const modifiedConcurrently = (recipient: string): Rejection => modified(`recipient "${recipient}"`);

@@ -275,7 +275,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
         kind: 'rate_limited',
         operation,
         retryAfterMs: leftMs,
-        detail: `not sent before ${new Date(until).toISOString()}, as an earlier answer asked`,
+        detail: `not sent before ${new Date(until).toISOString()}, as an earlier response requested`,
         notSent: true,
       });
     }

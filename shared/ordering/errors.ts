@@ -63,7 +63,7 @@ export class OrderingError extends Error {
     const status = fields.status === undefined ? '' : ` (${fields.status})`;
     const detail = fields.detail ? `: ${fields.detail}` : '';
     super(
-      `${fields.operation} failed, ${SENTENCES[fields.kind]}${status}${detail}`,
+      `${fields.operation} failed: ${SENTENCES[fields.kind]}${status}${detail}`,
       fields.cause === undefined ? undefined : { cause: fields.cause },
     );
     this.kind = fields.kind;
@@ -177,11 +177,11 @@ const ErrorBody = z.object({
 });
 
 function detailOf(headers: Headers, bodyText: string, hide: readonly string[]): string {
-  if (bodyText.trim() === '') return 'the answer had no body';
-  if (isHtml(headers, bodyText)) return 'the answer was an HTML page';
-  if (bodyText.length > MAX_PROBLEM_CHARACTERS) return 'the answer was too long for a problem document';
+  if (bodyText.trim() === '') return 'the response had no body';
+  if (isHtml(headers, bodyText)) return 'the response was an HTML page';
+  if (bodyText.length > MAX_PROBLEM_CHARACTERS) return 'the response was too long for a problem document';
   const body = ErrorBody.safeParse(parseJson(bodyText)).data;
-  if (!body) return 'the answer was not a problem document';
+  if (!body) return 'the response was not a problem document';
   const parts = [
     body.detail || body.title,
     ...Object.entries(body.errors ?? {}).map(([field, messages]) =>
@@ -191,7 +191,7 @@ function detailOf(headers: Headers, bodyText: string, hide: readonly string[]): 
       [message, errorCode ? `[${errorCode}]` : ''].filter(Boolean).join(' '),
     ),
   ];
-  return cleanLine(parts.filter(Boolean).join('; '), hide) || 'the answer gave no reason';
+  return cleanLine(parts.filter(Boolean).join('; '), hide) || 'the response contained no reason';
 }
 
 function parseJson(text: string): unknown {

@@ -62,7 +62,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
         kind: 'timeout',
         operation,
         status,
-        detail: `gave up after ${timeoutMs} ms`,
+        detail: `timeout after ${timeoutMs} ms`,
         cause,
       });
     }
@@ -73,7 +73,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
       kind: 'malformed',
       operation,
       status,
-      detail: 'the body was cut short',
+      detail: 'the body was truncated',
       cutShort: true,
       cause,
     });
@@ -111,14 +111,14 @@ async function readText(operation: string, response: Response): Promise<string> 
 export function readJson<T>(operation: string, answer: Exchanged, schema: z.ZodType<T>): T {
   const malformed = (detail: string, more: { cutShort?: boolean; cause?: unknown } = {}) =>
     new OrderingError({ kind: 'malformed', operation, status: answer.status, detail, ...more });
-  if (isHtml(answer.headers, answer.text)) throw malformed('the answer was an HTML page');
+  if (isHtml(answer.headers, answer.text)) throw malformed('the response was an HTML page');
   const excess = excessOf(answer.text);
   if (excess !== undefined) throw malformed(excess);
   let body: unknown;
   try {
     body = JSON.parse(answer.text);
   } catch {
-    throw malformed(answer.text.trim() === '' ? 'the answer had no body' : 'the body is not JSON', {
+    throw malformed(answer.text.trim() === '' ? 'the response had no body' : 'the body is not JSON', {
       cutShort: true,
     });
   }
@@ -160,7 +160,7 @@ function excessOf(text: string): string | undefined {
         break;
       case 0x2c:
         values += 1;
-        if (values > MAX_VALUES) return `the body holds more than ${MAX_VALUES} values`;
+        if (values > MAX_VALUES) return `the body contains more than ${MAX_VALUES} values`;
     }
   }
   return undefined;
@@ -194,7 +194,7 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | unde
 export function baseAddress(name: string, address: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
-    throw new TypeError(`${name} must be a plain http(s) address, with nothing but a host and a path`);
+    throw new TypeError(`${name} must be an http or https URL that consists only of a host and a path`);
   }
   return url.href.replace(/\/+$/, '');
 }

@@ -44,7 +44,7 @@ export function describeFault(part: Part, region: string, fault: OrderingError, 
     case 'credentials_rejected':
       // The only detail of this kind is the error that RFC 6749 requires in the response of a token endpoint.
       if (detail === '')
-        return `The server at authUrl rejected the request${http}, but not as a token endpoint does (the response is no OAuth error). Check the path of ${where}, and realm. If both are correct, check the client id and the client secret.`;
+        return `The server at authUrl rejected the request${http}, but does not seem to be a token endpoint: the response is not an OAuth error. Check the path of ${where}, and realm. If both are correct, check the client id and the client secret.`;
       return /disabled/i.test(detail)
         ? `The account or its client is disabled${http}. Ask the operator of the ordering API to enable it.`
         : `The client id or the client secret is wrong${http}. Compare both with those that the operator of the ordering API issued; only the latest secret is valid. Credentials are valid in one region, here "${region}".`;

@@ -317,7 +317,7 @@ async function readPageOf(
     throw new OrderingError({
       kind: 'malformed',
       operation: ACTIVE_JOBS,
-      detail: `page ${query.page} of size ${size} was answered as page ${pageNumber} of size ${pageSize}`,
+      detail: `page ${query.page} of size ${size} was requested, but page ${pageNumber} of size ${pageSize} was returned`,
     });
   }
   return answer;

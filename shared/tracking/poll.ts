@@ -102,6 +102,11 @@ function reportResults(
     fetchesLeft: fetched.left,
     ...(tooLarge === undefined ? {} : { problem: `Job ${tooLarge} is too large to be stored.` }),
     ...(problem === undefined ? {} : { problem: describeProblem(problem, poll.account.region) }),
-    ...(upgraded ? {} : { problem: 'Jobs that older code stored are still to be taken over.' }),
+    ...(upgraded
+      ? {}
+      : {
+          problem:
+            'Some jobs are still stored in the format of an older version of Jobwire. The next polls convert them.',
+        }),
   });
 }

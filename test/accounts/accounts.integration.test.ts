@@ -264,7 +264,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.secrets.read('kept:us/acme')).toMatchObject({ clientSecret: winner?.clientSecret });
       expect(await rig.create('acme', rig.deps, { region: 'uk' })).toEqual({
         kind: 'conflict',
-        reason: 'id must be new, and there is an account "acme" already.',
+        reason: 'id must be new: an account "acme" already exists.',
       });
     });
 
@@ -355,7 +355,7 @@ eachTable('accounts', (makeTable, kind) => {
       const rejection = {
         kind: 'conflict',
         reason:
-          'The account "acme" is declared in the configuration file: change or remove it under "accounts" there, and start again.',
+          'The account "acme" is declared in the configuration file. Change or remove it there, under "accounts", and restart Jobwire.',
       };
       for (const act of [pauseAccount, resumeAccount, deleteAccount]) {
         expect(await act(deps, ACME), act.name).toEqual(rejection);
@@ -514,7 +514,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.create()).toEqual({
         kind: 'conflict',
         reason:
-          'id must be new, and "acme" was deleted just now: this id is free again at 2026-03-02T08:06:00.000Z.',
+          'id must be new: the account "acme" was just deleted, and the id can be used again at 2026-03-02T08:06:00.000Z.',
       });
       rig.clock.now = START + 360_000;
       expect(await rig.create()).toMatchObject({ kind: 'created' });
@@ -724,13 +724,13 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   [
     'neither credentials nor a reference',
     { credentials: undefined },
-    'The request must hold either credentials or a secretRef.',
+    'The request must contain either credentials or a secretRef.',
   ],
-  ['both of them', { secretRef: 'x' }, 'The request must hold either credentials or a secretRef.'],
+  ['both of them', { secretRef: 'x' }, 'The request must contain either credentials or a secretRef.'],
   [
     'a reference, although there is no store',
     { credentials: undefined, secretRef: 'x' },
-    'secretRef must be left out here, where credentials have to be given: there is no other store for them.',
+    'secretRef must be omitted: this installation accepts only credentials.',
   ],
   [
     'no client secret',
@@ -740,7 +740,7 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   [
     'a secret that was copied with its line break',
     { credentials: { clientId: 'x', clientSecret: 's3cret\n' } },
-    'credentials.clientSecret must be without spaces around it and without line breaks: they come along when it is copied.',
+    'credentials.clientSecret must not begin or end with a space or contain a line break, which are often copied by mistake.',
   ],
   ['an unknown field', { realm: 'us' }, 'realm is not a known setting.'],
 ];
@@ -904,7 +904,7 @@ describe('with a sandbox', () => {
           match: { operation: 'token' },
           fault: raw('{"title":"Unauthorized"}', 401),
         }),
-      'The server at authUrl rejected the request (HTTP 401), but not as a token endpoint does (the response is no OAuth error). Check the path of authUrl of region "us", and realm.',
+      'The server at authUrl rejected the request (HTTP 401), but does not seem to be a token endpoint: the response is not an OAuth error. Check the path of authUrl of region "us", and realm.',
     ],
     [
       'an authUrl without a server',

@@ -114,7 +114,7 @@ describe('notifications of a moved account', () => {
       put: { ...keys.cursor('us', 'notifications', 'acme'), sink: 'notifications', position: 0 },
     });
     expect(await cells.begin()).toMatchObject({
-      waitingFor: 'the customer notifications, which have not read the log to its end',
+      waitingFor: 'customer notifications, which have not processed the log up to its end',
     });
     expect(await exportAccount(cells.from, ACME)).toMatchObject({ kind: 'conflict' });
     await cancelMove(cells.from, ACME);
@@ -158,7 +158,7 @@ describe('notifications of a moved account', () => {
     const [data = ''] = await cells.exportPages();
     expect(await importAccount(cells.to, { data, credentials: GIVEN })).toMatchObject({
       kind: 'conflict',
-      reason: expect.stringContaining('stores addresses with another key'),
+      reason: expect.stringContaining('store addresses with different keys'),
     });
     expect(await cells.table.get(keys.account(ACME))).toBeUndefined();
   });
@@ -321,7 +321,7 @@ describe('only one cell is active', () => {
     const occupied = { ...accounts, table: other.table };
     expect(await importAccount(occupied, { data, credentials: GIVEN })).toMatchObject({
       kind: 'conflict',
-      reason: 'id must be new, and there is an account "acme" already.',
+      reason: 'id must be new: an account "acme" already exists.',
     });
   });
 

@@ -98,12 +98,12 @@ test('a second account with the same credentials is created with a warning that 
   expect(await create('acme', 'client-7')).toEqual([]);
   expect(await create('globex', 'client-8')).toEqual([]);
   expect(await create('acme-2', 'client-7')).toEqual([
-    'The accounts "acme" and "acme-2" in region us have the same credentials: each of them reports the same jobs.',
+    'The accounts "acme" and "acme-2" in region us have the same credentials, so each of them reports the same jobs.',
   ]);
   const rotated = { clientId: 'client-8', clientSecret: 'of acme' };
   expect((await ask('PUT', '/v1/accounts/acme/credentials', rotated)).status).toBe(200);
   expect(await create('globex-2', 'client-8')).toEqual([
-    'The accounts "acme", "globex" and "globex-2" in region us have the same credentials: each of them reports the same jobs.',
+    'The accounts "acme", "globex" and "globex-2" in region us have the same credentials, so each of them reports the same jobs.',
   ]);
   expect(said.join('\n')).not.toMatch(/client-[78]|of acme/);
 });

@@ -71,7 +71,9 @@ eachTable('the attention queue', (makeTable) => {
       code: 'late',
       status: 'Printing',
       dueAt: Date.parse('2026-03-01T12:00:00Z'),
-      summary: expect.stringMatching(/^\d+ days past its due time; it has been in “Printing” for 3 days\.$/),
+      summary: expect.stringMatching(
+        /^The job is \d+ days past its due time and has been in “Printing” for 3 days\.$/,
+      ),
     });
     expect(items[0]?.since).toBe(Date.parse('2026-03-01T12:00:00Z'));
     expect(items[0]?.customer).toEqual({ informed: false, lastMessage: null });

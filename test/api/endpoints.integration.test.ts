@@ -512,7 +512,7 @@ describe('a key', () => {
     const queue = { id: 'q', region: 'us', kind: 'sqs', url: QUEUE, accounts: ['acme'] };
     expect(await rig.post('/v1/endpoints', queue, acme)).toMatchObject({
       status: 422,
-      body: { detail: 'kind must be webhook, for the key is for some accounts only.' },
+      body: { detail: 'kind must be webhook, because sqs requires an API key for all accounts.' },
     });
     expect(await rig.post('/v1/endpoints', queue)).toMatchObject({
       status: 201,

@@ -121,7 +121,7 @@ describe('settings', () => {
       return (await ask('PUT', path, { body })).body.warnings.join('\n');
     };
     expect(await put({})).toBe('');
-    expect(await put({ ownUser: true })).toMatch(/ordering API may notify its user as well/);
+    expect(await put({ ownUser: true })).toMatch(/If the ordering API also notifies this user/);
     expect(await put({ dryRun: true })).toMatch(/nothing is sent/);
   });
 

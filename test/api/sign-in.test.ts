@@ -106,9 +106,9 @@ describe('the settings of the sign-in', () => {
     );
 
   it.each<[object, string]>([
-    [{ issuer: 'http://id.example' }, 'signIn.issuer must be the URL of the issuer: https://'],
-    [{ issuer: 'https://id.example?x' }, 'signIn.issuer must be the URL of the issuer'],
-    [{ issuer: 'https://user:pass@id.example' }, 'signIn.issuer must be the URL of the issuer'],
+    [{ issuer: 'http://id.example' }, 'signIn.issuer must be a URL that begins with https://'],
+    [{ issuer: 'https://id.example?x' }, 'signIn.issuer must be a URL that begins with https://'],
+    [{ issuer: 'https://user:pass@id.example' }, 'signIn.issuer must be a URL that begins with https://'],
     [{ clientId: '' }, 'signIn.clientId must be the id of the client at the issuer'],
     [{ scopes: ['email'] }, 'signIn.scopes must be a list of scopes with "openid"'],
     [{ groupsClaim: 7 }, 'signIn.groupsClaim must be the name of a claim'],
@@ -124,7 +124,7 @@ describe('the settings of the sign-in', () => {
   });
 
   it('requires TLS in front of the dashboard, except on loopback', () => {
-    const message = 'publicUrl must begin with https:// with signIn';
+    const message = 'publicUrl must begin with https:// or have a loopback host if signIn is configured';
     expect(() => parse({}, { publicUrl: 'http://jobwire.example' })).toThrow(message);
     expect(() => parse({}, { host: '0.0.0.0' })).toThrow(message);
     expect(parse({}, { host: '0.0.0.0', publicUrl: 'https://jobwire.example' }).signIn).toBeDefined();

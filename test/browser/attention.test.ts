@@ -44,9 +44,9 @@ describe('the queue', () => {
     const page = await open();
     await expect.poll(() => items(page).count(), LONG).toBe(3);
     const rows = await items(page).allTextContents();
-    expect(rows[0]).toMatch(/PO-2.*4 days past its due time; it has been in “Awaiting artwork”/);
-    expect(rows[1]).toMatch(/PO-1.*3 days past its due time; it has been in “In production”/);
-    expect(rows[2]).toMatch(/PO-0.*2 days past its due time; it has been in “On hold”/);
+    expect(rows[0]).toMatch(/PO-2.*4 days past its due time and has been in “Awaiting artwork”/);
+    expect(rows[1]).toMatch(/PO-1.*3 days past its due time and has been in “In production”/);
+    expect(rows[2]).toMatch(/PO-0.*2 days past its due time and has been in “On hold”/);
     for (const row of rows) expect(row).toMatch(/Late jobs.*Customer not informed/);
     await axe(page);
   });

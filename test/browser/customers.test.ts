@@ -101,7 +101,7 @@ describe('settings', () => {
     await page.getByLabel('Dry run').check();
     await page.getByLabel('Notify customers').check();
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('dryRun is on: nothing is sent.').waitFor();
+    await page.getByText('dryRun is on, so nothing is sent.').waitFor();
     await page.getByLabel('Dry run').uncheck();
     await page.getByRole('button', { name: 'Save' }).click();
     await answer(page, 'Save and start sending');

@@ -337,7 +337,7 @@ test('a replay is started in a form, displays its progress, and completes or is 
   await button(dialog, 'Start replay').click();
   // At the field, and in the summary of the form.
   await dialog
-    .getByText(/must name followed accounts/)
+    .getByText(/must contain only accounts whose events the endpoint receives/)
     .first()
     .waitFor();
   expectFault(page, /answered 422/);

@@ -302,7 +302,7 @@ describe('statistics', () => {
       .filter({ hasText: `Job ${job}` });
     await item.waitFor();
     expect(await item.textContent()).toMatch(
-      /^Jobs at risk.*At risk: mandatory due time in less than an hour, and more than a quarter of such jobs needed longer/,
+      /^Jobs at risk.*The job is due in less than an hour \(mandatory\) and .*More than a quarter of the comparable jobs needed longer/,
     );
     await item.getByRole('link', { name: `Job ${job}` }).click();
     await page.getByText(/At risk: \d min left.*10 of 10 jobs needed longer/).waitFor();

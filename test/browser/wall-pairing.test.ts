@@ -92,7 +92,7 @@ test('a wrong code pairs no screen, and the form displays an error', async () =>
   await page.getByText('must be the 6 digits that the screen shows').first().waitFor();
   expectFault(page, /^answered 422/);
   await pair(page, '000000', 'Desk');
-  await page.getByRole('alert').getByText('must be that of a waiting screen').waitFor();
+  await page.getByRole('alert').getByText('must be a code that a screen shows now').waitFor();
   await axe(page);
 });
 

@@ -386,7 +386,7 @@ describe('accounts', () => {
     expect(await site.exec(add('two', '--paused', '--no-test'), { input })).toMatchObject({
       code: 0,
       out: 'two was added in us, paused.\n',
-      err: 'Warning: The accounts "one" and "two" in region us have the same credentials: each of them reports the same jobs.\n',
+      err: 'Warning: The accounts "one" and "two" in region us have the same credentials, so each of them reports the same jobs.\n',
     });
     for (const id of ['one', 'two']) await site.run('accounts', 'delete', id, '--yes');
   });

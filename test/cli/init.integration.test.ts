@@ -177,8 +177,8 @@ describe('init', () => {
       ],
       [{ 'auth-url': 'login.example.com' }, 'x', /^--auth-url must be a URL that begins with http:/],
       [{ account: 'Acme Ltd' }, 'x', /^--account must be 1–63 lower-case letters/],
-      [{ 'client-id': ' acme' }, 'x', /^--client-id must be without spaces around it/],
-      [{}, ' a-secret', /^The client secret must be without spaces around it/],
+      [{ 'client-id': ' acme' }, 'x', /^--client-id must not begin or end with a space/],
+      [{}, ' a-secret', /^The client secret must not begin or end with a space/],
       [{}, '', /^The client secret is missing\. Provide it on stdin, or with --client-secret-file or /],
       [
         { config: join(folder, 'none', 'jobwire.json') },

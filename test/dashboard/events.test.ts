@@ -35,7 +35,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   'order_group.dispatched': ['Order group dispatched', undefined, 'SPRING-38 (2 jobs, 1 delisted)'],
   'account.baselined': ['Tracking started with 184 open jobs'],
   'account.poll_failing': [
-    'Polling failing, 3 consecutive failures: GET /Jobs/active failed, the ordering API is unavailable (503)',
+    'Polling failing, 3 consecutive failures: GET /Jobs/active failed: the ordering API is unavailable (503)',
   ],
   'account.poll_recovered': ['Polling recovered after 11 failed polls'],
   'account.credentials_rejected': [
@@ -56,14 +56,14 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   ],
   'status.discovered': ['New status name', undefined, 'In production'],
   'upstream.outage': [
-    'Outage of the ordering API: GET /Jobs/active failed, the ordering API is unavailable (503)',
+    'Outage of the ordering API: GET /Jobs/active failed: the ordering API is unavailable (503)',
   ],
   'upstream.recovered': ['The ordering API recovered after 30 min'],
-  'endpoint.disabled': ['Endpoint erp disabled: The endpoint answered 410: it is gone for good.'],
+  'endpoint.disabled': ['Endpoint erp disabled: The endpoint responded with status 410 (Gone).'],
   'endpoint.recovered': ['Endpoint erp recovered'],
   'endpoint.events_lost': ['Endpoint erp lost 3 events: expired before delivery'],
   'endpoint.event_dead': [
-    'Endpoint erp rejected an event on the last of 12 attempts: The endpoint answered 422.',
+    'Endpoint erp rejected an event on the last of 12 attempts: The endpoint responded with status 422.',
   ],
   'jobwire.ping': ['Ping of endpoint erp'],
 };

@@ -329,7 +329,10 @@ function hooked(hooks: {
   };
 }
 
-const refused = (): DeliveryOutcome => ({ kind: 'rejected', reason: 'The endpoint answered 422.' });
+const refused = (): DeliveryOutcome => ({
+  kind: 'rejected',
+  reason: 'The endpoint responded with status 422.',
+});
 const LANE = { account: 'acme', lane: '1' };
 const jobs = (count: number, text = 'x') => Array.from({ length: count }, (_, at) => moved(at, text));
 
@@ -926,7 +929,7 @@ test('an event without an answer of the sink is not delivered', async () => {
 test('endpoint.recovered is emitted when the sink accepts an event, not when it is enabled', async () => {
   const rig = await createDeliveryRig((event) => ({
     kind: 'delivered',
-    ...(event.sequence === 1 && { disable: 'The endpoint answered 410.' }),
+    ...(event.sequence === 1 && { disable: 'The endpoint responded with status 410.' }),
   }));
   await rig.say([moved(1, 'a')]);
   await rig.drain();

@@ -135,7 +135,9 @@ describe('drain', () => {
   test('an account removed from a sink gets nothing more, whether due, parked or replayed', async () => {
     const rig = await createDeliveryRig(
       ({ sequence }) =>
-        sequence === 1 ? { kind: 'rejected', reason: 'The endpoint answered 422.' } : { kind: 'delivered' },
+        sequence === 1
+          ? { kind: 'rejected', reason: 'The endpoint responded with status 422.' }
+          : { kind: 'delivered' },
       { accounts: ['acme', 'other'], record: { accounts: ['acme', 'other'] } },
     );
     await rig.say([moved(1, 'a')]);
@@ -461,7 +463,11 @@ describe('drain', () => {
       async (event, attempt) => {
         await setImmediate();
         return event.sequence === 7 && attempt === 1
-          ? { kind: 'retry', reason: 'The endpoint answered 503.', answer: { status: 503, excerpt: 'later' } }
+          ? {
+              kind: 'retry',
+              reason: 'The endpoint responded with status 503.',
+              answer: { status: 503, excerpt: 'later' },
+            }
           : { kind: 'delivered', answer: { status: 204, excerpt: '' } };
       },
       { table },
@@ -503,7 +509,7 @@ describe('drain', () => {
 describe('rejected events', () => {
   const refused = (status = 422): DeliveryOutcome => ({
     kind: 'rejected',
-    reason: `The endpoint answered ${status}.`,
+    reason: `The endpoint responded with status ${status}.`,
   });
 
   test('are parked with their lane while other lanes continue, retried on schedule, and their lane stays in order', async () => {
@@ -517,7 +523,13 @@ describe('rejected events', () => {
     await rig.say([moved(2, 'e'), moved(1, 'f')]);
     expect(await rig.drain()).toMatchObject({ delivered: 1, parked: 1 });
     expect(await listParked(rig.table, REGION, 'erp')).toMatchObject([
-      { sequence: 2, attempts: 1, reason: 'The endpoint answered 422.', eventId: 'acme.e1.2', lane: '2' },
+      {
+        sequence: 2,
+        attempts: 1,
+        reason: 'The endpoint responded with status 422.',
+        eventId: 'acme.e1.2',
+        lane: '2',
+      },
       { sequence: 3, attempts: 0, reason: null, retryAt: null },
       { sequence: 5, attempts: 0 },
     ]);
@@ -562,7 +574,7 @@ describe('rejected events', () => {
         sequence: 1,
         event: 'acme.e1.1',
         attempts: 4,
-        reason: 'The endpoint answered 422.',
+        reason: 'The endpoint responded with status 422.',
       },
     ]);
     expect((await listDeadPage(rig.table, REGION, 'erp', { limit: 10 })).dead).toMatchObject([
@@ -630,7 +642,7 @@ describe('rejected events', () => {
   test('an event that crashes the receiver delays the rest for one wait, then waits alone', async () => {
     const rig = await createDeliveryRig((event) =>
       event.sequence === 3
-        ? { kind: 'retry', reason: 'The endpoint answered 500.', suspect: true }
+        ? { kind: 'retry', reason: 'The endpoint responded with status 500.', suspect: true }
         : { kind: 'delivered' },
     );
     await rig.say(Array.from({ length: 40 }, (_, at) => moved(at, 'x')));
@@ -871,7 +883,7 @@ describe('a failing sink', () => {
         type: 'endpoint.disabled',
         region: 'us',
         endpoint: 'erp',
-        reason: 'Only failures for 5 days. Last failure: down',
+        reason: 'All deliveries failed for 5 days. Last failure: down',
         failingSince: new Date(began).toISOString(),
       },
     ]);
@@ -924,7 +936,7 @@ describe('a failing sink', () => {
     const rig = await createDeliveryRig(
       (_, attempt) =>
         attempt === 1
-          ? { kind: 'retry', reason: 'gone', disable: 'The endpoint answered 410.' }
+          ? { kind: 'retry', reason: 'gone', disable: 'The endpoint responded with status 410.' }
           : { kind: 'delivered' },
       { table },
     );
@@ -942,16 +954,16 @@ describe('a failing sink', () => {
       const rig = await createDeliveryRig(() => ({
         kind,
         reason: 'gone',
-        disable: 'The endpoint answered 410.',
+        disable: 'The endpoint responded with status 410.',
       }));
       await rig.say([moved(1, 'a'), moved(1, 'b')]);
       expect(await rig.drain()).toMatchObject({
         outcome: 'disabled',
-        problem: 'The endpoint answered 410.',
+        problem: 'The endpoint responded with status 410.',
         delivered: kind === 'delivered' ? 1 : 0,
       });
       expect(await rig.readCellLog()).toMatchObject([
-        { type: 'endpoint.disabled', reason: 'The endpoint answered 410.' },
+        { type: 'endpoint.disabled', reason: 'The endpoint responded with status 410.' },
       ]);
       expect(await rig.position()).toEqual({ position: kind === 'delivered' ? 1 : 0, due: true });
     }
@@ -1013,7 +1025,7 @@ describe('replays', () => {
   test('skip filtered events, and park nothing: rejected events are counted', async () => {
     const rig = await createDeliveryRig((event, attempt) =>
       attempt > 1 && event.jobNumber === 2
-        ? { kind: 'rejected', reason: 'The endpoint answered 409.' }
+        ? { kind: 'rejected', reason: 'The endpoint responded with status 409.' }
         : { kind: 'delivered' },
     );
     await rig.say(Array.from({ length: 12 }, (_, at) => moved(at % 4, 'x')));

@@ -303,7 +303,7 @@ eachTable('endpoints', (makeTable, kind) => {
       const made = await rig.create({ id: 'erp', url: URL });
       expect(await rig.create({ id: 'erp', url: 'https://evil.example/', secret: newSecret() })).toEqual({
         kind: 'conflict',
-        reason: 'id must be unused; the endpoint "erp" exists.',
+        reason: 'id must be new: an endpoint "erp" already exists.',
       });
       expect(await rig.read()).toMatchObject({ url: URL, revision: 1 });
       expect((await rig.signing()).secrets).toEqual(made.kind === 'created' ? [made.secret] : []);
@@ -488,7 +488,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await rig.cursor(CELL_LOG))?.position).toBe(0);
       expect(await updateEndpoint(rig.deps, REGION, 'erp', { start: 'now' })).toEqual({
         kind: 'rejected',
-        reason: 'start applies to added accounts only, and this change adds none.',
+        reason: 'start is allowed only in a change that adds accounts.',
       });
     });
 
@@ -612,7 +612,7 @@ eachTable('endpoints', (makeTable, kind) => {
       const refused = {
         kind: 'conflict',
         reason:
-          'The endpoint "declared" is declared in the configuration file. Change or remove it there, under "endpoints", and restart.',
+          'The endpoint "declared" is declared in the configuration file. Change or remove it there, under "endpoints", and restart Jobwire.',
       };
       expect(await updateEndpoint(rig.deps, REGION, 'declared', {})).toEqual(refused);
       expect(await pauseEndpoint(rig.deps, REGION, 'declared')).toEqual(refused);
@@ -833,7 +833,10 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, accounts: 'acme' }, 'accounts must be a list of accounts.'],
     [{ url: URL, accounts: [] }, 'accounts must name at least one account.'],
     [{ url: URL, accounts: many(1001) }, 'accounts must name at most 1000 accounts.'],
-    [{ url: URL, accounts: ['acme', 'nobody'] }, 'accounts must name registered accounts; "nobody" is not.'],
+    [
+      { url: URL, accounts: ['acme', 'nobody'] },
+      'accounts must contain only registered accounts; "nobody" is not registered.',
+    ],
     [{ url: URL, types: [] }, 'types must name at least one type.'],
     [{ url: URL, types: ['JOB'] }, 'types[0] must be an event type, or a prefix followed by *.'],
     [
@@ -846,18 +849,18 @@ describe('an invalid request is rejected with one message', () => {
     ],
     [{ url: URL, types: ['job.created', 'job.made'] }, 'types[1] must match an existing event type.'],
     [{ url: URL, orderGroups: [''] }, 'orderGroups[0] must not be empty.'],
-    [{ url: URL, orderGroups: [] }, 'orderGroups must hold at least one name.'],
-    [{ url: URL, orderGroups: many(201) }, 'orderGroups must hold at most 200 names.'],
+    [{ url: URL, orderGroups: [] }, 'orderGroups must contain at least one name.'],
+    [{ url: URL, orderGroups: many(201) }, 'orderGroups must contain at most 200 names.'],
     [{ url: URL, origins: [7] }, 'origins[0] must be the name of origins.'],
     [{ url: URL, origins: ['x'.repeat(201)] }, 'origins[0] must be at most 200 characters.'],
     [{ url: URL, jobFields: ['status'] }, 'jobFields must map fields of the job to values.'],
     [
       { url: URL, jobFields: { customerId: 1 } },
-      'jobFields.customerId is not a job field in events; the fields are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
+      'jobFields.customerId is not a job field of events; the job fields are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
     ],
     [
       { url: URL, jobFields: { tracking: null } },
-      'jobFields.tracking is not a job field in events; the fields are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
+      'jobFields.tracking is not a job field of events; the job fields are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
     ],
     [{ url: URL, jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be a valid value of this field.'],
     [
@@ -889,7 +892,7 @@ describe('an invalid request is rejected with one message', () => {
     [headers({ 'X-A': 7 as unknown as string }), 'headers.X-A must be text.'],
     [
       headers(Object.fromEntries(many(21).map((name) => [name, 'v']))),
-      'headers must hold at most 20 headers.',
+      'headers must contain at most 20 headers.',
     ],
     [headers({ 'X-A': 'v'.repeat(4096) }), 'headers must be at most 4096 bytes in total.'],
     [{ url: URL, concurrency: 0 }, 'concurrency must be an integer from 1 to 64.'],
@@ -913,7 +916,7 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, start: { at: '2026-03-02T08:00:01Z' } }, 'start must not be in the future.'],
     [
       { url: URL, accounts: ['acme'], start: { cursors: { other: 'e1.0' } } },
-      'start must name followed accounts; "other" is not followed.',
+      'start must contain only accounts whose events the endpoint receives; "other" is not one of them.',
     ],
     ...['e2.1', 'e1.4', 'x', ''].map((cursor): [unknown, string] => [
       { url: URL, start: { cursors: { acme: cursor } } },
@@ -935,7 +938,10 @@ describe('an invalid request is rejected with one message', () => {
       [{ url: 'https://10.0.0.1/' }, `url is not accepted: ${checkUrl('https://10.0.0.1/', false)}`],
       [{ url: null }, 'url must be a URL.'],
       [{ types: ['nothing.*'] }, 'types[0] must match an existing event type.'],
-      [{ accounts: ['nobody'] }, 'accounts must name registered accounts; "nobody" is not.'],
+      [
+        { accounts: ['nobody'] },
+        'accounts must contain only registered accounts; "nobody" is not registered.',
+      ],
       [{ headers: { host: 'x' } }, 'headers.host must not be a header that Jobwire or the connection sets.'],
       [{ secret: newSecret() }, 'secret is not a known setting.'],
       [{ id: 'other' }, 'id is not a known setting.'],

@@ -124,7 +124,7 @@ describe('the state after a drain', () => {
   });
 
   test('that failed waits by the schedule with a reason, since the first failure, with the number of failures', () => {
-    const failure = { reason: 'The endpoint answered 503.' };
+    const failure = { reason: 'The endpoint responded with status 503.' };
     const first = updateHealth(healthy({ lastDeliveredAt: 5 }), saw({ failure }), createPolicy(), NOW, EVEN);
     expect(first).toEqual(
       healthy({
@@ -177,7 +177,7 @@ describe('the state after a drain', () => {
 });
 
 describe('disabling a sink', () => {
-  const failure = { reason: 'The endpoint answered 500.' };
+  const failure = { reason: 'The endpoint responded with status 500.' };
 
   test('happens after days of failure, not a millisecond before', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 5 * DAY_MS });
@@ -190,14 +190,17 @@ describe('disabling a sink', () => {
       problem: failure.reason,
       lastFailedAt: NOW,
       disabledAt: NOW,
-      disabledReason: 'Only failures for 5 days. Last failure: The endpoint answered 500.',
+      disabledReason:
+        'All deliveries failed for 5 days. Last failure: The endpoint responded with status 500.',
     });
   });
 
   test('has the duration of the failure, to a tenth of a day', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 1.26 * DAY_MS });
     const after = updateHealth(before, saw({ failure }), createPolicy({ disableAfterSeconds: 1 }), NOW, EVEN);
-    expect(after.disabledReason).toBe('Only failures for 1.3 days. Last failure: The endpoint answered 500.');
+    expect(after.disabledReason).toBe(
+      'All deliveries failed for 1.3 days. Last failure: The endpoint responded with status 500.',
+    );
   });
 
   test('does not happen after a delivery, nor without a failure', () => {
@@ -210,11 +213,11 @@ describe('disabling a sink', () => {
   test('happens at once on request, with any other result, and ends the wait', () => {
     for (const deliveredAt of [null, NOW - 1]) {
       for (const failed of [null, failure]) {
-        const seen = saw({ deliveredAt, failure: failed, disable: 'The endpoint answered 410.' });
+        const seen = saw({ deliveredAt, failure: failed, disable: 'The endpoint responded with status 410.' });
         const after = updateHealth(healthy(), seen, createPolicy(), NOW, EVEN);
         expect(after).toMatchObject({
           disabledAt: NOW,
-          disabledReason: 'The endpoint answered 410.',
+          disabledReason: 'The endpoint responded with status 410.',
           waitUntil: 0,
           failures: failed ? 1 : 0,
           problem: failed ? failure.reason : null,
@@ -225,9 +228,9 @@ describe('disabling a sink', () => {
 
   test('by the receiver has that reason, also on the day it would be disabled anyway', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
-    const seen = saw({ failure, disable: 'The endpoint answered 410.' });
+    const seen = saw({ failure, disable: 'The endpoint responded with status 410.' });
     expect(updateHealth(before, seen, createPolicy(), NOW, EVEN).disabledReason).toBe(
-      'The endpoint answered 410.',
+      'The endpoint responded with status 410.',
     );
   });
 });

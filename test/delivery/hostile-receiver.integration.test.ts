@@ -483,16 +483,16 @@ test('for any receivers and kills: every event is delivered, in order per job, a
     ['slow', /^The endpoint did not complete its response in time\.$/],
     ['resets', /^The endpoint closed the connection before it responded \(ECONNRESET\)\.$/],
     ['resets', /^The endpoint closed the connection before its response was complete \(ECONNRESET\)\.$/],
-    ['errors', /^The endpoint answered 500\.$/],
-    ['errors', /^The endpoint answered 503\.$/],
-    ['throttle', /^The endpoint answered 429\.$/],
-    ['moved', /^The endpoint answered 301\.$/],
-    ['locked', /^The endpoint answered 401\.$/],
-    ['picky', /^The endpoint answered 422\.$/],
-    ['endless', /^The endpoint answered 500\.$/],
+    ['errors', /^The endpoint responded with status 500\.$/],
+    ['errors', /^The endpoint responded with status 503\.$/],
+    ['throttle', /^The endpoint responded with status 429\.$/],
+    ['moved', /^The endpoint responded with status 301\.$/],
+    ['locked', /^The endpoint responded with status 401\.$/],
+    ['picky', /^The endpoint responded with status 422\.$/],
+    ['endless', /^The endpoint responded with status 500\.$/],
     ['tls', /^The endpoint's certificate is not valid \(\w+\)\.$/],
     ['dies', /^The endpoint refused the connection \(ECONNREFUSED\)\.$/],
-    ['gone', /^The endpoint answered 410\.$/],
+    ['gone', /^The endpoint responded with status 410\.$/],
   ];
   for (const [endpoint, pattern] of words) {
     const reasons = (await scene.entries(endpoint)).map(({ reason = '' }) => reason);
@@ -519,7 +519,7 @@ test('for any receivers and kills: every event is delivered, in order per job, a
   expect(said.find(({ type }) => type === 'endpoint.event_dead')?.data).toMatchObject({
     ...{ account: NEVER.account, sequence: NEVER.sequence, event: never },
     attempts: RETRY_SECONDS.length + 1,
-    reason: 'The endpoint answered 422.',
+    reason: 'The endpoint responded with status 422.',
   });
 
   console.info(

@@ -18,7 +18,7 @@ import { runs } from '../support/runs.ts';
 
 /** Names the setting for receivers in a private network. */
 const HINT =
-  ' (a self-hosted Jobwire accepts it with "webhooks": { "allowPrivateNetworks": true } in its configuration; for development, jobwire listen needs no endpoint)';
+  ' (to allow it on a self-hosted Jobwire, set webhooks.allowPrivateNetworks to true in its configuration; for development, use jobwire listen, which needs no endpoint)';
 
 const open: (() => unknown)[] = [];
 afterEach(async () => {

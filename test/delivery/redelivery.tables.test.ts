@@ -15,7 +15,7 @@ import { eachTable } from '../support/tables.ts';
 
 const rejected = (status = 422): DeliveryOutcome => ({
   kind: 'rejected',
-  reason: `The endpoint answered ${status}.`,
+  reason: `The endpoint responded with status ${status}.`,
   answer: { status, excerpt: '' },
 });
 

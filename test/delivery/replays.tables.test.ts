@@ -363,7 +363,7 @@ eachTable('replays', (makeTable, kind) => {
     });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
       kind: 'rejected',
-      reason: 'from and to have no events between them.',
+      reason: 'There are no events between from and to.',
     });
   });
 
@@ -401,17 +401,20 @@ describe('an invalid request is rejected with one message', () => {
     [end, { from: 'beginning', to: 'beginning' }],
     ['from must not be in the future.', { from: at(21) }],
     ['to must not be in the future.', { from: 'beginning', to: at(21) }],
-    ['from and to have no events between them.', { from: at(15) }],
-    ['from and to have no events between them.', { from: at(5), to: at(5) }],
+    ['There are no events between from and to.', { from: at(15) }],
+    ['There are no events between from and to.', { from: at(5), to: at(5) }],
     ['from must have a cursor from e1.0 to e1.10 for "acme".', { from: { cursors: { acme: 'e1.11' } } }],
     ['from must have a cursor from e1.0 to e1.10 for "acme".', { from: { cursors: { acme: 'e2.1' } } }],
     [
       'to must have a cursor from e1.0 to e1.10 for "acme".',
       { from: 'beginning', to: { cursors: { acme: 'x' } } },
     ],
-    ['from must name followed accounts; "nobody" is not followed.', { from: { cursors: { nobody: '1' } } }],
     [
-      'filter.accounts must name accounts that "erp" follows; it does not follow "nobody".',
+      'from must contain only accounts whose events the endpoint receives; "nobody" is not one of them.',
+      { from: { cursors: { nobody: '1' } } },
+    ],
+    [
+      'filter.accounts must contain only accounts whose events "erp" receives; "nobody" is not one of them.',
       { from: 'beginning', filter: { accounts: ['nobody'] } },
     ],
     [
@@ -432,13 +435,14 @@ describe('an invalid request is rejected with one message', () => {
     const rig = await createRig(undefined, { accounts: ['acme'] });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
       kind: 'rejected',
-      reason: 'filter.accounts must name accounts that "erp" follows; it does not follow "other".',
+      reason:
+        'filter.accounts must contain only accounts whose events "erp" receives; "other" is not one of them.',
     });
     expect((await rig.start({ from: { cursors: { other: '1' } } })).kind).toBe('rejected');
     expect(await started(rig, { from: 'beginning' })).toMatchObject({ accounts: ['acme'], total: 10 });
     expect(await resendEvent(rig.deps, REGION, 'erp', 'other', 1)).toEqual({
       kind: 'rejected',
-      reason: 'account must be one that "erp" follows; it does not follow "other".',
+      reason: 'account must be one whose events "erp" receives; "other" is not one of them.',
     });
     expect(rig.sent).toEqual([]);
   });
@@ -476,13 +480,13 @@ describe('resending one event', () => {
     expect(await rig.table.get(keys.cursor(REGION, 'erp', 'acme'))).toEqual(cursor);
     rig.state.answer = {
       kind: 'rejected',
-      reason: 'The endpoint answered 422.',
+      reason: 'The endpoint responded with status 422.',
       answer: { status: 422, excerpt: '' },
     };
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 4)).toMatchObject({
       outcome: 'rejected',
       status: 422,
-      message: 'The endpoint answered 422.',
+      message: 'The endpoint responded with status 422.',
     });
   });
 
@@ -490,7 +494,7 @@ describe('resending one event', () => {
     const rig = await createRig();
     const outside = {
       kind: 'unknown',
-      reason: 'sequence must be in the log of "acme": e1.1 to e1.10.',
+      reason: 'sequence must be from e1.1 to e1.10 in the log of "acme".',
     };
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 11)).toEqual(outside);
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 99)).toEqual(outside);
@@ -512,7 +516,7 @@ describe('resending one event', () => {
     await rig.say('acme', 1);
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 4)).toEqual({
       kind: 'unknown',
-      reason: 'sequence must be in the log of "acme": e1.11 to e1.11.',
+      reason: 'sequence must be from e1.11 to e1.11 in the log of "acme".',
     });
     expect(rig.sent).toEqual([]);
   });

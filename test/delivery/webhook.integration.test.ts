@@ -186,7 +186,7 @@ describe('webhook sink', () => {
     [405, { kind: 'retry' }],
     [408, { kind: 'retry' }],
     [409, { kind: 'rejected' }],
-    [410, { kind: 'retry', disable: 'The endpoint answered 410: it is gone for good.' }],
+    [410, { kind: 'retry', disable: 'The endpoint responded with status 410 (Gone).' }],
     [413, { kind: 'rejected' }],
     [422, { kind: 'rejected' }],
     [425, { kind: 'retry' }],
@@ -200,7 +200,8 @@ describe('webhook sink', () => {
     [505, { kind: 'retry', suspect: true }],
     [599, { kind: 'retry', suspect: true }],
   ])('%i means %j', (status, meaning) => {
-    const reason = meaning.kind === 'delivered' ? {} : { reason: `The endpoint answered ${status}.` };
+    const reason =
+      meaning.kind === 'delivered' ? {} : { reason: `The endpoint responded with status ${status}.` };
     expect(classifyResponse(status, {}, 0)).toEqual({ ...meaning, ...reason });
   });
 
@@ -233,7 +234,7 @@ describe('webhook sink', () => {
   ])('Retry-After: %j is ignored', (text) => {
     expect(classifyResponse(429, { 'retry-after': text }, NOW)).toEqual({
       kind: 'retry',
-      reason: 'The endpoint answered 429.',
+      reason: 'The endpoint responded with status 429.',
     });
   });
 
@@ -276,9 +277,9 @@ describe('webhook sink', () => {
     expect(await sink.deliver(await someDeliveries(1))).toEqual([
       {
         kind: 'retry',
-        reason: 'The endpoint answered 410.',
+        reason: 'The endpoint responded with status 410.',
         afterMs: 7_000,
-        disable: 'The endpoint answered 410: it is gone for good.',
+        disable: 'The endpoint responded with status 410 (Gone).',
         answer: {
           ...{ status: 410, excerpt: 'a body of some length' },
           headers: { 'retry-after': '7', 'webhook-delivery': 'Disable', 'x-request-id': 'r'.repeat(200) },
@@ -299,7 +300,7 @@ describe('webhook sink', () => {
       now: Date.now,
     });
     expect(await sink.deliver(await someDeliveries(1))).toMatchObject([
-      { kind: 'retry', reason: 'The endpoint answered 302.', answer: { status: 302 } },
+      { kind: 'retry', reason: 'The endpoint responded with status 302.', answer: { status: 302 } },
     ]);
     expect(requests).toHaveLength(1);
   });

@@ -165,7 +165,7 @@ export async function deployEmulated(
     const confided: string[] = [];
     const complaints: string[] = [];
     const fates = new Map<string, (call: AwsCall) => CallFate>();
-    /** By ARN. A function with an alias is there twice: its latest code, and the version of the alias. */
+    /** By ARN. A function with an alias is used twice: its latest code, and the version of the alias. */
     const functions = new Map<string, { path: string; fn: Lambda; caller: Caller; role: Role }>();
     const roles = new Map<string, Role>();
     for (const resource of template.ofType('AWS::Lambda::Function')) {

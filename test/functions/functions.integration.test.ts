@@ -648,11 +648,11 @@ test('a failing sink is an outcome, not a failed message; its events wait', asyn
   await cell.grow('a');
   await cell.wakeBy(['a', 1]);
   cell.onDelivery(() => {
-    throw new Error('The endpoint answered 503.');
+    throw new Error('The endpoint responded with status 503.');
   });
   expect(await cell.drain(sqsEvent({ sink: TOPIC_OF_A }))).toEqual({ batchItemFailures: [] });
   expect(cell.reports.drain).toMatchObject([
-    { outcome: 'waiting', failed: 1, problem: 'The endpoint answered 503.' },
+    { outcome: 'waiting', failed: 1, problem: 'The endpoint responded with status 503.' },
   ]);
   expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, 'a'))).toHaveProperty('duePk');
 });

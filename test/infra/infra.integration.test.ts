@@ -1137,7 +1137,7 @@ describe('permissions', () => {
       return reports[0];
     };
 
-    answer = () => ({ kind: 'rejected', reason: 'The endpoint answered 422.' });
+    answer = () => ({ kind: 'rejected', reason: 'The endpoint responded with status 422.' });
     await rig.say([moved(1, 'a'), moved(1, 'b'), moved(2, 'c')]);
     expect(await drain()).toMatchObject({ delivered: 1, parked: 2 });
     for (const dead of [0, 0, 1]) expect(await drain(DAY_MS)).toMatchObject({ dead });

@@ -193,7 +193,7 @@ async function createDrained(
 }
 
 const refused = (): DeliveryOutcome => ({
-  ...{ kind: 'rejected', reason: 'The endpoint answered 422.' },
+  ...{ kind: 'rejected', reason: 'The endpoint responded with status 422.' },
   answer: { status: 422, excerpt: 'a body' },
 });
 
@@ -283,13 +283,20 @@ const happenings = {
   },
 
   async failing() {
-    let answer: () => DeliveryOutcome = () => ({ kind: 'retry', reason: 'The endpoint answered 503.' });
+    let answer: () => DeliveryOutcome = () => ({
+      kind: 'retry',
+      reason: 'The endpoint responded with status 503.',
+    });
     const { rig, drain, tick } = await createDrained(() => answer());
     await rig.say([moved(1, 'a')]);
     const waiting = await drain();
     rig.state.now += 20 * 60_000;
     const ticked = await tick();
-    answer = () => ({ kind: 'retry', reason: 'It is gone.', disable: 'The endpoint answered 410.' });
+    answer = () => ({
+      kind: 'retry',
+      reason: 'It is gone.',
+      disable: 'The endpoint responded with status 410.',
+    });
     const disabled = await drain(DAY_MS);
     const ignored = await tick();
     await rig.table.write({
@@ -604,7 +611,13 @@ describe('deliveries', () => {
       ...{ outcome: 'delivered', cause: 'live', latencyMs: 0, lagMs: 5_000 },
     });
     expect(parked.of('delivery')).toMatchObject([
-      { level: 'WARN', outcome: 'rejected', reason: 'The endpoint answered 422.', status: 422, sequence: 3 },
+      {
+        level: 'WARN',
+        outcome: 'rejected',
+        reason: 'The endpoint responded with status 422.',
+        status: 422,
+        sequence: 3,
+      },
     ]);
     expect(happened.parkedAndTaken.of('delivery')).toMatchObject([{ outcome: 'delivered', cause: 'parked' }]);
     expect(happened.replayed.of('delivery')).toMatchObject([{ cause: 'replay', replay: 'r1' }]);
@@ -780,7 +793,10 @@ describe('delay of sinks', () => {
   });
 
   test('includes a sink that waits after a failure', async () => {
-    const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'The endpoint answered 503.' }));
+    const rig = await createDeliveryRig(() => ({
+      kind: 'retry',
+      reason: 'The endpoint responded with status 503.',
+    }));
     await rig.say([moved(1, 'a')]);
     expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
     expect(await findOldest(rig.table, rig.state.now)).toMatchObject({ sink: 'erp' });

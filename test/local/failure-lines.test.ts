@@ -50,7 +50,7 @@ describe('an endpoint', () => {
   const waiting = {
     ...erp,
     outcome: 'waiting',
-    problem: 'The endpoint answered 503.',
+    problem: 'The endpoint responded with status 503.',
     waitUntil: Date.parse('2026-03-02T08:00:05Z'),
   } as const;
   const drained = { ...erp, outcome: 'drained' } as const;
@@ -58,12 +58,13 @@ describe('an endpoint', () => {
   it('has one line when deliveries begin to fail, when it is disabled, and when they succeed again', () => {
     const { lines, onDrain } = start();
     for (const report of [{ ...drained, delivered: 3 }, waiting, waiting, drained]) onDrain(report);
-    for (const n of [1, 2]) onDrain({ ...erp, outcome: 'disabled', problem: `Only failures for ${n} days` });
+    for (const n of [1, 2])
+      onDrain({ ...erp, outcome: 'disabled', problem: `All deliveries failed for ${n} days` });
     onDrain({ ...drained, delivered: 1 });
     onDrain({ ...drained, delivered: 1 });
     expect(lines).toEqual([
-      'Deliveries to the endpoint us/erp fail: The endpoint answered 503. The next attempt is at 2026-03-02T08:00:05Z.',
-      'Deliveries to the endpoint us/erp are disabled: Only failures for 1 days.',
+      'Deliveries to the endpoint us/erp fail: The endpoint responded with status 503. The next attempt is at 2026-03-02T08:00:05Z.',
+      'Deliveries to the endpoint us/erp are disabled: All deliveries failed for 1 days.',
       'Deliveries to the endpoint us/erp succeed again.',
     ]);
   });
@@ -72,12 +73,12 @@ describe('an endpoint', () => {
     const { lines, onAttempt, onDrain } = start();
     const attempt = { region: 'us', sink: 'erp', outcome: 'rejected', cause: 'live' } as const;
     for (const _ of [1, 2]) {
-      onAttempt({ ...attempt, reason: 'The endpoint answered 422.' });
+      onAttempt({ ...attempt, reason: 'The endpoint responded with status 422.' });
       onDrain({ ...drained, rejected: 1, delivered: 4 });
     }
     onDrain({ ...drained, delivered: 4 });
     expect(lines).toEqual([
-      'The endpoint us/erp rejects events, which are parked: The endpoint answered 422.',
+      'The endpoint us/erp rejects events, which are parked: The endpoint responded with status 422.',
       'Deliveries to the endpoint us/erp succeed again.',
     ]);
   });

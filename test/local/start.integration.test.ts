@@ -243,7 +243,7 @@ test('two accounts with the same credentials: one warning that names both, and J
   const running = await setup.start();
   await running.printed(/Live events/);
   expect(running.err()).toBe(
-    'Warning: The accounts "acme" and "acme-2" in region us have the same credentials: each of them reports the same jobs.\n',
+    'Warning: The accounts "acme" and "acme-2" in region us have the same credentials, so each of them reports the same jobs.\n',
   );
 });
 
@@ -297,7 +297,7 @@ test('failing polls and deliveries: one line each on stderr when they begin and 
   await running.printed(/account\.baselined/);
   setup.account.setStatus(job, 'In production');
   await running.printed(
-    /^Deliveries to the endpoint us\/erp fail: The endpoint answered 503\. The next attempt/m,
+    /^Deliveries to the endpoint us\/erp fail: The endpoint responded with status 503\. The next attempt/m,
   );
   setup.answer(204);
   await running.printed(/^Deliveries to the endpoint us\/erp succeed again\.$/m);

@@ -909,15 +909,15 @@ describe('error bodies', () => {
   });
 
   test('an empty body, an HTML page, other text and other JSON become plain messages', () => {
-    expect(detail(' \n')).toBe('the answer had no body');
-    expect(detail('<html>Bad Gateway</html>')).toBe('the answer was an HTML page');
+    expect(detail(' \n')).toBe('the response had no body');
+    expect(detail('<html>Bad Gateway</html>')).toBe('the response was an HTML page');
     expect(detail('Bad Gateway', new Headers({ 'content-type': 'text/html' }))).toBe(
-      'the answer was an HTML page',
+      'the response was an HTML page',
     );
-    expect(detail('upstream said no')).toBe('the answer was not a problem document');
-    expect(detail([1, 2])).toBe('the answer was not a problem document');
+    expect(detail('upstream said no')).toBe('the response was not a problem document');
+    expect(detail([1, 2])).toBe('the response was not a problem document');
     expect(detail({ title: null, detail: 5, errors: 'x', validationMessages: {} })).toBe(
-      'the answer gave no reason',
+      'the response contained no reason',
     );
   });
 
@@ -937,7 +937,7 @@ describe('error bodies', () => {
       '{"detail":"administrators only"}',
     );
     expect(error.message).toBe(
-      'GET /Jobs/active failed, the credentials have no permission for this request (403): administrators only',
+      'GET /Jobs/active failed: the credentials have no permission for this request (403): administrators only',
     );
     expect(error.name).toBe('OrderingError');
   });

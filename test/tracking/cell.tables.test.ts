@@ -495,7 +495,7 @@ describe('during an outage', () => {
       expect(await status(name), name).toMatchObject({
         state: 'failing',
         problem: expect.stringMatching(
-          /^The ordering service has been failing for the whole region since 2026-03-02T08:0\d:\d\d\.000Z: GET/,
+          /^The ordering API has been failing for the whole region since 2026-03-02T08:0\d:\d\d\.000Z: GET/,
         ),
       });
     }

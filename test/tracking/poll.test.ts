@@ -250,7 +250,7 @@ describe('an unread list entry (rule 2)', () => {
         unreadJobs: poisoned.length,
         problem: expect.stringMatching(
           new RegExp(
-            `^${poisoned.length} of 201 entries of the list can’t be read \\(GET /Jobs/active failed, .*500`,
+            `^${poisoned.length} of 201 entries of the list can’t be read \\(GET /Jobs/active failed: .*500`,
           ),
         ),
       });

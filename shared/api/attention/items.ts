@@ -155,13 +155,13 @@ export function toJobItem(
     statusSince === null
       ? `is in “${status}”`
       : `has been in “${status}” for ${formatHours((now - statusSince) / HOUR_MS)}`;
-  const dueIn = `${job.mustDate ? 'mandatory due time' : 'due'} in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}`;
+  const dueIn = `The job is due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${job.mustDate ? ' (mandatory)' : ''}`;
   const summary = {
-    late: `${formatHours(lateHours ?? 0)} past its ${job.mustDate ? 'mandatory ' : ''}due time; it ${inStatus}.`,
+    late: `The job is ${formatHours(lateHours ?? 0)} past its ${job.mustDate ? 'mandatory ' : ''}due time and ${inStatus}.`,
     needs_attention: `The job ${inStatus}, a status that needs attention.`,
     stalled: `The job ${inStatus}, longer than the account allows.`,
-    at_risk: `At risk: ${dueIn}, and more than a quarter of such jobs needed longer; it ${inStatus}.`,
-    due_soon: `${capitalize(dueIn)}; it ${inStatus}.`,
+    at_risk: `${dueIn} and ${inStatus}. More than a quarter of the comparable jobs needed longer.`,
+    due_soon: `${dueIn} and ${inStatus}.`,
   }[code];
   const id: ItemId = { ...ref, type: 'job', subject: String(jobNumber) };
   const path = `/v1/accounts/${ref.account}/jobs/${jobNumber}`;
@@ -310,7 +310,7 @@ const ACCOUNT_CAUSES = {
   quarantined:
     'Quarantined: too many jobs disappeared at once, so none is reported as cancelled or unavailable',
   failing: 'Polling is failing',
-  stale: 'The account was not observed completely for longer than two polls may take',
+  stale: 'The last complete poll is longer ago than two polls may take',
 } as const;
 
 /** Returns the item of an account. `undefined`: it is observed. `record`: the account with the time of its last change. */
@@ -336,7 +336,8 @@ export function toAccountItem(
   const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
     ({ operation, method: 'POST', path: `${base}${rest}`, body, role: 'operate' }) as const;
   const reason = code === 'paused' ? null : problem;
-  const last = lastGood === null ? '' : ` Last complete poll ${formatHours((now - lastGood) / HOUR_MS)} ago.`;
+  const last =
+    lastGood === null ? '' : ` The last complete poll was ${formatHours((now - lastGood) / HOUR_MS)} ago.`;
   const confirmed = code === 'identity_mismatch' || code === 'quarantined';
   return toCandidate(
     {

@@ -124,7 +124,7 @@ export async function actOnAttention(
 ): Promise<{ readonly kind: 'changed'; readonly item: AttentionItem } | Rejection> {
   const { table, now, newId } = deps;
   const candidate = deps.regions.includes(id.region) ? await findCandidate(deps, id, caller) : undefined;
-  if (!candidate) return notFound('such item: it no longer needs attention, or the key cannot access it');
+  if (!candidate) return notFound('such item: its subject needs no attention, or the key cannot access it');
   const at = now();
   const key = keys.attention(id.region, toItemKey(id));
   const before = await table.get(key);

@@ -339,7 +339,7 @@ function checkAccounts(caller: Caller, accounts: readonly string[] | null): Reje
   if (caller.accounts === null || (accounts && isForAll(caller, accounts))) return undefined;
   const reason = accounts
     ? 'accounts must be a subset of the accounts of the key.'
-    : 'accounts must be named, for the key is for some accounts only.';
+    : 'accounts is required, because the API key is restricted to some accounts.';
   return rejected(reason);
 }
 
@@ -349,7 +349,7 @@ function checkAccounts(caller: Caller, accounts: readonly string[] | null): Reje
  */
 function checkQueues(caller: Caller, kind: Endpoint['kind'] | undefined): Rejection | undefined {
   if (kind !== 'sqs' || caller.accounts === null) return undefined;
-  return rejected('kind must be webhook, for the key is for some accounts only.');
+  return rejected('kind must be webhook, because sqs requires an API key for all accounts.');
 }
 
 /** Returns the region of a new endpoint: the given one, the only one served, or the one of its accounts. */
@@ -370,7 +370,7 @@ async function regionFor(
   const [ref, ...more] = refs.filter((one) => known.some(({ pk }) => pk === keys.account(one).pk));
   if (ref && more.length === 0) return ref.region;
   if (account !== undefined && !ref) {
-    return rejected(`accounts must name accounts that are registered, and "${account}" is not.`);
+    return rejected(`accounts must contain only registered accounts; "${account}" is not registered.`);
   }
   return rejected(`region is missing; it ${regionRule(regions)}.`);
 }

@@ -298,7 +298,7 @@ export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string 
       const json = mayBe && (await readEvent(feed, ref, mayBe.epoch, mayBe.sequence));
       if (json !== undefined) return { ref, json };
     }
-    return problem(c, 'not-found', { detail: 'There is no such event, or it is no longer kept.' });
+    return problem(c, 'not-found', { detail: 'There is no such event, or it is no longer stored.' });
   },
 };
 

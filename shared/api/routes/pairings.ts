@@ -140,7 +140,7 @@ export const pairingRoutes: readonly Route[] = [
       if (outcome.kind === 'unknown code') {
         await pairingGuesses.add(caller.keyId);
         return rejected(
-          'code must be that of a waiting screen. It expires after 10 minutes and can be used once.',
+          'code must be a code that a screen shows now. A code expires after 10 minutes and can be used once.',
         );
       }
       if (outcome.kind !== 'approved') return outcome;

@@ -47,7 +47,9 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
   };
   const details = unreadDetails(poll, fetched);
   if (!list.complete || !all) {
-    const problem = list.complete ? new Error('There was no time to commit everything.') : list.problem;
+    const problem = list.complete
+      ? new Error('The poll ran out of time before it committed all changes.')
+      : list.problem;
     const result = { kind: 'failed', problem, accepted: true } as const;
     const head = poll.baselined ? statuses.takeChanges() : undefined;
     return recordState(poll, { result, outcome: 'partial', status: attributes, head });

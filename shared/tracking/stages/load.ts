@@ -52,10 +52,11 @@ export async function loadPoll(deps: PollDeps, ref: AccountRef, times: Times): P
   const account = toAccount(accountItem);
   const status = toStatus(statusItem);
   if (account.paused) return 'The account is paused.';
-  if (status.state === 'identity_mismatch') return 'The account waits for an operator.';
+  if (status.state === 'identity_mismatch')
+    return 'Polling of the account is stopped until an operator confirms its identity.';
   const { startedAt, dueAt } = times;
   if (dueAt !== undefined && (status.nextPollAt ?? 0) > Math.max(dueAt, startedAt)) {
-    return 'The account was polled since it was asked for.';
+    return 'The account was already polled after this poll became due.';
   }
   // Read after the fence: a write of another poll between the two reads raises the revision, and this poll is
   // fenced.
@@ -63,7 +64,7 @@ export async function loadPoll(deps: PollDeps, ref: AccountRef, times: Times): P
   if (headItem?.sk !== 'HEAD') return 'The account has no log.';
   const head = toHead(headItem);
   if (Number(head.attributes.projectionVersion ?? 0) > (deps.projectionVersion ?? PROJECTION_VERSION)) {
-    return 'The account’s snapshots were written by newer code.';
+    return 'The jobs of the account were stored by a later version of Jobwire.';
   }
   return createPoll(deps, times, { account, status, statusItem, upstream, head, items });
 }

@@ -50,7 +50,7 @@ export async function readPayments(
 }
 
 function findContradiction({ currentPage, entities, totalResults }: TransactionsPage, page: number) {
-  const what = 'GET /account/transactions failed, the response';
+  const what = 'GET /account/transactions failed: the response';
   if (currentPage !== page) return `${what} is page ${currentPage}, not ${page}`;
   if (entities === null && totalResults > 0) return `${what} has no payments`;
   return isInOrder(entities ?? []) ? undefined : `${what} is not in descending order of the ids`;
