@@ -73,7 +73,7 @@ export const accounts = {
     flags: {
       region: {
         value: 'REGION',
-        about: 'Region of the ordering API. Optional if there is only one',
+        about: 'Region of the ordering API. Optional if Jobwire serves only one region',
       },
       ...CREDENTIALS,
       'poll-interval': {
@@ -235,7 +235,7 @@ export const accounts = {
 
   'accounts update': command({
     about: 'Changes the poll interval and the event settings of an account. Other settings are kept.',
-    more: 'The value "off" disables an event. A list of statuses replaces the former one. The value "none" empties it.',
+    more: 'The value "off" disables an event. A list of statuses replaces the current list. The value "none" empties the list.',
     args: ['ID'],
     flags: {
       'poll-interval': {

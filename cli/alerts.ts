@@ -17,7 +17,7 @@ const FIELDS = {
   accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
   for: {
     value: 'MINUTES',
-    about: 'Time for which the value must be greater before the rule fires. Default: 0',
+    about: 'Time for which the value must be above the threshold before the rule fires. Default: 0',
     range: inputs['NewAlertRule.forMinutes'],
     field: 'forMinutes',
   },
@@ -160,7 +160,7 @@ export const alerts = {
       const fields = { name, threshold, ...toFields(flags), target };
       const body = { ...fields, ...(enabled === undefined ? {} : { enabled: enabled === 'on' }) };
       if (Object.values(body).every((value) => value === undefined)) {
-        throw new UsageError('No option with a change is given.');
+        throw new UsageError('Nothing to change. Set at least one option, such as --above 10.');
       }
       const api = context.api();
       const { revision } = await api.get('/v1/alert-rules/{id}', atRule(id, flags.region));
@@ -181,7 +181,8 @@ export const alerts = {
   }),
 
   'alerts test': command({
-    about: 'Sends a test message of an alert rule. If it is not accepted, the exit code is 1.',
+    about:
+      'Sends a test message to the target of an alert rule. If the target does not accept it, the exit code is 1.',
     args: ['ID'],
     flags: { region: REGION },
     example: 'alerts test late',

@@ -126,7 +126,7 @@ export const attentionCommands = {
     example: 'attention assign us~acme~job~100042 ann',
     async run(context, [item, name], { unassign, note }) {
       if (unassign === (name !== undefined)) {
-        throw new UsageError('Either NAME or --unassign is required, and they can’t be combined.');
+        throw new UsageError('Either NAME or --unassign is required, but not both.');
       }
       const call = { ...withId(item), body: { assignee: name ?? null, note } };
       printItem(context, await context.api().post('/v1/attention/{id}/assign', call));
@@ -140,7 +140,7 @@ export const attentionCommands = {
     example: 'attention note us~acme~job~100042 Called',
     async run(context, [item, text], { remove }) {
       if (remove === (text !== undefined)) {
-        throw new UsageError('Either TEXT or --remove is required, and they can’t be combined.');
+        throw new UsageError('Either TEXT or --remove is required, but not both.');
       }
       const call = { ...withId(item), body: { note: text ?? null } };
       printItem(context, await context.api().post('/v1/attention/{id}/note', call));

@@ -55,7 +55,7 @@ async function writeBackupTo(
   }
   out.note(
     hasKey
-      ? 'The backup contains secret.key, so whoever can read it can read the stored secrets.'
+      ? 'The backup contains secret.key. Anyone who can read the backup can read the stored secrets.'
       : 'The backup does not contain secret.key. Without that key, the stored secrets cannot be read.',
   );
 }

@@ -22,7 +22,7 @@ export async function runBatch<A extends string>(
 ): Promise<number | undefined> {
   const named = parseList(ids);
   if (all === (named !== undefined)) {
-    throw new UsageError('Either --ids A,B or --all is required, and they can’t be combined.');
+    throw new UsageError('Either --ids A,B or --all is required, but not both.');
   }
   const client = api();
   const results: BatchResponse['results'][number][] = [];

@@ -209,7 +209,7 @@ function checkPlaces(before: Account, there: Account | undefined, target: Cell):
   if (isSame && there.move?.to === null) return;
   const both = !before.paused && !there.paused ? 'is active in both cells' : 'exists in both cells';
   throw new OperationError(
-    `${before.id} ${both}, and not because of this move. Delete it in one of them first.`,
+    `${before.id} ${both}, but not as part of this move. Delete it in one of the cells first.`,
   );
 }
 
@@ -220,7 +220,7 @@ async function waitUntilPrepared(context: Context, former: Client, id: string, t
     if (waitingFor === null) return;
     if (Date.now() > until) {
       throw new OperationError(
-        `${id} is paused, and still waits for ${waitingFor}. Repeat the command later, or cancel the move with --cancel.`,
+        `${id} is paused, but the move still waits for ${waitingFor}. Repeat the command later, or cancel the move with --cancel.`,
       );
     }
     context.out.progress(`Waiting for ${clean(waitingFor)} …`);

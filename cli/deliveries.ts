@@ -346,7 +346,7 @@ function createParkedCommand(verbs: {
     example: `endpoints ${verb} erp --event acme.mf2k8t9x3a.17`,
     async run({ api, out }, [id], { region, event: events, all }) {
       if (all === events.length > 0) {
-        throw new UsageError('Either --event EVENT or --all is required, and they can’t be combined.');
+        throw new UsageError('Either --event EVENT or --all is required, but not both.');
       }
       const body: ParkedEventSelection = all ? { all: true } : { events };
       const report = await change(api(), { ...atEndpoint(id, region), body });

@@ -92,7 +92,7 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
     if (report?.ok === false) return [toTestCheck(id, report)];
     const fix = status ? ACCOUNT_FIXES[status.state] : undefined;
     if (status && !fix && staleSince(status.observedThrough, account.pollIntervalSeconds, Date.now())) {
-      const message = `The last complete poll was at ${status.observedThrough}, although no poll failed.`;
+      const message = `No poll has been complete since ${status.observedThrough}, although no poll failed.`;
       const check = `Account ${id}`;
       return [
         { check, state: 'warn', message, fix: 'Check the load of this machine and the log of Jobwire.' },

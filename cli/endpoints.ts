@@ -104,7 +104,7 @@ export const endpoints = {
       },
       region: {
         value: 'REGION',
-        about: 'Region of the endpoint. Optional if there is only one, or with --accounts',
+        about: 'Region of the endpoint. Optional with --accounts, or if Jobwire serves only one region',
       },
       ...FILTERS,
       start: {
@@ -210,7 +210,7 @@ export const endpoints = {
 
   'endpoints update': command({
     about: 'Changes the settings of an endpoint. Other settings are kept.',
-    more: 'A list replaces the former one. The value "all" removes a filter. The value "none" removes the headers, the rate, the concurrency or the description.',
+    more: 'A list replaces the current list. The value "all" removes a filter. The value "none" removes the headers, the rate, the concurrency or the description.',
     args: ['ID'],
     flags: {
       region: REGION,
@@ -274,7 +274,8 @@ export const endpoints = {
   }),
 
   'endpoints statistics': command({
-    about: 'Shows how many attempts of an endpoint succeeded and failed in a window, and their latency.',
+    about:
+      'Shows the numbers of successful and failed delivery attempts to an endpoint in a time window, and their latency.',
     args: ['ID'],
     flags: {
       region: REGION,

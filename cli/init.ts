@@ -27,7 +27,7 @@ const SETTINGS = {
   account: { ask: 'Id of the account in Jobwire, such as acme', rule: id },
   region: { ask: 'Region of the ordering API, such as us', rule: id },
   'base-url': { ask: 'Base URL of the ordering API', rule: baseUrl },
-  'auth-url': { ask: 'URL of the server that issues its tokens', rule: baseUrl },
+  'auth-url': { ask: 'URL of the server that issues tokens for the ordering API', rule: baseUrl },
   realm: { ask: 'Realm on that server', rule: z.string().min(1, 'must not be empty') },
   'client-id': { ask: 'Client id', rule: clientId },
 } as const;

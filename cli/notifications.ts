@@ -70,7 +70,7 @@ export const notifications = {
       'own-user': {
         ...SWITCH,
         about:
-          'Also notify the user of the ordering API to whom the account’s credentials belong, if that user’s settings there allow it',
+          'Also notify the user of the account’s API credentials, if the settings of this user in the ordering API allow it',
         field: 'ownUser',
       },
       window: {
@@ -269,7 +269,7 @@ export const notifications = {
 
   'templates show': command({
     about:
-      'Shows a template as JSON, in the format of jobwire templates set: the custom one if there is one, else the default one.',
+      'Shows a template as JSON, in the format of jobwire templates set: the custom template, or the default template if there is none.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
     choices: TEMPLATE_CHOICES,
     flags: {},

@@ -14,7 +14,7 @@ import {
 export const profiles = {
   'profiles add': command({
     about:
-      'Stores the base URL and the API key of a Jobwire under a name. The first profile becomes the current one.',
+      'Stores the base URL and the API key of an instance of Jobwire under a name. The first profile becomes the current one.',
     more: 'The key is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. Profiles are stored in $XDG_CONFIG_HOME/jobwire/profiles.json (default: ~/.config), which only you can read. No command prints the key.',
     args: ['NAME'],
     flags: {

@@ -25,7 +25,8 @@ const FIELDS = {
   email: { value: 'ADDRESS', about: 'E-mail address' },
   mobile: {
     value: 'NUMBER',
-    about: 'Mobile number: international such as +64 21 123 4567, or in national format of the region',
+    about:
+      'Mobile number in international format, such as +64 21 123 4567, or in the national format of the region',
   },
   locale: {
     value: 'LOCALE',
@@ -160,7 +161,7 @@ export const recipients = {
   }),
 
   'recipients remove': command({
-    about: 'Removes a recipient. Nothing more is sent to it.',
+    about: 'Removes a recipient. No more messages are sent to the recipient.',
     args: ['ACCOUNT', 'ID'],
     flags: {},
     example: 'recipients remove acme 7f3k2m9q',
@@ -223,7 +224,7 @@ export const recipients = {
       const { role } = await client.get('/v1/key');
       if (role === 'read') {
         out.note(
-          'The API key has role read, for which addresses are masked. Use a key of role operate or admin.',
+          'The API key has the role read, for which addresses are masked. Use a key of the role operate or admin.',
         );
         return 5;
       }

@@ -44,14 +44,14 @@ const single: Commands = {
   init: command({
     about:
       'Writes the configuration of a self-hosted Jobwire for a first account. Tests the credentials first, and writes nothing if the test fails.',
-    more: 'On a terminal, the command prompts for everything that the options do not contain. The client secret is never an option, because process lists show arguments. It is read from stdin, or from a file or an environment variable to which the configuration then refers. A secret from stdin or a prompt is stored in the folder of the configuration file, in a file that only you can read.',
+    more: 'On a terminal, the command prompts for each value that no option gives. The client secret is never an option, because process lists show arguments. It is read from stdin, or from a file or an environment variable to which the configuration then refers. A secret from stdin or a prompt is stored in the folder of the configuration file, in a file that only you can read.',
     args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file to write. Default: jobwire.json' },
-      account: { value: 'ID', about: 'Id of the account in Jobwire. You choose it' },
+      account: { value: 'ID', about: 'Id of the account in Jobwire, of your choice' },
       region: { value: 'REGION', about: 'Region of the account in the ordering API, such as us' },
       'base-url': { value: 'URL', about: 'Base URL of the ordering API in this region' },
-      'auth-url': { value: 'URL', about: 'URL of the server that issues its tokens' },
+      'auth-url': { value: 'URL', about: 'URL of the server that issues tokens for the ordering API' },
       realm: { value: 'NAME', about: 'Realm on that server. Default: the region' },
       'client-id': { value: 'ID', about: 'Client id of the account’s credentials' },
       ...CLIENT_SECRET,
@@ -103,7 +103,7 @@ const single: Commands = {
   }),
   backup: command({
     about: 'Writes a backup of the data folder of a self-hosted Jobwire to a file. Jobwire may be running.',
-    more: 'The file is a tar.gz archive that only you can read. It contains the key of the stored secrets (secret.key), the generated API key and the credentials of the embedded SNS and SQS, unless --without-keys is given. With - as the file, the backup is written to stdout, for example to encrypt it. An existing file is not replaced. While the backup runs, the data folder needs free space for a temporary copy of the databases.',
+    more: 'The file is a tar.gz archive that only you can read. It contains the key that encrypts the stored secrets (secret.key), the generated API key, and the credentials of the embedded SNS and SQS, unless --without-keys is given. With - as the file, the backup is written to stdout, for example to encrypt it. An existing file is not replaced. While the backup runs, the data folder needs free space for a temporary copy of the databases.',
     args: ['FILE'],
     flags: {
       ...DATA_FOLDER,
@@ -158,7 +158,7 @@ const single: Commands = {
   }),
   listen: command({
     about: 'Forwards new events to a URL, such as a receiver on this machine, as signed webhooks.',
-    more: 'It reads the event feed, so Jobwire needs no route to the URL, and no endpoint is created. Events are sent one at a time, in their order. An event that the receiver does not accept is not sent again. A lost connection to Jobwire is reopened at its last position.',
+    more: 'The command reads the event feed, so Jobwire needs no route to the URL, and no endpoint is created. Events are sent one at a time, in order. An event that the receiver does not accept is not sent again. After a lost connection to Jobwire, the command continues at its last position.',
     args: [],
     flags: {
       'forward-to': { value: 'URL', about: 'URL of the receiver', required: true },
@@ -177,7 +177,7 @@ const single: Commands = {
   }),
   trigger: command({
     about: 'Sends an example event of a type to a receiver, as a signed webhook.',
-    more: 'Each run sends the documented example with a new id and the current time, so that a receiver can be tested with every type. It needs no running Jobwire. The signing secret is that of the receiver. It is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. To send an event of the log to an endpoint, use jobwire endpoints resend.',
+    more: 'Each run sends the documented example with a new id and the current time, so that a receiver can be tested with every type. Jobwire need not be running. The signing secret must be the one with which the receiver verifies webhooks. It is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. To send an event of the log to an endpoint, use jobwire endpoints resend.',
     args: ['TYPE'],
     choices: { TYPE: eventTypes },
     flags: {
@@ -191,7 +191,7 @@ const single: Commands = {
   }),
   completion: command({
     about: 'Prints the script that completes commands, options and values in a shell.',
-    more: 'bash: add source <(jobwire completion bash) to ~/.bashrc. zsh: add source <(jobwire completion zsh) to ~/.zshrc, after compinit. fish: write the output to ~/.config/fish/completions/jobwire.fish. At each TAB the script queries the installed jobwire, without using the network. So the script need not be replaced when jobwire is updated.',
+    more: 'bash: add source <(jobwire completion bash) to ~/.bashrc. zsh: add source <(jobwire completion zsh) to ~/.zshrc, after compinit. fish: write the output to ~/.config/fish/completions/jobwire.fish. At each TAB, the script runs the installed jobwire, without using the network. The script need not be replaced when jobwire is updated.',
     args: ['SHELL'],
     choices: { SHELL: ['bash', 'zsh', 'fish'] },
     flags: {},

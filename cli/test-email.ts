@@ -7,7 +7,7 @@ import { clean } from './output.ts';
 export const testEmailCommands = {
   'templates send-test': command({
     about: 'Sends a test e-mail of a template to an address of the account itself.',
-    more: 'ADDRESS must be the address of the signed-in user, the reply-to address of the notification settings, or the address of a recipient for the whole account. The subject begins with [Test], and the e-mail is not in the message history. If the mail server does not accept it, the exit code is 1.',
+    more: 'ADDRESS must be the address of the signed-in user, the reply-to address of the notification settings, or the address of a recipient for the whole account. The subject begins with [Test]. The e-mail is not in the message history. If the mail server does not accept the e-mail, the exit code is 1.',
     args: ['ACCOUNT', 'ADDRESS'],
     flags: {
       kind: {

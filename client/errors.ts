@@ -63,7 +63,9 @@ export function unreachable(base: string, cause: unknown): UnreachableError {
 
 /** Returns the error of a response that Jobwire would not send. */
 export function notJobwire(base: string, cause?: unknown): UnreachableError {
-  return new UnreachableError(`${base} responds, but not as Jobwire does. Check the address.`, { cause });
+  return new UnreachableError(`${base} responds, but does not seem to be Jobwire. Check the address.`, {
+    cause,
+  });
 }
 
 /** Adds to the error that the request may have been processed, where that matters. */

@@ -128,7 +128,7 @@ describe('exit codes', () => {
       { JOBWIRE_API_KEY: 'jw_k1_unknown' },
     ],
     [5, ['accounts', 'pause', 'acme'], /role/, { JOBWIRE_API_KEY: 'reader' }],
-    [5, ['recipients', 'export', 'acme'], /^The API key has role read/, { JOBWIRE_API_KEY: 'reader' }],
+    [5, ['recipients', 'export', 'acme'], /^The API key has the role read/, { JOBWIRE_API_KEY: 'reader' }],
     [
       5,
       ['accounts', 'show', 'acme'],

@@ -47,7 +47,7 @@ describe('a failed request', () => {
   test.each([
     [{ status: 502, json: 'Bad gateway' }, ApiError, / responded with HTTP 502\.$/],
     [{ write: (response: ServerResponse) => response.end('<html>') }, UnreachableError, /not as Jobwire/],
-    [{ json: { jobs: [] } }, UnreachableError, /not as Jobwire does\. Check the address\.$/],
+    [{ json: { jobs: [] } }, UnreachableError, /does not seem to be Jobwire\. Check the address\.$/],
   ])('names a response that Jobwire would not send: %j', async (answer, kind, message) => {
     const { client } = await serve({ 'GET /v1/accounts': answer as Answer });
     const error = await client
