@@ -128,8 +128,8 @@ function ConflictHelp({ reload }: { readonly reload: () => Promise<void> }) {
   return (
     <div className={ui.fields}>
       <p>
-        It was modified after you opened this page. Your changes were not saved. Load the latest version and
-        save again: your input is kept.
+        The data was modified after you opened this page, so your changes were not saved. Load the latest
+        version and save again. Your input is kept.
       </p>
       {failure ? <Failure error={failure} /> : null}
       <div>

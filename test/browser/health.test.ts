@@ -365,7 +365,7 @@ test('a replay is started in a form, displays its progress, and completes or is 
   await button(dialog, 'Start replay').click();
   await dialog.waitFor({ state: 'detached' });
   await replays.getByText('Running', { exact: true }).waitFor();
-  await confirmed(page, 'Stop', 'Stop replay', /no further events are sent/);
+  await confirmed(page, 'Stop', 'Stop replay', /No further events are sent/);
   await replays.getByText('Cancelled', { exact: true }).waitFor();
 }, 120_000);
 

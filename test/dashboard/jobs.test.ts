@@ -371,7 +371,7 @@ test('the reason for a risk is formatted in numbers, and an unknown risk without
     blockingLine,
   });
   expect(formatTiming(risky)).toBe(
-    'due date must be met · 26 h left, usually dispatched in 32 h, 9 in 10 in 2.1 days; 18 of 31 jobs needed longer · 3 days (usually 32 h, 9 in 10 at most 2.1 days) in this status · furthest behind: line 7 in Proof',
+    'due date must be met · 26 h left, usually dispatched within 32 h, 9 in 10 within 2.1 days; 18 of 31 jobs needed longer · 3 days (usually 32 h, 9 in 10 at most 2.1 days) in this status · furthest behind: line 7 in Proof',
   );
   expect(formatShortReason(risky)).toBe('mandatory due date, 26 h left, usually 32 h more, line 7 in Proof');
   expect(formatRisk(risky)).toEqual({ tone: 'warn', text: 'At risk' });

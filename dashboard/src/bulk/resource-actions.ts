@@ -20,7 +20,7 @@ export const listAccountActions = (api: Client): BulkAction<Resource>[] => [
   },
   {
     ...{ label: 'Resume', done: 'resumed', unless: unlessRunning },
-    effect: 'They are polled again at once. Changes made meanwhile are detected then.',
+    effect: 'They are polled again at once. Changes that were made in the meantime are then detected.',
     run: (rows) => runBatches(api, 'accounts', 'resume', rows),
   },
 ];
@@ -34,7 +34,7 @@ export const listEndpointActions = (api: Client): BulkAction<Resource>[] => [
   },
   {
     ...{ label: 'Resume', done: 'resumed', unless: unlessRunning },
-    effect: 'They receive the events that have waited, in order.',
+    effect: 'They receive the waiting events, in order.',
     run: (rows) => runBatches(api, 'endpoints', 'resume', rows),
   },
   {

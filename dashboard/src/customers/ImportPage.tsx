@@ -83,8 +83,8 @@ export default function ImportPage({ account }: { readonly account: string }) {
       <Panel title="File" aside="CSV, separated by commas, semicolons or tabs">
         <Picker busy={step.at === 'running'} choose={(chosen) => void choose(chosen)} />
         <p className={ui.hint}>
-          The first line contains the column names: {columns.join(', ')}. Columns that are absent keep their
-          values. A row without <code>id</code> updates the recipient with the same address and the same jobs,
+          The first line contains the column names: {columns.join(', ')}. The values of absent columns are
+          kept. A row without <code>id</code> updates the recipient with the same address and the same jobs,
           so importing a file again creates no duplicates.
         </p>
       </Panel>

@@ -113,7 +113,7 @@ export function PreviewPanel(props: {
           />
         </div>
         {shown?.custom && !own && unsaved === undefined ? (
-          <Note>In effect here: the account’s template for another locale of this language.</Note>
+          <Note>The account’s template for another locale of this language applies here.</Note>
         ) : null}
         {shown ? <PreviewContent preview={shown} /> : null}
       </Panel>
@@ -164,7 +164,7 @@ function TestEmail(props: {
             label="Send to"
             type="email"
             size="xs"
-            description="Your own address, the reply-to address of the settings, or that of a recipient for the whole account."
+            description="Your own address, the reply-to address of the settings, or the address of a recipient for the whole account."
             value={to}
             onChange={({ currentTarget: { value } }) => setTo(value)}
           />

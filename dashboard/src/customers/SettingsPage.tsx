@@ -141,7 +141,9 @@ function SettingsForm(props: {
           <CheckField
             name="enabled"
             label="Notify customers"
-            description={base.since ? undefined : 'Only changes after it is turned on are sent.'}
+            description={
+              base.since ? undefined : 'Customers are notified only of changes after this is turned on.'
+            }
           />
           <CheckField
             name="dryRun"
@@ -151,19 +153,19 @@ function SettingsForm(props: {
           <CheckField
             name="ownUser"
             label="Notify the API user"
-            description="According to that user’s notification settings in the ordering system, which may send its own messages."
+            description="The user’s notification settings in the ordering system apply. The ordering system may also send its own messages."
           />
           <TextField name="replyTo" label="Reply-to address" type="email" placeholder="orders@example.com" />
           <div className={ui.columns}>
             <NumberField
               name="windowSeconds"
               label="Collection window (seconds)"
-              description="Changes of an order within it are one message."
+              description="Changes of an order within this time are combined into one message."
             />
             <NumberField
               name="maxAgeHours"
               label="Maximum age (hours)"
-              description="Older changes are not sent. A dispatch counts from its date."
+              description="Customers are not notified of older changes. The age of a dispatch is counted from its dispatch date."
             />
           </div>
           <div className={ui.columns}>
@@ -215,13 +217,13 @@ function SettingsForm(props: {
               <NumberField
                 name="sms.monthlySegments"
                 label="Monthly limit (segments)"
-                description="SMS above it are not sent."
+                description="No SMS are sent above this limit."
               />
             </div>
             <CheckField
               name="sms.quiet"
               label="Quiet hours"
-              description="SMS are delayed until they end, in the recipient’s time zone."
+              description="SMS are delayed until the quiet hours end, in the recipient’s time zone."
             />
             {values.sms.quiet ? (
               <div className={ui.columns}>

@@ -28,7 +28,7 @@ const REASONS: Readonly<
 > = {
   unsubscribed: {
     name: 'Unsubscribed',
-    why: 'The recipient unsubscribed, by the link in an e-mail or through you.',
+    why: 'The recipient unsubscribed with the link in an e-mail, or you suppressed the address.',
     lifting:
       'Lift the suppression only if the recipient asks for messages again. Sending without consent is illegal in many countries.',
   },
@@ -200,7 +200,7 @@ function LiftingNote({
       ))}
       <p>
         {reasons.some((reason) => reason !== 'unsubscribed')
-          ? `The address receives messages of ${account} again, and of the other accounts of the region: bounces, complaints and opt-outs apply to all of them.`
+          ? `The address receives messages of ${account} and of the other accounts of the region again, because bounces, complaints and opt-outs apply to all accounts.`
           : `The address receives messages of ${account} again.`}
       </p>
     </div>

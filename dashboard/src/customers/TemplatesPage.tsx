@@ -28,7 +28,7 @@ export default function TemplatesPage({ account }: { readonly account: string })
     <AccountPage account={account} part="templates" title={`Templates of ${account}`}>
       <Panel
         title="Templates"
-        aside="Default: the account’s template for another locale of the language, else the template of Jobwire."
+        aside="A locale without its own template uses the account’s template for another locale of the language, or the template of Jobwire."
       >
         <Loaded query={templates}>
           {(listed) => (

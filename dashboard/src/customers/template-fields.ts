@@ -79,7 +79,8 @@ export interface TemplateVariable {
 export const templateVariables: readonly TemplateVariable[] = [
   {
     name: 'order',
-    description: 'Order group, else order number, else job number. Empty if the jobs have none in common',
+    description:
+      'Order group, otherwise order number, otherwise job number. Empty if the jobs have none of these in common',
   },
   { name: 'group', description: 'Order group. May be empty' },
   { name: 'name', description: 'Name of the recipient. May be empty' },

@@ -199,7 +199,7 @@ function Actions(props: {
   const pause = () =>
     runner.confirm({
       title: `Pause polling of ${id}?`,
-      body: 'No events are emitted for its jobs until polling is resumed. The log and the jobs are kept. Changes made meanwhile are detected when polling resumes.',
+      body: 'No events are emitted for its jobs until polling is resumed. The log and the jobs are kept. Changes that are made in the meantime are detected when polling resumes.',
       verb: 'Pause',
       act: () => api.post('/v1/accounts/{id}/pause', options),
       done: `Polling of ${id} is paused.`,
@@ -255,7 +255,7 @@ function ConfirmActions(props: {
   const resume = () =>
     runner.confirm({
       title: `Resume polling of ${id}?`,
-      body: `A poll starts at once and checks the identity. If ${expectedId === undefined ? 'the identity is wrong' : `it is not account ${expectedId}`}, polling stops again before any event is emitted.`,
+      body: `A poll starts at once and checks which account the credentials belong to. If ${expectedId === undefined ? 'the identity is wrong' : `it is not account ${expectedId}`}, polling stops again before any event is emitted.`,
       verb: 'Resume polling',
       act: confirm({}),
       done: `Polling of ${id} is resumed.`,
@@ -263,7 +263,7 @@ function ConfirmActions(props: {
   const changeTo = (upstreamId: number) =>
     runner.confirm({
       title: `Change ${id} to account ${upstreamId}?`,
-      body: `The log and the jobs continue with the data of account ${upstreamId}. Jobs of account ${expectedId} that it does not list are reported missing. This cannot be undone.`,
+      body: `The log and the jobs continue with the data of account ${upstreamId}. Jobs of account ${expectedId} that account ${upstreamId} does not list are treated as missing. This cannot be undone.`,
       verb: `Change to ${upstreamId}`,
       destructive: true,
       act: confirm({ upstreamId }),

@@ -162,7 +162,10 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
             }}
           />
         </Panel>
-        <Panel title="Longest backlogs" aside="Events after the cursor, before filtering">
+        <Panel
+          title="Longest backlogs"
+          aside="Events after the cursor, including those that the filters exclude"
+        >
           {backlog.accounts.length === 0 ? (
             <p className={ui.quiet}>No backlog.</p>
           ) : (
@@ -252,7 +255,7 @@ function Actions(props: {
   const pause = () =>
     runner.confirm({
       title: `Pause ${name}?`,
-      body: 'No events are sent until the endpoint is resumed. It keeps its cursors and resumes there. Events that expire meanwhile are lost for this endpoint.',
+      body: 'No events are sent until the endpoint is resumed. It keeps its cursors, and resumes at them. Events that expire in the meantime are lost for this endpoint.',
       verb: 'Pause',
       act: () => api.post('/v1/endpoints/{id}/pause', options),
       done: `${name} is paused.`,

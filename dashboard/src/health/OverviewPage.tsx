@@ -90,8 +90,8 @@ function Outage({ region: { id, failingSince, problem } }: { readonly region: Re
           . {problem}
         </p>
         <p>
-          A few accounts are polled in turn. After the first successful poll, all accounts are polled within
-          minutes. Changes made meanwhile are detected then.
+          During the outage, only a few accounts are polled, in turn. After the first successful poll, all
+          accounts are polled within minutes. Changes that were made in the meantime are then detected.
         </p>
       </div>
     </Note>

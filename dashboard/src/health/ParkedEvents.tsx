@@ -60,7 +60,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
   const discard = () =>
     runner.confirm({
       title: `Discard ${events}?`,
-      body: `They are not sent to ${id} again, and the next event of each job is delivered at once. They stay in the log and can be replayed.`,
+      body: `The events are not sent to ${id} again, and the next event of each job is delivered at once. The discarded events stay in the log and can be replayed.`,
       verb: 'Discard',
       destructive: true,
       act: async () => {
@@ -147,8 +147,8 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
       }
     >
       <p className={ui.hint}>
-        Rejected on every attempt. Later events of the job were delivered without them. An event that is
-        replayed and delivered is removed from this list.
+        The endpoint rejected these events on every attempt. Later events of the same jobs were delivered
+        without them. An event that is replayed and delivered is removed from this list.
       </p>
       <QueryTable
         label="Dead events"

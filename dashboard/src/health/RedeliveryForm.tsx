@@ -74,8 +74,8 @@ export default function RedeliveryForm(props: {
   return (
     <Form of={form}>
       <p>
-        Dead events are sent again as a replay, parked events with the later events of their jobs. The events
-        of each job are sent in order. Fix the receiver first.
+        Dead events are sent again as a replay. Parked events are sent again with the later events of their
+        jobs. The events of each job are sent in order. Fix the receiver first.
       </p>
       <div className={ui.columns}>
         <SelectField name="state" label="Events" data={toOptions(STATES)} />

@@ -44,7 +44,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   const cancel = (replay: ReplayRun) =>
     runner.confirm({
       title: 'Stop this replay?',
-      body: 'Deliveries in progress complete; no further events are sent. A stopped replay cannot be resumed.',
+      body: 'Deliveries in progress are completed. No further events are sent. A stopped replay cannot be resumed.',
       verb: 'Stop replay',
       destructive: true,
       act: () =>

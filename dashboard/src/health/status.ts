@@ -40,12 +40,13 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
   baselining: {
     label: 'Baselining',
     tone: 'plain',
-    meaning: 'The first complete crawl of all open jobs is in progress. Events follow from then on.',
+    meaning: 'The first complete crawl of all open jobs is in progress. Events are emitted after it.',
   },
   paused: {
     label: 'Paused',
     tone: 'plain',
-    meaning: 'The account is not polled until it is resumed. Changes made meanwhile are detected then.',
+    meaning:
+      'The account is not polled until it is resumed. Changes that are made in the meantime are then detected.',
   },
   failing: {
     label: 'Failing',
@@ -60,7 +61,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     tone: 'bad',
     meaning: 'The ordering API rejects the credentials. Polls are retried at least every 15 minutes.',
     advice:
-      'Get new credentials from the account owner and replace them in Settings. If the account no longer exists, pause it.',
+      'Get new credentials from the account owner, and enter them in Settings. If the account no longer exists, pause it.',
   },
   identity_mismatch: {
     label: 'Identity mismatch',
@@ -74,9 +75,9 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     label: 'Quarantined',
     tone: 'bad',
     meaning:
-      'Too many jobs disappeared from the list at once. No job is reported cancelled or unavailable during the quarantine; all other changes are.',
+      'Too many jobs disappeared from the list at once. During the quarantine, no job is reported as cancelled or unavailable. All other changes are still emitted.',
     advice:
-      'Check in the ordering system whether the jobs exist. If they do, wait: the quarantine ends when they are listed again. If they are gone, confirm it.',
+      'Check in the ordering system whether the jobs exist. If they do, wait: the quarantine ends when they are listed again. If they are gone, confirm the missing jobs.',
   },
 };
 
@@ -91,9 +92,9 @@ const CREATING: StateText = {
 const STALE: StateText = {
   label: 'Stale',
   tone: 'bad',
-  meaning: 'No poll was complete for longer than two polls may take, although polling is not failing.',
+  meaning: 'The last complete poll is longer ago than two polls may take, although no poll failed.',
   advice:
-    'Check the last polls below. If other accounts are stale too, polling itself is delayed: see poll-lag in the runbook.',
+    'Check the last polls below. If other accounts are stale too, all polls are delayed: see poll-lag in the runbook.',
 };
 
 /** Returns the time (epoch ms) since which an account that is not paused is stale, or `null`. Applies to failing states too. */
@@ -198,7 +199,7 @@ const ENDPOINT_STATES: Readonly<Record<Endpoint['state'], StateText>> = {
     label: 'Failing',
     tone: 'bad',
     meaning:
-      'The last delivery failed. Deliveries are retried with increasing delays; events wait in order, and none is lost.',
+      'The last delivery failed. Deliveries are retried with increasing delays. Events wait in order, and none is lost.',
     advice:
       'Forward the problem to the owner of the endpoint. When it is fixed, select Retry now, or wait for the next attempt.',
   },
@@ -206,9 +207,9 @@ const ENDPOINT_STATES: Readonly<Record<Endpoint['state'], StateText>> = {
     label: 'Disabled',
     tone: 'bad',
     meaning:
-      'No events are sent: deliveries failed for days, or the endpoint responded with 410. It keeps its cursors within the retention of events.',
+      'No events are sent: deliveries failed for days, or the endpoint responded with 410. Its cursors are kept, but events expire after the retention period.',
     advice:
-      'When the endpoint is fixed, enable it: it resumes at its cursors. Events past retention cannot be sent any more.',
+      'When the endpoint is fixed, enable it: it resumes at its cursors. Expired events can no longer be sent.',
   },
 };
 
@@ -238,7 +239,7 @@ export function toEndpointState(
       label: 'Events parked',
       tone: 'warn',
       meaning:
-        'The endpoint rejected some events. They and later events of the same jobs are parked; others are delivered.',
+        'The endpoint rejected some events. These events, and later events of the same jobs, are parked. Other events are delivered.',
       advice:
         'See the reasons below. Parked events are retried automatically; when the endpoint is fixed, retry them at once.',
     };

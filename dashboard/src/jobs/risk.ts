@@ -46,7 +46,7 @@ export function formatRiskReason({ risk, forecast }: JobTiming): string | undefi
   const { hoursLeft, remaining, unknown } = forecast;
   if (remaining === null || hoursLeft === null) return UNKNOWN[unknown ?? 'too-few-jobs'];
   const { p50Hours, p90Hours, jobs, longer } = remaining;
-  const usual = `usually dispatched in ${formatHours(p50Hours)}, 9 in 10 in ${formatHours(p90Hours)}`;
+  const usual = `usually dispatched within ${formatHours(p50Hours)}, 9 in 10 within ${formatHours(p90Hours)}`;
   if (hoursLeft <= 0) return usual;
   return `${formatHours(hoursLeft)} left, ${usual}; ${longer} of ${formatCount(jobs, 'job')} needed longer`;
 }

@@ -135,7 +135,7 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
           ) : null}
           {counts.complete
             ? null
-            : 'There are more items than Jobwire lists at once: the most urgent are here. '}
+            : 'There are more items than Jobwire lists at once. These are the most urgent. '}
           <Hiding counts={counts} />
           Checked <Timestamp at={data.asOf} as="clock" />.
         </p>
@@ -252,9 +252,12 @@ function EmptyQueue({
   return (
     <Empty>
       {counts.open === 0 ? 'Nothing needs attention. ' : ''}Watched: {formatCount(accounts, 'account')} and{' '}
-      {formatCount(endpoints, 'endpoint')} in {regions.map((region) => region.toUpperCase()).join(', ')}, for
-      late, stalled and marked jobs and jobs at risk, failing deliveries, parked and dead events
-      {messages ? ', polling, and messages to customers' : ' and polling'}.
+      {formatCount(endpoints, 'endpoint')} in {regions.map((region) => region.toUpperCase()).join(', ')}. Jobs
+      appear here if they are late, stalled, at risk, due soon or in a status that needs attention.{' '}
+      {messages
+        ? 'Failing deliveries and polls, parked and dead events, and undelivered messages'
+        : 'Failing deliveries and polls, and parked and dead events'}{' '}
+      appear here too.
     </Empty>
   );
 }

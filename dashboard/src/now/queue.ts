@@ -11,7 +11,7 @@ export type ListAttentionState = AttentionItem['state'] | 'all';
 /** Labels of the kinds, in the order of the filter. */
 export const KIND_LABELS: Readonly<Record<AttentionKind, string>> = {
   job_late: 'Late jobs',
-  job_needs_attention: 'Marked statuses',
+  job_needs_attention: 'Statuses that need attention',
   job_stalled: 'Stalled jobs',
   job_at_risk: 'Jobs at risk',
   job_due_soon: 'Due soon',
@@ -131,7 +131,7 @@ function toRowAction(
     case 'enableEndpoint':
       return {
         label: cause.code === 'disabled' ? 'Enable' : 'Retry now',
-        done: `${subject.name} is tried again now.`,
+        done: `Deliveries to ${subject.name} are retried now.`,
         run: (api) => api.post('/v1/endpoints/{id}/enable', at),
       };
     case 'resumeEndpoint':
@@ -149,7 +149,7 @@ function toRowAction(
     case 'startReplay':
       return {
         label: 'Replay dead',
-        done: 'The replay is started. The item is hidden until further events die.',
+        done: 'The replay is started. The item is hidden until more events become dead.',
         run: (api) => replayDead(api, item, body),
       };
     case 'resumeAccount':
@@ -178,7 +178,7 @@ function toRowAction(
               : `Confirm ${subject.name}?`,
           body:
             cause.code === 'quarantined'
-              ? 'The missing jobs can then be reported as cancelled or unavailable, each after fresh answers about it.'
+              ? 'Each missing job is checked once more, and can then be reported as cancelled or unavailable.'
               : 'The credentials are correct again. The next poll verifies it.',
           verb: 'Confirm',
         },

@@ -169,7 +169,7 @@ function EventSettingsFields() {
       <AreaField
         name="events.stalledByStatus"
         label="Stalled, by status"
-        description="Other values, one per line: In production = 3. Without a number: not emitted."
+        description="Different numbers for some statuses, one per line: In production = 3. Without a number, the event is not emitted."
       />
       <AreaField
         name="events.attentionStatuses"
@@ -202,8 +202,8 @@ function CredentialsPanel({ resource: { latest, store } }: AccountProps) {
     <Panel title="New credentials">
       <Form of={form}>
         <p className={ui.hint}>
-          They replace the current credentials immediately. The next poll uses them, even if polling was
-          suspended.
+          The new credentials replace the current ones immediately. The next poll uses them, even if polling
+          was suspended.
         </p>
         <CredentialFields />
         {forAll ? <TestNewCredentials region={region} /> : null}
@@ -284,8 +284,8 @@ function DeletionPage(props: { readonly account: Account; readonly finish: () =>
     <Page title={account.id}>
       {error ? <Failure error={error} again={refetch} /> : null}
       <Note tone="warn" live>
-        Account {account.id} is deleted. Its data is still being removed, which continues if you leave this
-        page.
+        Account {account.id} is deleted. The removal of its data is in progress, and continues if you leave
+        this page.
       </Note>
     </Page>
   );

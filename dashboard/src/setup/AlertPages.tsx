@@ -123,7 +123,10 @@ export function NewAlertRulePage() {
     <Page title="New alert rule">
       <Form of={form}>
         <AlertRuleFields accounts={accounts.map(({ id }) => id)}>
-          <RegionField regions={regions} description="Region whose accounts and endpoints are measured." />
+          <RegionField
+            regions={regions}
+            description="Region of the accounts and endpoints that the rule measures."
+          />
         </AlertRuleFields>
         <FormActions verb="Create alert rule" cancel={link('/setup/alert-rules')} />
       </Form>
@@ -172,7 +175,7 @@ function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readon
   const remove = () =>
     runner.confirm({
       title: `Delete alert rule ${rule.name}?`,
-      body: 'It sends no more messages, also not that it is resolved.',
+      body: 'The rule sends no more messages, not even when its condition is resolved.',
       verb: 'Delete',
       destructive: true,
       act: async () => {
@@ -195,7 +198,7 @@ function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readon
         }}
       />
       {state.problem === null ? null : (
-        <Note tone="bad">The last message was not accepted: {state.problem} It is tried again.</Note>
+        <Note tone="bad">The last message was not accepted: {state.problem} It will be sent again.</Note>
       )}
       {runner.failure ? <Failure error={runner.failure} /> : null}
       {may('admin') ? (

@@ -40,7 +40,7 @@ export function AlertRuleFields(props: {
   return (
     <>
       <Panel title="Rule">
-        <TextField name="name" label="Name" required description="Messages contain it." spellCheck />
+        <TextField name="name" label="Name" required description="Part of each message." spellCheck />
         {children}
         <SelectField name="condition" label="Condition" description={about} data={toOptions(CONDITIONS)} />
         <div className={ui.columns}>
@@ -52,12 +52,12 @@ export function AlertRuleFields(props: {
           <NumberField
             name="forMinutes"
             label="Duration (minutes)"
-            description="Time for which the value must be greater. Empty: fires at once."
+            description="Time for which the value must be above the threshold. Empty: the rule fires at once."
           />
           <NumberField
             name="repeatMinutes"
             label="Reminders (minutes)"
-            description="Interval while it fires. Empty: none."
+            description="Interval of reminders while the rule fires. Empty: no reminders."
           />
         </div>
         {condition === 'notifications_delayed' ? null : (
@@ -83,7 +83,7 @@ export function AlertRuleFields(props: {
             name="url"
             label="URL"
             type="password"
-            description="It is a secret: it is stored encrypted, and cannot be shown again."
+            description="The URL is a secret. It is stored encrypted, and cannot be shown again."
           />
         )}
       </Panel>
@@ -111,7 +111,7 @@ export function AlertRuleFields(props: {
             <SelectField
               name="quietAction"
               label="Messages in quiet hours"
-              data={toOptions({ defer: 'Send afterwards, if still true', drop: 'Never send' })}
+              data={toOptions({ defer: 'Send afterwards, if the state still differs', drop: 'Never send' })}
             />
           </>
         ) : null}

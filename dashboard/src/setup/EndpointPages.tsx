@@ -135,8 +135,8 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
   return (
     <Panel title="Signing secret">
       <p className={ui.hint}>
-        Signs every request according to Standard Webhooks. It cannot be shown again. After a rotation, the
-        previous secrets can also sign requests until the receiver has the new one.
+        The secret signs every request according to Standard Webhooks. It cannot be shown again. After a
+        rotation, requests can also be signed with the previous secrets until the receiver has the new one.
       </p>
       <div>
         <Button variant="default" onClick={() => setOpen(true)}>
@@ -184,7 +184,7 @@ function RotationForm({ rotate }: { readonly rotate: (body: SecretRotation) => P
       <SelectField
         name="gracePeriodSeconds"
         label="Previous secrets stay valid for"
-        description="During this time requests have a signature of each secret. The receiver needs only one of the secrets."
+        description="During this time, each request has one signature for each secret. The receiver needs only one of the secrets."
         data={OVERLAPS}
       />
       <FormActions verb="Rotate secret" />
@@ -225,7 +225,7 @@ function DeleteEndpoint(props: {
         'its replays, including running ones',
         ...(kind === 'webhook' ? ['its signing secret and headers'] : []),
       ]}
-      kept="The events stay in the logs. The delivery log keeps its deliveries for 30 days."
+      kept="The events stay in the logs. The deliveries to the endpoint stay in the delivery log for 30 days."
       onDelete={remove}
     />
   );

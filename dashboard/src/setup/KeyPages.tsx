@@ -27,11 +27,12 @@ const ROLE_LABELS: Readonly<Record<Role, { readonly name: string; readonly permi
   },
   operate: {
     name: 'Operate',
-    permissions: 'Read, and pauses, resumes, confirms, pings, replays and retries.',
+    permissions: 'The permissions of Read. Also pauses, resumes, confirms, pings, replays and retries.',
   },
   admin: {
     name: 'Admin',
-    permissions: 'Operate, and creates, changes and deletes accounts, endpoints, recipients and keys.',
+    permissions:
+      'The permissions of Operate. Also creates, changes and deletes accounts, endpoints, recipients and keys.',
   },
 };
 
@@ -76,7 +77,7 @@ export function KeysPage() {
         Actions: { hiddenName: true, render: (key) => <Revoke of={key} /> },
       }}
     >
-      {isAdmin ? null : <Note>Keys of others are visible only with the role admin.</Note>}
+      {isAdmin ? null : <Note>Other keys are visible only with the role admin.</Note>}
       {isOwnShown ? <OwnKey /> : null}
     </ListPage>
   );

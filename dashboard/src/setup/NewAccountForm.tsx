@@ -104,7 +104,7 @@ export function ReferenceField() {
     <TextField
       name="secretRef"
       label="Secret name"
-      description="A name below the name of the cell. To select a key of a JSON secret, append # and the key."
+      description="The name must begin with the prefix of the cell. To select a key of a JSON secret, append # and the key."
       required
     />
   );

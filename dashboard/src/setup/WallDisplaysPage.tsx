@@ -88,7 +88,7 @@ function PairingForm(props: {
             inputMode="numeric"
             required
           />
-          <TextField name="name" label="Name" description="Place of the screen." required spellCheck />
+          <TextField name="name" label="Name" description="Location of the screen." required spellCheck />
         </div>
         <AccountScope
           allLabel="All accounts, including future ones"
