@@ -48,7 +48,7 @@ function listPollingRules(metrics: CellMetrics, { polls }: MonitoredCell): Alarm
     {
       title: 'tick-not-running',
       means:
-        'No tick has completed for five minutes: no account is polled, and waiting sinks are not retried.',
+        'No tick has completed for five minutes, so no account is polled, and waiting sinks are not retried.',
       metric: metrics.metric('Ticks', Stats.SUM, MINUTE),
       ...{ below: 1, in: [5, 5], silence: 'alarming', about: 'state' },
     },
@@ -60,19 +60,19 @@ function listPollingRules(metrics: CellMetrics, { polls }: MonitoredCell): Alarm
     },
     {
       title: 'polls-waiting',
-      means: 'Polls wait in their queue for longer than their claims last: accounts miss polls.',
+      means: 'Polls wait in their queue for longer than their claims last, so accounts miss polls.',
       metric: polls.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, period: MINUTE }),
       ...{ from: POLLS_WAIT_SECONDS, in: [3, 3], about: 'state' },
     },
     {
       title: 'polls-incomplete',
-      means: 'For 15 minutes, a quarter of the polls has failed, or has not read or committed everything.',
+      means: 'For 15 minutes, a quarter of the polls have failed, or have not read or committed everything.',
       metric: metrics.metric('PollsIncomplete', Stats.AVERAGE),
       ...{ from: 0.25, in: [3, 3], about: 'state' },
     },
     {
       title: 'upstream-outage',
-      means: 'The ordering API fails for the whole region; only a few accounts are polled until it recovers.',
+      means: 'The ordering API fails for the whole region. Only a few accounts are polled until it recovers.',
       metric: metrics.metric('UpstreamOutage', Stats.MAXIMUM, MINUTE),
       ...{ from: 1, in: [2, 2], about: 'state' },
     },
@@ -91,13 +91,14 @@ function listAccountsRules(metrics: CellMetrics): AlarmRule[] {
     {
       title: 'identity-mismatch',
       means:
-        'The credentials of an account belong to another one; it is not polled until the operator decides.',
+        'The credentials of an account belong to another account of the ordering API. The account is not polled until the operator confirms or corrects them.',
       metric: metrics.metric('IdentityMismatches', Stats.SUM),
       ...happened,
     },
     {
       title: 'account-quarantined',
-      means: 'So many jobs of an account were delisted at once that no departure is emitted for them.',
+      means:
+        'Too many jobs of an account were delisted at once, so none is reported as cancelled or unavailable.',
       metric: metrics.metric('AccountsQuarantined', Stats.SUM),
       ...happened,
     },
@@ -116,7 +117,7 @@ function listDeliveryRules(metrics: CellMetrics, { wakeSinks, topics }: Monitore
     {
       title: 'stream-late',
       means:
-        'For five minutes, wakeSinks has read records of the table’s stream two minutes late: deliveries wait for the tick.',
+        'For five minutes, wakeSinks has read records of the table’s stream two minutes late, so deliveries wait for the tick.',
       metric: wakeSinks.metric('IteratorAge', { statistic: Stats.MAXIMUM, period: MINUTE }),
       ...{ from: 120_000, in: [5, 5], about: 'state' },
     },
@@ -132,19 +133,20 @@ function listDeliveryRules(metrics: CellMetrics, { wakeSinks, topics }: Monitore
     },
     {
       title: 'events-dead',
-      means: 'A sink rejected an event at the last attempt; the event is not retried.',
+      means: 'A sink rejected an event on every attempt. The event is not retried.',
       metric: metrics.metric('EventsDead', Stats.SUM),
       ...happened,
     },
     {
       title: 'events-lost',
-      means: 'Events passed retention before a sink accepted them.',
+      means: 'Events expired before a sink accepted them.',
       metric: metrics.metric('EventsLost', Stats.SUM),
       ...happened,
     },
     {
       title: 'sink-disabled',
-      means: 'A sink is disabled: it only failed for days, or requested no more events.',
+      means:
+        'A sink is disabled, because all deliveries failed for days or because it requested no more events.',
       metric: metrics.metric('SinksDisabled', Stats.SUM),
       ...happened,
     },
@@ -169,25 +171,26 @@ function listNotificationsRules(metrics: CellMetrics): AlarmRule[] {
     {
       title: 'messages-failed',
       means:
-        'Messages repeatedly fail permanently: rejected, with failing templates, or retried for too long.',
+        'Messages repeatedly fail permanently: they are rejected, their templates fail, or they were retried for too long.',
       metric: metrics.metric('MessagesFailed', Stats.SUM),
       ...{ from: 10, in: [2, 3], about: 'state' },
     },
     {
       title: 'sms-unknown',
-      means: 'The outcome of an SMS is unknown; it is not sent again.',
+      means: 'The outcome of an SMS is unknown. The SMS is not sent again.',
       metric: metrics.metric('SmsUnknown', Stats.SUM),
       ...{ from: 1, ...happened },
     },
     {
       title: 'mails-bounced',
-      means: 'Many e-mails bounced at once; SES suspends sending if this continues.',
+      means: 'Many e-mails bounced at once. SES suspends sending if this continues.',
       metric: metrics.metric('MailsBounced', Stats.SUM),
       ...{ from: 10, ...happened },
     },
     {
       title: 'mail-complaints',
-      means: 'A recipient marked an e-mail as spam; SES suspends sending at one complaint in a thousand.',
+      means:
+        'A recipient marked an e-mail as spam. SES suspends sending at one complaint in a thousand e-mails.',
       metric: metrics.metric('MailComplaints', Stats.SUM),
       ...{ from: 1, ...happened },
     },
@@ -266,7 +269,8 @@ function listPlatformRules(
     },
     {
       title: 'table-throttled',
-      means: 'DynamoDB repeatedly throttles reads or writes; they are retried, and everything is slower.',
+      means:
+        'DynamoDB repeatedly throttles reads or writes. They are retried, which delays polls and deliveries.',
       metric: total('Throttled', metrics.throttles()),
       ...{ from: 50, in: [2, 3], about: 'state' },
     },

@@ -141,7 +141,7 @@ export class Delivery extends Construct {
       maxReceiveCount: DRAINS.maxReceiveCount,
       retention: Duration.seconds(DRAINS.retentionSeconds),
       deadMeans:
-        'A drain failed three times: it threw, or ran out of time. The sink stays due and the tick keeps requesting drains; see the log of drainSink for the cause.',
+        'A drain failed three times: it threw, or ran out of time. The sink stays due, and the tick keeps requesting drains. See the log of drainSink for the cause.',
       urlEnv: 'JOBWIRE_DRAIN_QUEUE_URL',
     });
 
@@ -159,7 +159,7 @@ export class Delivery extends Construct {
     this.deadWakes = new DeadLetters(
       this,
       'DeadWakes',
-      'Wake marks of the stream could not be worked off. The tick does it within a minute or two; see the log of wakeSinks for why.',
+      'Wake marks from the stream could not be processed. The tick processes them within two minutes. See the log of wakeSinks for the cause.',
     );
     wakeSinks.addEventSource(
       new DynamoEventSource(table.table, {

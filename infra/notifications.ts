@@ -97,7 +97,7 @@ export class Notifications extends Construct {
       // A message is only a hint: due work is in the table, and the tick finds it.
       retention: Duration.hours(1),
       deadMeans:
-        'Sending notifications failed three times: notify threw, or ran out of time. Due messages stay due and the tick keeps requesting; see the log of notify for the cause.',
+        'Sending notifications failed three times: notify threw, or ran out of time. Due messages stay due, and the tick keeps requesting that they be sent. See the log of notify for the cause.',
       urlEnv: 'JOBWIRE_NOTIFY_QUEUE_URL',
     });
 
@@ -120,7 +120,7 @@ export class Notifications extends Construct {
       // SES reports each feedback only once.
       retention: Duration.days(14),
       deadMeans:
-        'Mail feedback of SES could not be recorded: a recipient whose mail bounced, or who complained, may be notified again; see the log of mailFeedback for the cause.',
+        'Mail feedback from SES could not be recorded. A recipient whose e-mail bounced, or who marked it as spam, may be notified again. See the log of mailFeedback for the cause.',
     });
     feedback.addSubscription(new SqsSubscription(this.feedback.queue, { rawMessageDelivery: true }));
     this.functions = { notify, mailFeedback };

@@ -92,7 +92,7 @@ export class Polling extends Construct {
       maxConcurrency: stage.pollConcurrency,
       maxReceiveCount: POLLS.maxReceiveCount,
       deadMeans:
-        'A poll failed twice: it threw, or ran out of time, or another one of its batch crashed the process. The account is polled again, alone, when its claim expires; see the log of pollAccount for the cause.',
+        'A poll failed twice: it threw, it ran out of time, or another poll of its batch crashed the process. The account is polled again, alone, when its claim expires. See the log of pollAccount for the cause.',
       urlEnv: 'JOBWIRE_POLL_QUEUE_URL',
     });
     this.lonePolls = new WorkQueue(this, 'LonePolls', {
@@ -101,7 +101,7 @@ export class Polling extends Construct {
       maxConcurrency: Math.min(stage.pollConcurrency, LONE_POLLS.maxConcurrency),
       maxReceiveCount: LONE_POLLS.maxReceiveCount,
       deadMeans:
-        'The poll of an account failed twice while running alone: the account itself is the cause, if others are polled. It is retried each time its claim expires; see the log of pollAccount for the cause.',
+        'The poll of an account failed twice while it ran alone. If other accounts are polled, the account itself is the cause. The poll is retried each time its claim expires. See the log of pollAccount for the cause.',
       urlEnv: 'JOBWIRE_LONE_POLL_QUEUE_URL',
     });
 

@@ -41,7 +41,7 @@ export function checkRegions(cells: Cells, context: z.RefinementCtx): void {
         ? region === undefined && `must be given, because ${id} is not a region: us, nz, au, uk or eu`
         : region !== undefined &&
           region !== named &&
-          `must be ${named} or left out, because the cell has the name of this region`;
+          `must be ${named} or be omitted, because the cell has the name of this region`;
     if (message) context.addIssue({ code: 'custom', path: [id, 'region'], message });
   }
 }

@@ -45,8 +45,7 @@ const wholeNumber = (from: number, to: number) => {
 
 const FROM_RULE =
   'must be an e-mail address, or a name and an address such as Print Shop <orders@print.example>';
-const IDENTITY_RULE =
-  'must be a domain such as print.example, or the ARN of an SES identity that is there already';
+const IDENTITY_RULE = 'must be a domain such as print.example, or the ARN of an existing SES identity';
 const SENDER_RULE = 'must be 1–11 letters and digits, one of them a letter';
 const DOMAIN_RULE = 'must be a host name such as us.jobwire.example';
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
@@ -306,7 +305,7 @@ const CellSettings = z
   })
   .superRefine(({ dashboard, dashboardDomain }, context) => {
     if (dashboard || !dashboardDomain) return;
-    const message = 'must be left out where there is no dashboard';
+    const message = 'must be omitted if the cell has no dashboard';
     context.addIssue({ code: 'custom', path: ['dashboardDomain'], message });
   })
   .superRefine(({ awsRegion, backup, dashboardDomain, apiDomain, hostedZone }, context) => {
@@ -399,7 +398,7 @@ const StageSettings = z.strictObject({
     .strictObject({
       minutes: z
         .literal([5, 10, 15, 30], 'must be 5, 10, 15 or 30')
-        .describe('Time for which a new version gets a tenth of the invocations (minutes).'),
+        .describe('Time for which a new version receives a tenth of the invocations (minutes).'),
     })
     .optional()
     .describe(

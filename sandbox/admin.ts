@@ -156,7 +156,7 @@ export function createAdminApp(
     route('GET /freedom', 'Settings of the contract freedom.', () => json(freedom.settings)),
     route(
       'POST /freedom',
-      'Replaces the given settings of the contract freedom; the others stay.',
+      'Replaces the given settings of the contract freedom. The other settings are kept.',
       `{ ${Object.keys(freedomSchema.shape).join('?, ')}? }, as { "lagSeconds": { "search": 60 } }`,
       async (c) => {
         freedom.set((await readBodyObject(c)) as FreedomSettings);
@@ -188,7 +188,7 @@ export function createAdminApp(
     route('GET /clock', 'The current time in the sandbox.', () => json(time())),
     route(
       'POST /clock/advance',
-      'Advances the sandbox clock and runs everything that is due. Other requests are answered meanwhile; closing this request stops it.',
+      'Advances the sandbox clock and runs everything that is due. Other requests are processed in the meantime. Closing this request stops the advance.',
       `{ seconds }, at most ${longestAdvanceSeconds}`,
       async (c) => {
         const { seconds } = strictObject({ seconds: z.number().positive().max(longestAdvanceSeconds) }).parse(

@@ -89,7 +89,11 @@ export function createPanelPages(
     if (body === undefined) return html(c, TOO_LARGE, 413);
     const fields: Fields = Object.fromEntries(new URLSearchParams(body));
     if (!isOwnForm(c) || !isEqual(fields.token ?? '', token))
-      return html(c, 'The form is not of this page, or the sandbox was restarted. Reload the page.', 403);
+      return html(
+        c,
+        'The form does not belong to this page, or the sandbox was restarted. Reload the page.',
+        403,
+      );
     const { ok, text } = await submit(fields);
     last = { id: randomBytes(6).toString('hex'), ok, text };
     const back = fields.back ?? '';

@@ -49,7 +49,7 @@ export function openApiDocument({ origin = '', region }: DescriptionOptions = {}
       title: 'Ordering service (sandbox)',
       version: 'V1',
       description:
-        'A simulated wholesale ordering API for heat transfers and stocked goods. A token belongs to one account of one region; resources of other accounts answer as if they did not exist. Errors are problem documents (RFC 7807).',
+        'A simulated wholesale ordering API for heat transfers and stocked goods. A token belongs to one account of one region; requests for resources of other accounts are answered as if the resources did not exist. Errors are problem documents (RFC 7807).',
     },
     servers: [toServer('api', origin, region)],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
@@ -61,7 +61,7 @@ export function openApiDocument({ origin = '', region }: DescriptionOptions = {}
         client: {
           type: 'oauth2',
           description:
-            'Client credentials (a key id and a secret) of an account. Tokens expire after ten minutes; reuse a token until shortly before it expires. Each region has its own token endpoint, whose tokens are valid in that region only.',
+            'Client credentials (a key id and a secret) of an account. Tokens expire after ten minutes; reuse a token until shortly before it expires. Each region has its own token endpoint. Its tokens are valid in that region only.',
           flows: {
             clientCredentials: {
               tokenUrl: `${origin}/${region ?? 'us'}/auth${tokenPath(region ?? 'us')}`,

@@ -88,7 +88,7 @@ export function loadScenario(nameOrPath: string): ScenarioFile {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new ScenarioFileError(`${file} must be JSON, and is not.`, { cause });
+    throw new ScenarioFileError(`${file} must contain valid JSON.`, { cause });
   }
   const parsed = fileSchema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -123,7 +123,7 @@ export async function startScenario(
   const loaded = typeof which === 'string' ? loadScenario(which) : fileSchema.parse(which);
   if (accounts !== undefined && typeof loaded.accounts !== 'number') {
     throw new ScenarioFileError(
-      `${scenarioLabel(which)} lists its accounts, so that a number of accounts per region cannot be given.`,
+      `${scenarioLabel(which)} lists its accounts, so a number of accounts per region cannot be given.`,
     );
   }
   const file: ScenarioFile = {

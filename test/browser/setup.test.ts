@@ -247,9 +247,7 @@ describe('accounts', () => {
     await field(page, 'Client id').fill('some-id');
     await field(page, 'Client secret').fill('some-secret');
     await button(page, 'Create account').click();
-    expect(await errorAt(field(page, 'Id'))).toContain(
-      'It must be new: an account "acme" already exists.',
-    );
+    expect(await errorAt(field(page, 'Id'))).toContain('It must be new: an account "acme" already exists.');
     await axe(page);
     expect(await field(page, 'Client secret').inputValue()).toBe('some-secret');
     await field(page, 'Id').fill(fresh('nova'));

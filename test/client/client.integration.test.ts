@@ -46,7 +46,11 @@ describe('a failed request', () => {
 
   test.each([
     [{ status: 502, json: 'Bad gateway' }, ApiError, / responded with HTTP 502\.$/],
-    [{ write: (response: ServerResponse) => response.end('<html>') }, UnreachableError, /does not seem to be Jobwire/],
+    [
+      { write: (response: ServerResponse) => response.end('<html>') },
+      UnreachableError,
+      /does not seem to be Jobwire/,
+    ],
     [{ json: { jobs: [] } }, UnreachableError, /does not seem to be Jobwire\. Check the address\.$/],
   ])('names a response that Jobwire would not send: %j', async (answer, kind, message) => {
     const { client } = await serve({ 'GET /v1/accounts': answer as Answer });

@@ -213,7 +213,11 @@ describe('disabling a sink', () => {
   test('happens at once on request, with any other result, and ends the wait', () => {
     for (const deliveredAt of [null, NOW - 1]) {
       for (const failed of [null, failure]) {
-        const seen = saw({ deliveredAt, failure: failed, disable: 'The endpoint responded with status 410.' });
+        const seen = saw({
+          deliveredAt,
+          failure: failed,
+          disable: 'The endpoint responded with status 410.',
+        });
         const after = updateHealth(healthy(), seen, createPolicy(), NOW, EVEN);
         expect(after).toMatchObject({
           disabledAt: NOW,

@@ -78,7 +78,7 @@ describe('names of cells', () => {
     ],
     [
       { us: { region: 'nz' } },
-      'cells.us.region must be us or left out, because the cell has the name of this region (stage dev).',
+      'cells.us.region must be us or be omitted, because the cell has the name of this region (stage dev).',
     ],
     [
       { large: { region: 'mars' } },
@@ -199,7 +199,7 @@ test.each([
   [
     'cells.us.notifications',
     { from: 'orders@print.example', identity: 'https://print.example' },
-    'cells.us.notifications.identity must be a domain such as print.example, or the ARN of an SES identity that is there already (stage dev).',
+    'cells.us.notifications.identity must be a domain such as print.example, or the ARN of an existing SES identity (stage dev).',
   ],
   [
     'cells.us.notifications',
@@ -330,7 +330,7 @@ test('a domain for the dashboard is rejected without a dashboard', () => {
     certificateArn: certificateArn('us-east-1'),
   };
   expect(() => parseStages({ stages: [stage] })).toThrow(
-    'cells.us.dashboardDomain must be left out where there is no dashboard',
+    'cells.us.dashboardDomain must be omitted if the cell has no dashboard',
   );
 });
 

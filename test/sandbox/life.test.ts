@@ -1022,9 +1022,7 @@ describe('scenarios as files', () => {
 
   test('a number of accounts together with a list of accounts is rejected', async () => {
     await expect(startScenario('season', { accounts: 2 })).rejects.toThrow(
-      new ScenarioFileError(
-        'season lists its accounts, so that a number of accounts per region cannot be given.',
-      ),
+      new ScenarioFileError('season lists its accounts, so a number of accounts per region cannot be given.'),
     );
   });
 
@@ -1049,7 +1047,7 @@ describe('scenarios as files', () => {
       /^The scenario no-such does not exist: it must be one of .*season/,
     );
     const file = await written('{');
-    expect(() => loadScenario(file)).toThrow(`${file} must be JSON, and is not.`);
+    expect(() => loadScenario(file)).toThrow(`${file} must contain valid JSON.`);
   });
 });
 

@@ -55,7 +55,7 @@ export const french: Texts = {
     },
     dispatch_revoked: {
       subject: NOT_DISPATCHED,
-      preheader: 'Nous vous avons annoncé l’expédition trop tôt. Veuillez nous en excuser.',
+      preheader: 'Nous vous avons annoncé l’expédition trop tôt. Nous vous prions de nous en excuser.',
       heading: NOT_DISPATCHED,
       intro: `${GREETING}Nous vous avons annoncé l’expédition {% if count == 1 %}de cet article{% else %}de ces {{ count }} articles{% endif %}. C’était trop tôt\u00a0: {{ count | plural: "il n’a pas encore été expédié", "ils n’ont pas encore été expédiés" }}. Veuillez nous excuser pour cette confusion.`,
       outro: CLOSING,
@@ -77,7 +77,7 @@ export const french: Texts = {
     },
     reinstated: {
       subject: REINSTATED,
-      preheader: 'Nous vous avons annoncé une annulation par erreur. Veuillez nous en excuser.',
+      preheader: 'Nous vous avons annoncé une annulation par erreur. Nous vous prions de nous en excuser.',
       heading: REINSTATED,
       intro: `${GREETING}Nous vous avons annoncé que {% if count == 1 %}cet article semblait annulé{% else %}ces {{ count }} articles semblaient annulés{% endif %}. C’était une erreur\u00a0: {{ count | plural: "il figure", "ils figurent" }} de nouveau dans la production. Veuillez nous excuser pour cette confusion.`,
       outro: CLOSING,

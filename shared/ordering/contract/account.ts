@@ -134,7 +134,9 @@ export const User = z
     receiveInwards: z.boolean(),
     textNotifyProof: z.boolean(),
     textNotifyDispatch: z.boolean(),
-    usernameLoginOnly: z.boolean().describe('Logs in by name only, because the e-mail is shared.'),
+    usernameLoginOnly: z
+      .boolean()
+      .describe('Whether the user logs in by name only, because the e-mail address is shared.'),
     lastLogin: timestamp.nullable().describe('UTC.'),
     loginCount: z.int(),
   })
@@ -169,7 +171,7 @@ export const PaymentTransaction = z
   .strictObject({
     id: z.int(),
     gatewayType: text,
-    transactionStatus: text.describe('Such as Completed, Pending, Failed, Cancelled.'),
+    transactionStatus: text.describe('Status, such as Completed, Pending, Failed or Cancelled.'),
     createdAt: timestamp,
     completedAt: timestamp.nullable(),
     cardName: text,
@@ -177,7 +179,7 @@ export const PaymentTransaction = z
     cardExpiry: text,
     currencySettlement: text,
     amountSettlement: money,
-    merchantEntityType: text.describe('Such as JOB, CUSTOMER.'),
+    merchantEntityType: text.describe('Kind of entity, such as JOB or CUSTOMER.'),
     merchantEntityId: z.int().nullable(),
   })
   .meta({ id: 'PaymentTransaction' });
@@ -219,14 +221,16 @@ export const FreightRate = z
 /** Shipment settings of an account. */
 export const ShipmentSettings = z
   .strictObject({
-    availableCarriers: z.array(z.string()).describe('Names; all when unrestricted.'),
+    availableCarriers: z
+      .array(z.string())
+      .describe('Names of the carriers. All carriers if the account is not restricted.'),
     carrierOptions: z.array(CarrierOption),
-    receiverPays: ReceiverPays.nullable().describe('Null when it is not enabled.'),
+    receiverPays: ReceiverPays.nullable().describe('`null` if not enabled.'),
     showCustomerAddressOnLabel: z.boolean(),
     handlingFee: money.describe('0 when the receiver pays.'),
     applyHandlingFeeInsteadOfFreight: z.boolean().describe('True when the receiver pays.'),
     jobComment: text,
-    availableShipmentTypes: z.array(z.string()).describe('Codes; empty means all.'),
+    availableShipmentTypes: z.array(z.string()).describe('Codes of the shipment types. Empty: all types.'),
     shipmentTypeOptions: z.array(ShipmentTypeOption),
     freightRates: z.array(FreightRate),
   })

@@ -6,12 +6,12 @@ import { listOf, money, PriceBand, text, timestamp } from './common.ts';
 export const AssetListEntry = z
   .strictObject({
     assetId: z.int(),
-    assetTag: text.describe('What a job line of itemType `Asset` has as its `code`.'),
+    assetTag: text.describe('Value of `code` in a job line with the itemType `Asset`.'),
     processCode: text,
     description: text,
     garment: text,
     priceTierCode: text.describe('The tier of the price bands.'),
-    setup: money.describe('Charged once, when the asset is first produced; not charged again on a reorder.'),
+    setup: money.describe('Charge for the first production of the asset. Not charged on a reorder.'),
     reset: money.describe('Charged each time the asset is produced again.'),
     priceCode: text.describe('The price code of the first order of the asset.'),
     assetUrl: text.describe('A preview; null without one.'),
@@ -72,7 +72,7 @@ export const AssetJob = z
     jobNumber: z.int(),
     orderNumber: text,
     description: text,
-    quantity: z.int().nullable().describe('Of the matching line only.'),
+    quantity: z.int().nullable().describe('Quantity of the matching line only.'),
     dateOut: timestamp.nullable().describe('Null while active.'),
     masterJobStatus: text,
   })

@@ -16,7 +16,10 @@ export const JobLineCandidate = z
     attributes: z.record(z.string(), z.unknown()).nullable().optional(),
     externalArtworkUrl: text.optional(),
     externalId: text.optional(),
-    isSample: z.boolean().optional().describe('Bypasses the least quantity.'),
+    isSample: z
+      .boolean()
+      .optional()
+      .describe('Whether the line is a sample, to which the minimum quantity does not apply.'),
     garment: text.optional(),
     comment: text.optional(),
     variantCode: text.optional(),
@@ -61,7 +64,7 @@ export const JobCandidate = z
     dateDue: timestamp
       .nullable()
       .optional()
-      .describe('Moved to the earliest possible date when it is earlier than that, or absent.'),
+      .describe('Due date. An absent or too early date is replaced by the earliest possible date.'),
     mustDate: z.boolean().optional(),
     timeSensitive: z.boolean().optional(),
     description: text.optional(),
@@ -100,7 +103,7 @@ export const UserDetails = z
     email: text.optional(),
     firstName: text.optional(),
     lastName: text.optional(),
-    name: text.optional().describe('Counts where firstName and lastName are not given.'),
+    name: text.optional().describe('Used if firstName and lastName are not given.'),
     phone: text.optional(),
     userAddress: z.unknown().optional(),
   })

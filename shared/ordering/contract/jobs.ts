@@ -65,7 +65,7 @@ export const JobLine = z
     customerReference: text,
     imageUrl: text,
     gang: text,
-    jobLineStatus: text.describe('From the same set as the statuses of jobs.'),
+    jobLineStatus: text.describe('Status name. Lines and jobs have the same status names.'),
   })
   .meta({ id: 'JobLineDto' });
 /** A line in a response. */
@@ -126,7 +126,7 @@ export type JobPatch = z.infer<typeof JobPatch>;
 /** A delivery method. */
 export const DeliveryOption = z
   .strictObject({
-    code: text.describe('What `deliveryAddress.deliveryMethod` takes.'),
+    code: text.describe('Value for `deliveryAddress.deliveryMethod`.'),
     label: text.describe('For display; not sent back.'),
     isCollection: z.boolean(),
     rank: z.int().describe('Ascending order of display.'),

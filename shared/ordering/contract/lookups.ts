@@ -73,7 +73,7 @@ export const ProcessCodes = z.array(ProcessCode);
 
 /** A set of related sizes. */
 export const SizeSet = z
-  .strictObject({ id: z.int(), name: text, sizes: z.array(z.string().min(1)).describe('In their order.') })
+  .strictObject({ id: z.int(), name: text, sizes: z.array(z.string().min(1)).describe('Sizes, in order.') })
   .meta({ id: 'SizeSet' });
 
 /** The size lookup. */

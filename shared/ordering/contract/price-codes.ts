@@ -31,9 +31,9 @@ export const PricingProcesses = z
 /** A value of a `select` attribute. */
 export const AttributeValue = z
   .strictObject({
-    value: text.describe('What is passed.'),
-    text: text.describe('What is shown.'),
-    selected: z.boolean().describe('Chosen at first.'),
+    value: text.describe('Value to send.'),
+    text: text.describe('Text for display.'),
+    selected: z.boolean().describe('Whether the value is selected by default.'),
   })
   .meta({ id: 'AttributeValue' });
 
@@ -65,7 +65,7 @@ export type ProcessAttribute = z.infer<typeof ProcessAttribute>;
 /** A printable product. */
 export const PriceCode = z
   .strictObject({
-    priceCode: text.describe('Passed verbatim as `code` of a job line. The size in it is part of the name.'),
+    priceCode: text.describe('Sent unchanged as `code` of a job line. The size in it is part of the name.'),
     description: text,
     categoryCode: text,
     categoryName: text,

@@ -8,13 +8,15 @@ export const PromoValidation = z
     isValid: z.boolean(),
     promoCode: text,
     description: text,
-    discount: z.int().describe('Cents when it is fixed, else per cent.'),
+    discount: z.int().describe('Discount: in cents if it is fixed, otherwise in per cent.'),
     isFixed: z.boolean(),
     message: text.describe('Why it is not valid.'),
     applicableProcessCodes: z
       .array(z.string())
       .nullable()
-      .describe('Of those asked for; null when none were, or when the code is for every process.'),
+      .describe(
+        'The requested processes to which the code applies. `null`: no processes were requested, or the code applies to all processes.',
+      ),
   })
   .meta({ id: 'PromoValidation' });
 /** A validation in a response. */

@@ -104,7 +104,7 @@ export const StockItem = z
     slug: z.string().regex(/^[a-z0-9-]+$/),
     seoTitle: text,
     seoDescription: text,
-    priceBands: z.array(PriceBand).describe('Empty unless prices were asked for.'),
+    priceBands: z.array(PriceBand).describe('Empty unless prices were requested.'),
   })
   .meta({ id: 'StockItem' });
 /** A stock item in a response. */
