@@ -173,7 +173,7 @@ export const jobs = {
 
   'jobs durations': command({
     about:
-      'Shows, for each status, how long jobs of an account usually stay in it, and how long they usually take from entering it until dispatch. Also shows the accuracy of the risk flags.',
+      'Shows, for each status, how long jobs of an account usually stay in it, and how long they usually take from entering it until dispatch. Also shows how many of the jobs flagged as at risk became late.',
     args: ['ACCOUNT'],
     flags: {},
     example: 'jobs durations acme',

@@ -15,7 +15,7 @@ export function explainTotals({ paused, countedTwice }: Counted): string[] {
     ...(total === 0
       ? []
       : [
-          `${formatCount(jobs, 'open job')}, ${late.toLocaleString()} of them late, ${jobs === 1 ? 'belongs' : 'belong'} to ${formatCount(total, 'paused account')}, not observed since: ${listNames(named, total)}.`,
+          `${formatCount(jobs, 'open job')}, ${late.toLocaleString()} of them late, ${jobs === 1 ? 'belongs' : 'belong'} to ${formatCount(total, 'paused account')}, which ${total === 1 ? 'is' : 'are'} not observed: ${listNames(named, total)}.`,
         ]),
     ...countedTwice.map(
       (group) =>
@@ -41,7 +41,7 @@ export function explainRows(
     ...(jobs === 0
       ? []
       : [
-          `${formatCount(jobs, 'job')} of paused accounts, not observed since: ${listNames(paused, paused.length)}.`,
+          `${formatCount(jobs, 'job')} of paused accounts, which are not observed: ${listNames(paused, paused.length)}.`,
         ]),
     ...twice.map(
       (group) =>

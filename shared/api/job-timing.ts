@@ -65,7 +65,7 @@ export const jobTiming = {
     })
     .nullable()
     .describe(
-      'Lines of the job that are furthest from dispatch. Of the statuses of its lines, theirs is the one from which jobs of the account usually take longest until dispatch. The statuses are those in the job detail when it was last fetched. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
+      'Lines of the job that are furthest from dispatch: those with the status from which jobs of the account usually take longest until dispatch. The statuses are those in the job detail when it was last fetched. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
     ),
   risk: z
     .enum(RISKS)
@@ -83,17 +83,17 @@ export const jobTiming = {
       remaining: z
         .object({
           p50Hours: hours.describe(
-            'Time, in hours, within which half of the comparable jobs were dispatched. For each of them, it is counted from the time at which its stay in the status had lasted as long as the stay of this job has lasted now.',
+            'Time, in hours after T (see `remaining`), within which half of the comparable jobs were dispatched.',
           ),
           p90Hours: hours.describe(
-            'Time, in hours, within which 90 % of the comparable jobs were dispatched. It is counted in the same way as `p50Hours`.',
+            'Time, in hours after T (see `remaining`), within which 90 % of the comparable jobs were dispatched.',
           ),
           jobs: jobs.describe('Number of comparable jobs.'),
           longer: jobs.describe('Number of comparable jobs that needed longer than `hoursLeft`.'),
         })
         .nullable()
         .describe(
-          `Usual time from now until dispatch. Jobs of this account are comparable if they had the same status, and were not dispatched before their stay in it had lasted as long as the stay of this job has lasted now. If there are fewer than ${MIN_JOBS} such jobs, all jobs that had this status are compared, and the times are counted from the beginning of their stays. \`null\`: unknown.`,
+          `Usual time from now until dispatch. T is the time for which this job has been in its status. Comparable jobs are the jobs of this account that had the same status, and were not dispatched within T after entering it. If there are fewer than ${MIN_JOBS} such jobs, T is 0, so all jobs that had this status are comparable. \`null\`: unknown.`,
         ),
       unknown: z
         .enum(UNKNOWN_RISKS)
@@ -165,7 +165,7 @@ export const StatusDurations = z
           'Number of late jobs that were flagged at least 24 hours before their due time.',
         ),
       })
-      .describe('Accuracy of the risk flags of the last 8 weeks.'),
+      .describe('Accuracy of the flags of jobs at risk in the last 8 weeks.'),
   })
   .meta({
     id: 'StatusDurations',

@@ -29,7 +29,7 @@ export const KeyRecord = z
     createdBy: z
       .string()
       .describe(
-        'Id of the API key or of the user with which this key was created. `operator`: this key was created with the Lambda function for operators.',
+        'Id of the API key or user that created this key. `operator`: an operator created it with the Lambda function for operators.',
       ),
     createdByUser: User.nullable().describe(
       'User who created this key in a session of the dashboard. `null`: it was created with an API key, or by an operator.',

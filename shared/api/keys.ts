@@ -407,12 +407,12 @@ export function checkPermissions(
   now: number,
 ): string | undefined {
   if (!roleAllows(by.role, wanted.role)) {
-    return `role must be ${by.role} or less: a key cannot grant more than its own permissions.`;
+    return `role must be ${by.role} or lower: a key cannot grant more than its own permissions.`;
   }
   if (!coversAccounts(by.accounts, wanted.accounts)) {
     return wanted.accounts === null
       ? 'accounts is required: a key for some accounts cannot create a key for all accounts.'
-      : 'accounts must be a subset of the accounts of the creating key.';
+      : 'accounts must contain only accounts of the creating key.';
   }
   if (isExpired(wanted.expiresAt, now)) return 'expiresAt must be in the future.';
   // The token of a user is renewed: its expiry limits no key.

@@ -410,13 +410,13 @@ async function executeOnce(
     case 'in progress':
       return problem(c, 'request-in-progress', {
         field,
-        detail: 'A request with this key is in progress.',
+        detail: 'A request with this Idempotency-Key is in progress.',
         headers: { 'retry-after': String(outcome.retryAfterSeconds) },
       });
     case 'other request':
       return problem(c, 'idempotency-key-reused', {
         field,
-        detail: 'This key was used for another request. Use a new key for each new request.',
+        detail: 'This Idempotency-Key was used for another request. Use a new key for each new request.',
       });
   }
 }

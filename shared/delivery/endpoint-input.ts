@@ -197,7 +197,7 @@ export const NewEndpoint = z.strictObject({
     .enum(ENDPOINT_KINDS, KIND_RULE)
     .optional()
     .describe(
-      'Kind of endpoint. `sqs`: an SQS queue, without headers and secret; requires an API key for all accounts. Cannot be changed. Default: `webhook`.',
+      'Kind of endpoint. `sqs`: an SQS queue. It has no headers and no secret, and requires an API key for all accounts. The kind cannot be changed. Default: `webhook`.',
     ),
   id: endpointId
     .optional()

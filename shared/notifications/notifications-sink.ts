@@ -55,7 +55,7 @@ async function deliverToAccount(
       await action().catch(async (cause: unknown) => {
         if (cause instanceof TableError) throw cause;
         // The event would fail each time, and events of other jobs must not wait for it.
-        const why = `The event could not be folded: ${cause instanceof Error ? cause.name : 'unknown error'}.`;
+        const why = `The event could not be processed: ${cause instanceof Error ? cause.name : 'unknown error'}.`;
         for (const { event } of some) await recordUnfoldable(deps, ref, event, why);
       });
     } catch (cause) {

@@ -34,7 +34,7 @@ export function applyOwnUserChange(
     ([name, value]) => value !== undefined && !OWN_FIELDS.includes(name),
   );
   if (foreign) {
-    return reject(`${foreign[0]} must be changed upstream: this recipient is the API user`);
+    return reject(`${foreign[0]} must be changed in the ordering API: this recipient is the API user`);
   }
   const wanted = (item.wanted ?? []) as readonly Channel[];
   const muted = (item.muted ?? []) as readonly Channel[];
@@ -42,7 +42,7 @@ export function applyOwnUserChange(
   // `null`: all channels that the user wants upstream.
   const kept = requested ?? wanted;
   if (kept.some((channel) => !wanted.includes(channel))) {
-    return reject('channels must be among those that the user has enabled upstream');
+    return reject('channels must contain only channels that the user has enabled in the ordering API');
   }
   const others = muted.filter((channel) => !wanted.includes(channel));
   const before = toRecipient({ region: '', account: '' }, item);

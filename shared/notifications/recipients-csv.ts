@@ -132,7 +132,7 @@ function parseSheet(csv: string): Sheet {
   const [header, ...rest] = read.filter(({ record }) => record.some((cell) => cell !== ''));
   if (Number.isFinite(unreadFrom)) {
     const reason =
-      'The quotes of this row do not match. No row from here on was read. Write a quote in a cell twice, and put the cell in quotes.';
+      'The quotes of this row do not match, so this row and all later rows were not read. Write each quote in a cell twice, and put the cell in quotes.';
     bad.push({ line: unreadFrom + skippedLines, field: null, reason });
   }
   if (!header) return rejectCsv('must begin with a line of column names');
@@ -192,7 +192,7 @@ function parseHeader(header: readonly string[]): Column[] | string {
     const name = text.toLowerCase().replaceAll(/[\s_-]/g, '');
     const column = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined;
     const where = `must have valid column names in its first line; column ${at + 1}`;
-    if (!column) return `${where} has none of ${columns.join(', ')}`;
+    if (!column) return `${where} is not one of ${columns.join(', ')}`;
     if (named.includes(column)) return `${where} repeats ${column}`;
     named.push(column);
   }

@@ -213,7 +213,7 @@ export async function deleteRecipient(
     if (!item || !isVisible(item)) return unknownRecipient(recipient);
     if (!isExpected(item, expected)) return modifiedConcurrently(recipient);
     if (item.source === 'upstream') {
-      const reason = `The recipient "${recipient}" is the API user upstream and cannot be deleted. Set ownUser to false in the notification settings, or pause the recipient.`;
+      const reason = `The recipient "${recipient}" is the API user of the ordering API and cannot be deleted. Set ownUser to false in the notification settings, or pause the recipient.`;
       return { kind: 'conflict', reason };
     }
     const { scope } = toRecipient(ref, item);

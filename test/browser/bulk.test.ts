@@ -69,14 +69,14 @@ test('accounts that cannot be changed are named with the reason, and the others 
   // The figures name the paused account.
   await page.goto(`${site.url}/`);
   await page
-    .getByText('1 open job, 0 of them late, belongs to 1 paused account, not observed since: own (1).')
+    .getByText('1 open job, 0 of them late, belongs to 1 paused account, which is not observed: own (1).')
     .waitFor();
   await page.getByRole('link', { name: /Open jobs.*; 1 of paused accounts/ }).waitFor();
   await loaded(page);
   expect(await layoutShift(page)).toBeLessThan(0.1);
   await axe(page);
   await page.goto(`${site.url}/jobs?which=open`);
-  await page.getByText('1 job of paused accounts, not observed since: own.').waitFor();
+  await page.getByText('1 job of paused accounts, which are not observed: own.').waitFor();
   await site.api('/accounts/own/resume', { method: 'POST' });
 });
 

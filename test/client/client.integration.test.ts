@@ -86,7 +86,7 @@ describe('a broken connection', () => {
   const create = { body: { role: 'read' } } as const;
 
   test('is repeated once, with the same Idempotency-Key, and waits while the first request runs', async () => {
-    const busy = problem(409, 'request-in-progress', 'A request with this key is in progress.');
+    const busy = problem(409, 'request-in-progress', 'A request with this Idempotency-Key is in progress.');
     const answers = [cut, busy, { status: 201, json: key }];
     const { client, asked } = await serve({ 'POST /v1/keys': () => answers.shift() ?? cut });
     expect(await client.post('/v1/keys', create)).toEqual(key);

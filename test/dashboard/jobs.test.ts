@@ -390,7 +390,7 @@ test('the results of the flags of several accounts are added up', () => {
   const flags = { from: '2026-03-02', flagged: 3, flaggedLate: 2, late: 4, lateFlaggedDayBefore: 1 };
   const none = { from: '2026-03-02', flagged: 0, flaggedLate: 0, late: 0, lateFlaggedDayBefore: 0 };
   expect(formatFlagResults(sumFlags([{ flags }, { flags }, { flags: none }]))).toBe(
-    'Last 8 weeks: 4 of 6 jobs at risk became late (67 %); 2 of 8 late jobs known a day before (25 %).',
+    'Last 8 weeks: 4 of 6 jobs at risk became late (67 %); 2 of 8 late jobs flagged a day before (25 %).',
   );
   expect(formatFlagResults(sumFlags([]))).toBe('No results of the last 8 weeks yet.');
 });

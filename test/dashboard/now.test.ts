@@ -36,7 +36,7 @@ test('totals name paused accounts, and accounts with the same jobs', () => {
   };
   const twice = { region: 'us', accounts: ['a', 'b', 'c', 'd', 'e', 'f', 'g'], jobs: 1 };
   expect(explainTotals({ paused, countedTwice: [twice] })).toEqual([
-    '1,203 open jobs, 2 of them late, belong to 2 paused accounts, not observed since: acme (1,200) and kiwi (3).',
+    '1,203 open jobs, 2 of them late, belong to 2 paused accounts, which are not observed: acme (1,200) and kiwi (3).',
     '1 job counted more than once: a, b, c, d, e and 2 more are the same account of the ordering API.',
   ]);
 });
@@ -46,7 +46,7 @@ test('a list of jobs names the paused accounts in it, and accounts that list the
   const twice = [{ region: 'us', accounts: ['acme', 'twin'], jobs: 9 }];
   expect(explainRows(['kiwi', 'twin'], isPaused, twice)).toEqual([]);
   expect(explainRows(['acme', 'kiwi', 'acme', 'twin'], isPaused, twice)).toEqual([
-    '2 jobs of paused accounts, not observed since: acme.',
+    '2 jobs of paused accounts, which are not observed: acme.',
     'Jobs are listed more than once: acme and twin are the same account of the ordering API.',
   ]);
 });

@@ -777,7 +777,7 @@ describe('invalid rows', () => {
       'email,name\n"a@example.com","A\nB"\n\nb@example.com,"B" b\nc@example.com,C\nd@example.com,"D\ne@example.com,E';
     const report = await take(deps, csv);
     expect(report).toMatchObject({ created: 1, invalidRows: [{ line: 5, field: null }] });
-    expect(report.invalidRows[0]?.reason).toMatch(/No row from here on was read/);
+    expect(report.invalidRows[0]?.reason).toMatch(/this row and all later rows were not read/);
     expect((await listRecipients(table, ACME)).recipients).toMatchObject([
       { email: 'a@example.com', name: 'A B' },
     ]);
@@ -787,7 +787,7 @@ describe('invalid rows', () => {
     ['', 'csv must begin with a line of column names.'],
     [
       'ann@example.com,Ann\nbob@example.com,Bob',
-      /^csv must have valid column names in its first line; column 1 has none of id, name, email/,
+      /^csv must have valid column names in its first line; column 1 is not one of id, name, email/,
     ],
     ['email,Email\na@example.com,b@example.com', /^csv must have .* column 2 repeats email\.$/],
     ['name\nAnn', 'csv must have a column email or mobile.'],
@@ -1089,11 +1089,11 @@ eachTable('the API user of the ordering API', (makeTable) => {
     await sync({ textNotifyDispatch: false });
     expect(await change({ email: 'x@example.com' })).toEqual({
       kind: 'rejected',
-      reason: 'email must be changed upstream: this recipient is the API user.',
+      reason: 'email must be changed in the ordering API: this recipient is the API user.',
     });
     expect(await change({ channels: ['email', 'sms'] })).toEqual({
       kind: 'rejected',
-      reason: 'channels must be among those that the user has enabled upstream.',
+      reason: 'channels must contain only channels that the user has enabled in the ordering API.',
     });
     expect(await deleteRecipient(deps, ACME, OWN_USER)).toMatchObject({ kind: 'conflict' });
   });

@@ -33,7 +33,7 @@ export default function BulkBar<T>(props: {
     const count = formatCount(preview.rows.length, noun);
     if (preview.rows.length === 0) {
       setOutcome({
-        text: `${action.label}: no selected ${noun} (${preview.skipped.join(', ')}).`,
+        text: `${action.label} applies to no selected ${noun} (${preview.skipped.join(', ')}).`,
         results: [],
       });
       return;

@@ -120,6 +120,6 @@ export function formatFlagResults({ flagged, flaggedLate, late, lateFlaggedDayBe
   const found =
     late === 0
       ? 'no late jobs'
-      : `${lateFlaggedDayBefore} of ${formatCount(late, 'late job')} known a day before (${formatPercent(lateFlaggedDayBefore, late)})`;
+      : `${lateFlaggedDayBefore} of ${formatCount(late, 'late job')} flagged a day before (${formatPercent(lateFlaggedDayBefore, late)})`;
   return `Last 8 weeks: ${right}; ${found}.`;
 }

@@ -88,7 +88,7 @@ export function AlertRuleFields(props: {
         )}
       </Panel>
       <Panel title="Quiet hours">
-        <CheckField name="hasQuietHours" label="Send nothing at some times" description="" />
+        <CheckField name="hasQuietHours" label="Use quiet hours" description="" />
         {hasQuietHours ? (
           <>
             <div className={ui.columns}>

@@ -38,7 +38,7 @@ export const RANK_RULE = `The score is the sum of: points for the kind (${Object
   .map(([kind, points]) => `${kind} ${points}`)
   .join(
     ', ',
-  )}); lateness of a job, 12 for each doubling of the days late, at most ${MAX_LATENESS}; ${MANDATORY} if its due date must be met and the job is late, at risk or due soon; 6 for each tenfold number of affected jobs or events, at most ${MAX_IMPACT}; and 2 for each doubling of the days since the start, at most ${MAX_AGE}. Equal scores: oldest first.`;
+  )}); lateness of a job, 12 for each doubling of the days late, at most ${MAX_LATENESS}; ${MANDATORY} if its due date must be met and the job is late, at risk or due soon; 6 for each power of ten of the number of affected jobs or events, at most ${MAX_IMPACT}; and 2 for each doubling of the days since the start, at most ${MAX_AGE}. Items with equal scores are sorted by age, oldest first.`;
 
 /** Returns the score with its parts. */
 export function rankItem({ kind, ageHours, lateHours, mustDate, affected }: RankInput): Rank {

@@ -119,7 +119,7 @@ export const attentionRoutes: readonly Route[] = [
       id: 'listAttentionHistory',
       tag: 'Attention',
       summary: 'List the actions of users on an item',
-      description: `Newest first. Kept for ${STATE_DAYS} days.`,
+      description: `Returns the actions, newest first. They are kept for ${STATE_DAYS} days.`,
       role: 'read',
       of: ofItem,
       query: z.strictObject({ limit, after: afterBy('entries', decodeEntryPlace) }),
@@ -198,7 +198,7 @@ export const attentionRoutes: readonly Route[] = [
       tag: 'Attention',
       summary: 'Get the figures of all regions',
       description:
-        'Returns open jobs by status, jobs due and dispatched on a day, dispatches on time, and the numbers of items that need attention, in one response. With an API key for some accounts, the figures are those of these accounts.',
+        'Returns, in one response, the numbers of open jobs by status, of jobs due and dispatched on a day, of dispatches on time, and of items that need attention. With an API key that is restricted to some accounts, only these accounts are counted.',
       role: 'read',
       query: z.strictObject({
         region: one.optional().describe('Only this region. Default: all served regions.'),

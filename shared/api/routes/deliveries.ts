@@ -110,7 +110,7 @@ export const deliveryRoutes: readonly Route[] = [
       id: 'listEndpointDeliveries',
       tag: 'Endpoints',
       summary: 'List deliveries to an endpoint',
-      description: `Newest first. ${FILTERED_PAGE} A request reads at most ${EXAMINED_ATTEMPTS} attempts, so with \`types\`, or with \`outcome=delivered\`, a page can have few deliveries, or none, although further pages follow.`,
+      description: `Returns deliveries, newest first. ${FILTERED_PAGE} A request reads at most ${EXAMINED_ATTEMPTS} attempts, so with \`types\`, or with \`outcome=delivered\`, a page can have few deliveries, or none, although further pages follow.`,
       role: 'read',
       of: ofEndpoint,
       query: DeliveriesQuery,
@@ -160,7 +160,7 @@ export const deliveryRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'List deliveries of the events of a job',
       description:
-        'Grouped by event, newest event first. Only endpoints that the API key can access are included. The most recent attempts can be missing for a short time.',
+        'Returns deliveries, grouped by event, newest event first. Only endpoints that the API key can access are included. The most recent attempts can be missing for a short time.',
       role: 'read',
       of: ofAccount,
       params: jobParams,

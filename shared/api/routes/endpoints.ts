@@ -338,7 +338,7 @@ export const endpointRoutes: readonly Route[] = [
 function checkAccounts(caller: Caller, accounts: readonly string[] | null): Rejection | undefined {
   if (caller.accounts === null || (accounts && isForAll(caller, accounts))) return undefined;
   const reason = accounts
-    ? 'accounts must be a subset of the accounts of the key.'
+    ? 'accounts must contain only accounts of the API key.'
     : 'accounts is required, because the API key is restricted to some accounts.';
   return rejected(reason);
 }

@@ -255,7 +255,7 @@ export const jobRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'Get usual durations of an account',
       description:
-        'Returns, for each status, how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. Also returns the accuracy of the risk flags.',
+        'Returns, for each status, how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. Also returns how many of the jobs flagged as at risk became late.',
       role: 'read',
       of: ofAccount,
       answer: {

@@ -272,7 +272,7 @@ export const notificationRoutes: readonly Route[] = [
       id: 'listRecipientMessages',
       tag: 'Notifications',
       summary: 'List messages to a recipient',
-      description: `Newest first. ${MASKED}`,
+      description: `Returns messages, newest first. ${MASKED}`,
       role: 'read',
       of: recipientSubject,
       query: pageOnly,

@@ -62,7 +62,7 @@ export const parkedEventRoutes: readonly Route[] = [
       id: 'listParkedEvents',
       tag: 'Endpoints',
       summary: 'List parked events of an endpoint',
-      description: `Ordered by account, job and sequence. ${FILTERED_PAGE}`,
+      description: `Returns parked events, ordered by account, job and sequence. ${FILTERED_PAGE}`,
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('parked events', decodeParkedPlace) }),

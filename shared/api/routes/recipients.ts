@@ -60,7 +60,7 @@ export const recipientRoutes: readonly Route[] = [
   recipients.list(
     {
       summary: 'List recipients of an account',
-      description: `Ordered by id. ${MASKED}`,
+      description: `Returns recipients, ordered by id. ${MASKED}`,
       query: z.strictObject({ limit, after: afterBy('recipients', decodeRecipientPlace) }),
       page: 'A page of recipients.',
     },

@@ -39,7 +39,7 @@ const SearchQuery = z.strictObject({
     .max(MAX_LENGTH, LENGTH_RULE)
     .refine((text) => isSearchable(foldSearchText(text)), LENGTH_RULE)
     .describe(
-      `Beginning of the value, ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters. Case, and spaces at both ends, are ignored.`,
+      `Beginning of the value, ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters. Case, leading spaces and trailing spaces are ignored.`,
     ),
   kinds: one
     .transform((text, context): readonly SearchKind[] => {

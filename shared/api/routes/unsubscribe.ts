@@ -46,7 +46,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Get the unsubscribe page',
       description:
-        'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The header `Accept-Language` selects its language.',
+        'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The header `Accept-Language` selects the language of the page.',
       role: null,
       of: linkSubject,
       answer,
