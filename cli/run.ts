@@ -60,8 +60,8 @@ const single: Commands = {
         about: 'URL of a first webhook endpoint for all events. Its signing secret is generated',
       },
       'allow-private-networks': {
-          about:
-            'Permit endpoints on this machine and in private networks, also with http:// (webhooks.allowPrivateNetworks). Default: a prompt, if --endpoint requires it',
+        about:
+          'Permit endpoints on this machine and in private networks, also with http:// (webhooks.allowPrivateNetworks). Default: a prompt, if --endpoint requires it',
       },
       force: { about: 'Replace existing files' },
       'no-test': { about: 'Skip the test of the credentials' },
