@@ -182,7 +182,7 @@ eachTable('API keys', (makeTable) => {
 
 describe('creating and listing keys', () => {
   test.each([
-    [{ role: 'operate' }, { role: 'admin' }, 'role must be operate or less'],
+    [{ role: 'operate' }, { role: 'admin' }, 'role must be operate or lower'],
     [{ accounts: ['acme'] }, { role: 'read' }, 'accounts is required'],
     [{ accounts: ['acme'] }, { role: 'read', accounts: null }, 'accounts is required'],
     [
