@@ -12,13 +12,17 @@ export interface Child<Facts> extends Disposable {
   ask(message: object): Promise<unknown>;
 }
 
-/** Starts a module of this folder with arguments and waits for its first message. `Symbol.dispose` ends it. */
+/**
+ * Starts a module of this folder with arguments and waits for its first message. `Symbol.dispose` ends it. `detached`: in a session of its
+ * own.
+ */
 export async function startChild<Facts>(
   module: string,
   args: string[] = [],
   execArgv: string[] = [],
+  detached = false,
 ): Promise<Child<Facts>> {
-  const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, { execArgv });
+  const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, { execArgv, detached });
   const [facts] = (await once(child, 'message')) as [Facts];
   return {
     process: child,

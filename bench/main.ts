@@ -4,7 +4,8 @@
  * `npm run bench -- --only dashboard` measures only the dashboard in a browser, `--only sandbox` the sandbox of the ordering API,
  * `--only tables` the tables of a self-hosted Jobwire. `npm run bench -- --cost` estimates the cost of a cell on AWS, and `--write` also
  * writes its tables to docs/deploying.md and its measurements to bench/measured-costs.json. `npm run bench -- --sizing` measures a self-hosted Jobwire with different numbers of accounts, on
- * one core and on two, and prints the table of docs/self-hosting.md. `--cores 1` measures only on one core.
+ * one core and on two, and prints the table of docs/self-hosting.md. `--cores 1` measures only on one core. `npm run bench -- --peers`
+ * compares it with other systems (bench/peers/compare.ts).
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,6 +21,7 @@ import type { DashboardResults } from './dashboard.ts';
 import type { DeliveryResults } from './delivery.ts';
 import type { HangingResults } from './hanging.ts';
 import type { NotificationResults } from './notifications.ts';
+import { comparePeers } from './peers/compare.ts';
 import type { PollingResults } from './polling.ts';
 import type { RateResults } from './rates.ts';
 import type { ReadingResults } from './reading.ts';
@@ -61,6 +63,10 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     sizing: { type: 'boolean' },
     cores: { type: 'string' },
+    peers: { type: 'boolean' },
+    rounds: { type: 'string' },
+    systems: { type: 'string' },
+    quick: { type: 'boolean' },
   },
 });
 const PARTS = ['dashboard', 'sandbox', 'tables'];
@@ -68,6 +74,10 @@ if (options.only !== undefined && !PARTS.includes(options.only)) {
   throw new Error(`--only must be one of ${PARTS.join(', ')}.`);
 }
 const isWanted = (part: string) => options.only === undefined || options.only === part;
+if (options.peers) {
+  await comparePeers(options);
+  process.exit();
+}
 const bars = options.sizing
   ? await measureSizes()
   : options.cost

@@ -228,15 +228,14 @@ function toJobNumber(sequence: number): number {
   return 100_000 + (sequence % JOBS);
 }
 
-/** Returns an event of typical size, as the log stores it. */
-function toItem(sequence: number, time: number): Item {
-  const jobNumber = toJobNumber(sequence);
-  const draft: EventDraft = {
+/** Returns an event of typical size that is not yet in a log. */
+export function toDraft(jobNumber: number, orderNumber: string, time: number): EventDraft {
+  return {
     ...{ type: 'job.status_changed', jobNumber, time },
     data: {
       job: {
         ...{ jobNumber, status: 'In production', description: `Order ${jobNumber} of the spring collection` },
-        ...{ orderNumber: `PO-${jobNumber}`, orderGroup: `G-${jobNumber % 50}`, orderGroupSequence: 1 },
+        ...{ orderNumber, orderGroup: `G-${jobNumber % 50}`, orderGroupSequence: 1 },
         ...{ originCode: 'WEB', dateDue: '2026-04-01', mustDate: null, dateOut: null, tracking: [] },
       },
       observed: {
@@ -247,6 +246,12 @@ function toItem(sequence: number, time: number): Item {
       changes: { status: { from: 'Prepress', to: 'In production' } },
     },
   };
+}
+
+/** Returns an event of typical size, as the log stores it. */
+function toItem(sequence: number, time: number): Item {
+  const jobNumber = toJobNumber(sequence);
+  const draft = toDraft(jobNumber, `PO-${jobNumber}`, time);
   const event = toEvent(draft, ACCOUNT, { epoch: EPOCH, sequence }, { schemaBaseUrl: SCHEMA_BASE_URL });
   return {
     ...keys.event(ACCOUNT, sequence),

@@ -1,0 +1,89 @@
+/**
+ * A child process: the receiver of the webhooks of all compared systems. It verifies no signatures. It records the deliveries of one
+ * phase, whose paths are `/<phase>/<endpoint>`: those that it accepted, so that the sender received its response.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Delivery } from './results.ts';
+
+/** Sent once the receiver listens. */
+export interface ReceiverFacts {
+  /** Base URL, without a trailing slash. */
+  readonly url: string;
+}
+/** A command. Answered by {@link ReceiverState}. */
+export interface ReceiverRequest {
+  /** Starts a phase without recorded deliveries. */
+  readonly phase?: string;
+  /** Its responses from now on. Default: as before; 204 at once at the beginning of a phase. */
+  readonly behaviour?: Behaviour;
+  /** Whether to send the recorded deliveries. */
+  readonly list?: boolean;
+}
+/** How the receiver responds. */
+export interface Behaviour {
+  /** Default: 204. */
+  readonly status?: number;
+  /** Time until the response. */
+  readonly delayMs?: number;
+  /** Maximum number of responses per second. Further requests wait for theirs. */
+  readonly perSecond?: number;
+}
+/** The deliveries of the phase. */
+export interface ReceiverState {
+  /** Number of events that were accepted, each counted once for each endpoint. */
+  readonly events: number;
+  readonly deliveries?: readonly Delivery[];
+}
+
+let phase = '';
+let behaviour: Behaviour = {};
+let nextAt = 0;
+let deliveries: Delivery[] = [];
+let accepted = new Set<string>();
+
+const server = createServer((request, response) => {
+  const parts: Buffer[] = [];
+  request.on('data', (part: Buffer) => parts.push(part));
+  request.on('end', async () => {
+    const at = readClockMs();
+    const { status = 204, delayMs = 0, perSecond } = behaviour;
+    if (perSecond !== undefined) nextAt = Math.max(at, nextAt + 1000 / perSecond);
+    const waitMs = perSecond === undefined ? delayMs : nextAt - at;
+    if (waitMs > 0) await sleep(waitMs);
+    // A killed sender has not received a response.
+    if (response.destroyed) return;
+    response.writeHead(status).end();
+    const [, requestPhase, endpoint = ''] = request.url?.split('/') ?? [];
+    if (status >= 300 || requestPhase !== phase) return;
+    const body = Buffer.concat(parts).toString('latin1');
+    const event = Number(/"orderNumber": *"PO-(\d+)"/.exec(body)?.[1]);
+    const job = Number(/"jobNumber": *(\d+)/.exec(body)?.[1]);
+    deliveries.push({ endpoint: Number(endpoint), event, job, at });
+    accepted.add(`${endpoint}/${event}`);
+  });
+});
+// Connections stay open, so that no system has to reconnect.
+server.keepAliveTimeout = 120_000;
+server.listen(0, '127.0.0.1', () => {
+  const { port } = server.address() as AddressInfo;
+  process.send?.({ url: `http://127.0.0.1:${port}` } satisfies ReceiverFacts);
+});
+process.on('message', (request: ReceiverRequest) => {
+  if (request.phase !== undefined) {
+    phase = request.phase;
+    behaviour = {};
+    deliveries = [];
+    accepted = new Set();
+  }
+  behaviour = request.behaviour ?? behaviour;
+  const state: ReceiverState = { events: accepted.size, ...(request.list ? { deliveries } : {}) };
+  process.send?.(state);
+});
+process.on('disconnect', () => process.exit(0));
+
+/** Returns the time of a clock that all processes of the machine share. */
+function readClockMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
