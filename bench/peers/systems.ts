@@ -198,6 +198,8 @@ function createOutpost(processes: Processes, folder: string, ports: number[]): S
     PUBLISH_MAX_CONCURRENCY: '100',
     LOG_MAX_CONCURRENCY: '100',
     MAX_DESTINATIONS_PER_TENANT: '100',
+    // By default 10 s, longer than the delay of the first retry, which needs the stored event.
+    LOG_BATCH_THRESHOLD_SECONDS: '1',
     DISABLE_TELEMETRY: 'true',
     LOG_LEVEL: 'error',
   };
