@@ -28,14 +28,11 @@ const QUICK: Sizes = {
 };
 
 /** Compares the systems and prints a table. Sets the exit code 1 if something is missing or a phase failed. */
-export async function comparePeers(
-  options: CompareOptions,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<void> {
+export async function comparePeers(options: CompareOptions): Promise<void> {
   const systems = parseSystems(options.systems);
   const rounds = Number(options.rounds ?? 3);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds must be an integer from 1.');
-  const missing = findMissing(systems, env);
+  const missing = findMissing(systems);
   if (missing !== undefined) {
     console.error(missing);
     process.exitCode = 1;
@@ -45,7 +42,8 @@ export async function comparePeers(
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-peers-'));
   // PostgreSQL runs as another user.
   chmodSync(folder, 0o755);
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const sizes = options.quick ? QUICK : FULL;
   console.log('Building Jobwire …');
   const jobwire = await buildJobwire(join(folder, 'package'));
   using receiver = await startChild<ReceiverFacts>('peers/receiver.ts', [], [], true);
@@ -55,10 +53,16 @@ export async function comparePeers(
       console.log(`Round ${round} of ${rounds}: measuring ${name} …`);
       const load = loadavg()[0];
       const system = await createSystem(name, join(folder, `${name}-${round}`), jobwire);
-      const measured = await measureSystem(system, receiver, options.quick ? QUICK : FULL, (phase, cause) => {
+      const fail = (phase: string, cause: unknown): void => {
         console.error(`${name}, ${phase}: ${cause instanceof Error ? cause.message : cause}`);
         process.exitCode = 1;
-      });
+      };
+      const measured = await measureSystem(system, receiver, sizes, fail).catch(
+        (cause: unknown): Measured => {
+          fail('first start', cause);
+          return {};
+        },
+      );
       await system.processes.kill();
       console.log(JSON.stringify({ bench: 'peers', system: name, round, load, ...measured }));
       results.get(name)?.push(measured);

@@ -38,17 +38,18 @@ export interface System {
 /** Delays between the attempts to deliver an event, for all systems. */
 const RETRY_SECONDS = Array.from({ length: 12 }, () => 5).join(',');
 const TYPE = 'job.status_changed';
+const { SVIX_SERVER = '', OUTPOST_DIR = '' } = process.env;
 const ROOT = join(import.meta.dirname, '../..');
 
 /** Returns why systems can't be compared: what is missing and how to build it. `undefined`: nothing is missing. */
-export function findMissing(systems: readonly SystemName[], env: NodeJS.ProcessEnv): string | undefined {
+export function findMissing(systems: readonly SystemName[]): string | undefined {
   const missing = [
-    ...(systems.includes('svix') && !existsSync(env.SVIX_SERVER ?? '')
+    ...(systems.includes('svix') && !existsSync(SVIX_SERVER)
       ? [
           'SVIX_SERVER must be the path of svix-server. Build it in server/ of github.com/svix/svix-webhooks: CARGO_PROFILE_RELEASE_LTO=off cargo build --release -p svix-server',
         ]
       : []),
-    ...(systems.includes('outpost') && !existsSync(join(env.OUTPOST_DIR ?? '', 'outpost-server'))
+    ...(systems.includes('outpost') && !existsSync(join(OUTPOST_DIR, 'outpost-server'))
       ? [
           'OUTPOST_DIR must be the folder of outpost and outpost-server. Build them in github.com/hookdeck/outpost: go build -o FOLDER/ ./cmd/outpost ./cmd/outpost-server',
         ]
@@ -135,7 +136,7 @@ function createJobwire(processes: Processes, folder: string, [port]: number[], p
 }
 
 function createSvix(processes: Processes, folder: string, ports: number[]): System {
-  const command = process.env.SVIX_SERVER ?? '';
+  const command = SVIX_SERVER;
   const [port = 0, postgresPort = 0, redisPort = 0] = ports;
   const databases = [
     createPostgres(processes, folder, postgresPort, 'svix'),
@@ -173,7 +174,6 @@ function createSvix(processes: Processes, folder: string, ports: number[]): Syst
 }
 
 function createOutpost(processes: Processes, folder: string, ports: number[]): System {
-  const bin = process.env.OUTPOST_DIR ?? '';
   const [port = 0, postgresPort = 0, redisPort = 0, rabbitPort = 0, ...others] = ports;
   const [distributionPort = 0, mapperPort = 0] = others;
   const databases = [
@@ -204,12 +204,12 @@ function createOutpost(processes: Processes, folder: string, ports: number[]): S
     LOG_LEVEL: 'error',
   };
   const call = createCaller(`http://127.0.0.1:${port}/api/v1/`, apiKey);
-  const server = { command: join(bin, 'outpost-server'), env };
+  const server = { command: join(OUTPOST_DIR, 'outpost-server'), env };
   return {
     ...createParts(processes, databases, server, () => call('PUT', 'tenants/first')),
     async initialize() {
       for (const database of databases) await database.initialize();
-      await run({ command: join(bin, 'outpost'), args: ['migrate', 'apply', '--yes'], env });
+      await run({ command: join(OUTPOST_DIR, 'outpost'), args: ['migrate', 'apply', '--yes'], env });
       await this.start();
     },
     async addEndpoints(tenant, urls) {
