@@ -30,7 +30,7 @@ const PER_SECOND = 20;
 /** Events of the latency phase that are not evaluated. */
 const WARM_UP_EVENTS = 60;
 /** Rate of the receiver while events accumulate that a kill interrupts. */
-const GATED_PER_SECOND = 200;
+const GATED_PER_SECOND = 50;
 const SETTLE_MS = 5_000;
 /** Maximum time for all events of a phase to arrive. */
 const PHASE_MS = 600_000;
