@@ -130,13 +130,11 @@ export async function measureSystem(
         await sleep(100);
       }
     })();
-    const events = await publishAll(
-      tenant,
-      Number.POSITIVE_INFINITY,
-      (acknowledged) => acknowledged - accepted >= sizes.outstandingEvents,
-    );
-    isDone = true;
-    await counting;
+    const isEnough = (acknowledged: number) => acknowledged - accepted >= sizes.outstandingEvents;
+    const events = await publishAll(tenant, Number.POSITIVE_INFINITY, isEnough).finally(() => {
+      isDone = true;
+      return counting;
+    });
     const killedAt = readClockMs();
     await processes.kill(part);
     await respond({});
