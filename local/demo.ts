@@ -84,6 +84,7 @@ export async function startDemo(base: {
       smtp: { ...mailbox.smtp, secure: false },
       sms: { awsRegion: 'us-east-1', endpoint: `${base.url}/mailbox/sns` },
     },
+    sns: true,
     streamsPerKey: 100,
     corsOrigins: [],
     regions: Object.fromEntries(

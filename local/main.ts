@@ -114,7 +114,7 @@ async function main(): Promise<void> {
         void end(1);
       },
     }),
-    openQueues(dataDir, file !== undefined),
+    file?.sns === false ? undefined : openQueues(dataDir, file !== undefined),
   ]);
   const { table, history, where } = tables;
   cleanups.push(() => tables.close());
@@ -126,11 +126,7 @@ async function main(): Promise<void> {
   const config = file ?? demo?.config;
   if (!config) return;
   const apiKey = config.apiKey ?? dataDir.apiKey();
-  const topicArns: Record<string, string> = {};
   const regions = Object.keys(config.regions);
-  for (const region of regions) {
-    topicArns[region] = await queues.ensureTopic(`jobwire-${region}-events.fifo`);
-  }
 
   const recorder =
     config.metrics && createRecorder({ regions, notifications: config.notifications !== undefined });
@@ -157,7 +153,7 @@ async function main(): Promise<void> {
     table,
     history,
     secretKey: dataDir.secretKey(process.env.JOBWIRE_SECRET_KEY),
-    sns: { client: queues.sns(), topicArns },
+    ...(queues && { sns: { client: queues.sns(), topicArns: await createTopics(queues, regions) } }),
     publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
     restoredAt: dataDir.restoredAt(),
@@ -289,7 +285,7 @@ async function main(): Promise<void> {
     url,
     metricsUrl,
     where,
-    queues: queues.endpoint,
+    queues: queues?.endpoint,
     dataDir,
   });
   const accounts = config.accounts.map(({ region, id }) => ({ region, account: id }));
@@ -396,6 +392,17 @@ async function openQueues(dataDir: DataDir, lasting: boolean): Promise<EmbeddedF
   return queues;
 }
 
+/** Creates the topic of each region if it does not exist, and returns the ARNs. */
+async function createTopics(
+  queues: EmbeddedFauxqs,
+  regions: readonly string[],
+): Promise<Record<string, string>> {
+  const topics = regions.map(
+    async (region) => [region, await queues.ensureTopic(`jobwire-${region}-events.fifo`)] as const,
+  );
+  return Object.fromEntries(await Promise.all(topics));
+}
+
 /** Returns the number of endpoints, those of the configuration and those created through the API, as text. */
 async function countEndpoints(table: Table, regions: readonly string[]): Promise<string> {
   const sinks = (await Promise.all(regions.map((region) => listSinks(table, region)))).flat();
@@ -420,7 +427,8 @@ function printSummary(facts: {
   url: string;
   metricsUrl: string | undefined;
   where: string;
-  queues: string;
+  /** Absent: SNS is switched off. */
+  queues: string | undefined;
   dataDir: DataDir;
 }): void {
   const { config, demo, url, dataDir } = facts;
@@ -452,7 +460,7 @@ function printSummary(facts: {
     row('Data', dataDir.path);
   }
   row('Tables', facts.where);
-  row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
+  if (facts.queues) row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
   row('AWS credentials', `in ${dataDir.awsCredentialsPath} (AWS_SHARED_CREDENTIALS_FILE)`);
   terminal.line();
   terminal.line(

@@ -238,6 +238,12 @@ export const configSchema = z
         'URL of a server with the DynamoDB API. It stores the tables instead of SQLite. Default: SQLite.',
       )
       .meta({ examples: ['http://127.0.0.1:8000'] }),
+    sns: z
+      .boolean('must be true or false')
+      .default(true)
+      .describe(
+        'Whether Jobwire runs an embedded SNS and SQS, and publishes all events to a topic per region. `false` saves memory and CPU if no queue is subscribed to the topics. If it becomes `true` again, the events since then are published.',
+      ),
     regions: z
       .record(
         id,

@@ -1,5 +1,5 @@
 /**
- * The compared Jobwire: `jobwire start` with a data folder (host, tables, embedded SNS and SQS, HTTP API), and in addition
+ * The compared Jobwire: `jobwire start` with a data folder and `"sns": false` (host, tables, HTTP API), and in addition
  * `POST /publish/<account>`, which commits an event to the log of the account. Accounts are created when they are needed. They are never
  * polled. Arguments: data folder, port, API key, delays of retries (s, comma-separated).
  */
@@ -8,7 +8,6 @@ import { readApiFile } from '../../local/api-files.ts';
 import { openDataDir } from '../../local/data-dir.ts';
 import { getClientAddress } from '../../local/guard.ts';
 import { startHost } from '../../local/host.ts';
-import { startFauxqs } from '../../local/queues.ts';
 import { openTables } from '../../local/tables.ts';
 import { createAccount } from '../../shared/accounts/managed-accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
@@ -24,10 +23,7 @@ const REGION = 'us';
 const [folder = '', port, apiKey = '', retrySeconds = ''] = process.argv.slice(2);
 const publicUrl = `http://127.0.0.1:${port}`;
 const dataDir = openDataDir(folder);
-const [{ table, history, close }, queues] = await Promise.all([
-  openTables({ folder: dataDir.path }),
-  startFauxqs({ credentials: dataDir.awsCredentials(), dataDir: dataDir.queuesPath }),
-]);
+const { table, history, close } = await openTables({ folder: dataDir.path });
 const host = await startHost({
   config: parseConfig(
     {
@@ -38,10 +34,6 @@ const host = await startHost({
     {},
   ),
   ...{ table, history, publicUrl, secretKey: dataDir.secretKey(), exclusive: true },
-  sns: {
-    client: queues.sns(),
-    topicArns: { [REGION]: await queues.ensureTopic(`jobwire-${REGION}-events.fifo`) },
-  },
   onFault: (what, cause) => console.error(`Could not ${what}.`, cause),
 });
 const { log, growth, deliveries, accounts, endpoints } = host;
@@ -69,7 +61,7 @@ server.listen(Number(port), '127.0.0.1');
 process.on('SIGTERM', async () => {
   server.close();
   await host.stop(2_500);
-  await Promise.all([close(), queues.stop()]);
+  await close();
   process.exit(0);
 });
 
