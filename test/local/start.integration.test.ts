@@ -193,6 +193,23 @@ test('after kill -9 and a restart no event is emitted twice, and no change in be
   expect(stopped.out.match(/^Stopping.*$/gm)).toEqual(['Stopping: received SIGTERM.']);
 });
 
+test('with "sns": false, webhooks are sent, and no SNS and SQS run', {
+  timeout: 60_000,
+}, async () => {
+  const setup = await configured();
+  const job = setup.account.createJob({ status: 'Scheduled' });
+  setup.write({ sns: false });
+  const off = await setup.start();
+  await off.printed(/Live events/);
+  await off.printed(/account\.baselined/);
+  setup.account.setStatus(job, 'In production');
+  await setup.got('job.status_changed', job);
+  expect(off.out()).not.toContain('SNS and SQS');
+  off.child.kill('SIGTERM');
+  await off.ended;
+  expect(existsSync(join(dirname(setup.file), 'data', 'queues'))).toBe(false);
+});
+
 test('a printed command works; a data folder in use: one error message and exit code 1; secrets are never printed', {
   timeout: 60_000,
 }, async () => {
