@@ -143,7 +143,7 @@ async function createReplay(
       end.positions.get(account) ?? (heads.kind === 'placed' ? heads.positions.get(account) : 0) ?? 0;
     return last > position ? [{ account, position, end: last }] : [];
   });
-  if (ranges.length === 0) return rejected('There are no events between from and to.');
+  if (ranges.length === 0) return rejected('from and to must have at least one event between them.');
   const { accounts: _, ...events } = filter;
   const total = ranges.reduce((sum, range) => sum + range.end - range.position, 0);
   return storeReplay(deps, record, { id, ranges, total, filter: events, late: begin.late });

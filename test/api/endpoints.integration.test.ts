@@ -838,7 +838,7 @@ describe('deliveries', () => {
       ['acme.e0.2', 'acme.e1.2'],
       ['acme.e1.3', 'e1.1 to e1.2'],
       ['acme.e1.0', 'positive integer'],
-      ['other.e1.1', 'does not follow'],
+      ['other.e1.1', 'is not one of them'],
     ] as const) {
       const { status, body } = await resend(event);
       expect([status, body.field], event).toEqual([422, 'event']);

@@ -184,7 +184,7 @@ describe('the authorization code flow', () => {
     const { ask, signInAs } = createSite();
     const session = await signInAs('eve');
     expect(session.status).toBe(403);
-    expect(session.body.detail).toMatch(/in no group with access/);
+    expect(session.body.detail).toMatch(/not in a group with access/);
     expect(session.headers.getSetCookie()).toEqual([]);
     const answer = await ask('GET', '/v1/key', { token: await issuer.sign(claims({ groups: [] })) });
     expect([answer.status, answer.body.detail]).toEqual([403, session.body.detail]);

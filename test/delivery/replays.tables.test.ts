@@ -363,7 +363,7 @@ eachTable('replays', (makeTable, kind) => {
     });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
       kind: 'rejected',
-      reason: 'There are no events between from and to.',
+      reason: 'from and to must have at least one event between them.',
     });
   });
 
@@ -401,8 +401,8 @@ describe('an invalid request is rejected with one message', () => {
     [end, { from: 'beginning', to: 'beginning' }],
     ['from must not be in the future.', { from: at(21) }],
     ['to must not be in the future.', { from: 'beginning', to: at(21) }],
-    ['There are no events between from and to.', { from: at(15) }],
-    ['There are no events between from and to.', { from: at(5), to: at(5) }],
+    ['from and to must have at least one event between them.', { from: at(15) }],
+    ['from and to must have at least one event between them.', { from: at(5), to: at(5) }],
     ['from must have a cursor from e1.0 to e1.10 for "acme".', { from: { cursors: { acme: 'e1.11' } } }],
     ['from must have a cursor from e1.0 to e1.10 for "acme".', { from: { cursors: { acme: 'e2.1' } } }],
     [
