@@ -95,16 +95,25 @@ export default defineConfig(({ mode }) => {
       bail: 1,
     },
   };
+  const inBrowser = {
+    ...{ testTimeout: 60_000, hookTimeout: 90_000 },
+    // Each file has its own Jobwire and browser, which compute more than they wait.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    sequence: { groupOrder: 2 },
+    include: ['test/browser/*.test.ts'],
+    globalSetup: 'test/support/browser-setup.ts',
+    expect: { poll: { timeout: 15_000, interval: 50 } },
+  };
   const browser: TestProjectConfiguration = {
+    test: { ...inBrowser, name: 'browser', provide: { full, browser: 'chromium' } },
+  };
+  // Of these files, `npm run test:firefox` runs the tests with the tag `firefox`.
+  const firefox: TestProjectConfiguration = {
     test: {
-      ...{ name: 'browser', testTimeout: 60_000, hookTimeout: 90_000 },
-      // Each file has its own Jobwire and Chromium, which compute more than they wait.
-      maxWorkers: Math.ceil(1.5 * availableParallelism()),
-      sequence: { groupOrder: 2 },
-      include: ['test/browser/*.test.ts'],
-      globalSetup: 'test/support/browser-setup.ts',
-      provide: { full },
-      expect: { poll: { timeout: 15_000, interval: 50 } },
+      ...inBrowser,
+      name: 'firefox',
+      include: ['test/browser/{attention,health,jobs,list-keyboard,now,palette,sign-in}.test.ts'],
+      provide: { full, browser: 'firefox' },
     },
   };
   const generators: TestProjectConfiguration = {
@@ -125,9 +134,12 @@ export default defineConfig(({ mode }) => {
   const mutating = process.env.STRYKER_MUTATOR_WORKER !== undefined;
   return {
     test: {
+      tags: [
+        { name: 'firefox', description: 'A main flow of the dashboard, which is also tested in Firefox.' },
+      ],
       projects: mutating
         ? [decisions]
-        : [unit, sandbox, storage, dynamodb, integration, deploy, browser, generators, tools],
+        : [unit, sandbox, storage, dynamodb, integration, deploy, browser, firefox, generators, tools],
     },
   };
 });

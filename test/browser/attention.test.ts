@@ -40,7 +40,9 @@ async function countMails(): Promise<number> {
 }
 
 describe('the queue', () => {
-  test('shows which jobs are late and why without a click, the latest first', async () => {
+  test('shows which jobs are late and why without a click, the latest first', {
+    tags: 'firefox',
+  }, async () => {
     const page = await open();
     await expect.poll(() => items(page).count(), LONG).toBe(3);
     const rows = await items(page).allTextContents();
@@ -133,7 +135,9 @@ describe('the queue', () => {
     expect(await countMails()).toBe(1);
   });
 
-  test('an item is acknowledged, found by its state and reopened; its cause brings it back', async () => {
+  test('an item is acknowledged, found by its state and reopened; its cause brings it back', {
+    tags: 'firefox',
+  }, async () => {
     const page = await open();
     await choose(page, 'PO-0', 'Acknowledge');
     await item(page, 'PO-0').waitFor({ state: 'detached' });
@@ -178,7 +182,7 @@ describe('the queue', () => {
     await axe(page);
   });
 
-  test('one row is in the tab order, and the arrow keys move between rows', async () => {
+  test('one row is in the tab order, and the arrow keys move between rows', { tags: 'firefox' }, async () => {
     const page = await open();
     const focused = () => page.evaluate(() => document.activeElement?.textContent);
     const names = await items(page).getByRole('link').allTextContents();

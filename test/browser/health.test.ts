@@ -229,7 +229,9 @@ test('a failing endpoint displays the reason and becomes active when retried aft
   await row(page, 'Deliveries', 'Status changed').first().getByText('Delivered').waitFor(LONG);
 });
 
-test('an endpoint that responds with 410 stays disabled until it is enabled, and a ping displays its outcome', async () => {
+test('an endpoint that responds with 410 stays disabled until it is enabled, and a ping displays its outcome', {
+  tags: 'firefox',
+}, async () => {
   await createEndpoint('crm');
   const [job = 0] = site.account.activeJobNumbers();
   site.receiver.answer = () => ({ status: 410 });

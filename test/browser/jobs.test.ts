@@ -101,7 +101,9 @@ test('filtering by day of dispatch shows the jobs that the API lists and the tot
   expect(total.dispatched).toBe(1);
 });
 
-test('filters combine, and are kept in the address across reload and back navigation', async () => {
+test('filters combine, and are kept in the address across reload and back navigation', {
+  tags: 'firefox',
+}, async () => {
   const page = await signedIn(site, '/jobs?orderGroup=Spring+%26+Co');
   await expect.poll(() => readJobNumbers(page)).toHaveLength(2);
   await page.getByRole('combobox', { name: 'Status' }).selectOption('Held');
@@ -164,7 +166,9 @@ test('a row follows its job, stays when it no longer matches, and new matches ar
   expect(await layoutShift(page, { touched: true })).toBeLessThan(0.1);
 });
 
-test('a job page shows the state, and each event with its change, evidence and deliveries', async () => {
+test('a job page shows the state, and each event with its change, evidence and deliveries', {
+  tags: 'firefox',
+}, async () => {
   const body = { region: 'us', url: site.receiver.url, accounts: ['acme'], id: 'erp' };
   await site.api('/endpoints', { body });
   const job = site.account.createJob({

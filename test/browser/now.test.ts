@@ -61,7 +61,7 @@ async function waitForEvent(job: number): Promise<void> {
 }
 
 describe('live events', () => {
-  test('new events appear on top with a description and a link to the job', async () => {
+  test('new events appear on top with a description and a link to the job', { tags: 'firefox' }, async () => {
     const page = await open();
     const job = site.account.createJob({ status: 'Scheduled', description: 'Aprons' });
     const first = list(page).getByRole('listitem').first();
@@ -106,7 +106,9 @@ describe('live events', () => {
     await list(page).getByRole('listitem').nth(3).waitFor();
   });
 
-  test('a paused list stays unchanged and counts new events; resuming loses and repeats none', async () => {
+  test('a paused list stays unchanged and counts new events; resuming loses and repeats none', {
+    tags: 'firefox',
+  }, async () => {
     const page = await open(`${FEED}&account=acme`);
     await page.setViewportSize(TALL);
     await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));

@@ -49,7 +49,9 @@ test('Ctrl+K finds a job by its number with one request, and Enter opens it', as
   expect(await getActive(page)).toContain(String(desk.jobs.plain));
 });
 
-test('finds accounts, order groups, recipients and endpoints in any case, by kind', async () => {
+test('finds accounts, order groups, recipients and endpoints in any case, by kind', {
+  tags: 'firefox',
+}, async () => {
   const page = await signedIn(desk, '/');
   const { dialog, input } = await open(page);
   for (const [text, kind, value] of [
@@ -58,17 +60,22 @@ test('finds accounts, order groups, recipients and endpoints in any case, by kin
     ['LEE', 'Recipients', 'Ann Lee'],
     ['er', 'Endpoints', 'erp'],
   ] as const) {
-    await input.fill(text);
+    // With `fill`, React does not notice the text in Firefox.
+    await input.press('Control+a');
+    await input.pressSequentially(text);
     const option = dialog.getByRole('group', { name: kind }).getByRole('option').first();
     await option.waitFor();
     expect(await option.textContent()).toContain(value);
   }
-  await input.fill('ann@customer.example');
+  await input.press('Control+a');
+  await input.pressSequentially('ann@customer.example');
   await dialog.getByRole('group', { name: 'Recipients' }).getByRole('option').click();
   await page.getByRole('heading', { name: /Ann Lee/ }).waitFor();
 });
 
-test('arrow keys move through pages, actions and results, and Escape closes the palette and returns the focus', async () => {
+test('arrow keys move through pages, actions and results, and Escape closes the palette and returns the focus', {
+  tags: 'firefox',
+}, async () => {
   const page = await signedIn(desk, '/jobs');
   await loaded(page);
   const button = page.getByRole('button', { name: 'Search' });

@@ -67,7 +67,9 @@ test.each([
   expect(requests).toEqual([]);
 });
 
-test('a key is stored for its tab only, is never part of an address, and is deleted by signing out', async () => {
+test('a key is stored for its tab only, is never part of an address, and is deleted by signing out', {
+  tags: 'firefox',
+}, async () => {
   const page = await visit(site, '/jobs');
   const addresses: string[] = [];
   page.on('request', (request) => addresses.push(request.url()));

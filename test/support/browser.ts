@@ -15,6 +15,7 @@
  * error status, a violation of the content security policy, a request to another origin, or a dialog of the browser. A test
  * declares the faults that it provokes: `expectFault(page, /answered 401/)`. The pages are then closed. If the test failed,
  * their screenshots are in `reports/browser`.
+ * In the project `firefox`, the same functions use Firefox.
  * One file: opening a page, what must not occur on it, and the checks share the state of the page.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,13 +25,14 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import axeCore from 'axe-core';
 import type { Browser, Frame, Page, Request } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import { type Mailbox, startMailbox } from '../../local/mailbox.ts';
 import type { Sandbox } from '../../sandbox/server.ts';
 import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 import { launchChromium } from './chromium.ts';
 import type { Running } from './command.ts';
+import { launchFirefox } from './firefox.ts';
 import { configFor, generatedKey, launchJobwire, startSandbox } from './jobwire.ts';
 
 /** A running `npm start`. */
@@ -107,6 +109,8 @@ export type Size = keyof typeof sizes;
 export interface Visit extends Look {
   /** Default: true, because tests would have to wait for each transition. */
   readonly reducedMotion?: boolean;
+  /** Default: false. */
+  readonly forcedColors?: boolean;
   /** Default: `Europe/Amsterdam`. */
   readonly zone?: string;
 }
@@ -245,8 +249,12 @@ async function startReceiver(): Promise<Receiver & { stop(): Promise<void> }> {
   return receiver;
 }
 
-let browser: Promise<Browser> | undefined;
-afterAll(async () => (await browser)?.close());
+/** Browsers by what cannot be changed after their start. */
+const browsers = new Map<string, Promise<Browser>>();
+afterAll(async () => {
+  for (const browser of browsers.values()) await (await browser).close();
+  browsers.clear();
+});
 
 /** Faults of a page, and the patterns of those that the test expects. */
 interface Watch {
@@ -291,17 +299,27 @@ const unnamedFaults = ({ faults, expected }: Watch): string[] =>
 
 /** Opens a page of the site in a new browser context, without cookies and storage. It is closed after the test. */
 export async function visit(site: { readonly url: string }, path: string, look: Visit = {}): Promise<Page> {
-  browser ??= launchChromium();
   const { theme = 'light', size = 'desktop', reducedMotion = true, zone = 'Europe/Amsterdam' } = look;
+  const { forcedColors = false } = look;
   const small = size === 'phone' || size === 'narrow';
+  const firefox = inject('browser') === 'firefox';
+  const key = firefox ? JSON.stringify([theme, reducedMotion, forcedColors]) : '';
+  const launch = () => (firefox ? launchFirefox({ theme, reducedMotion, forcedColors }) : launchChromium());
+  const browser = browsers.get(key) ?? launch();
+  browsers.set(key, browser);
   const context = await (await browser).newContext({
     viewport: sizes[size],
-    isMobile: small,
     hasTouch: small,
-    colorScheme: theme,
-    reducedMotion: reducedMotion ? 'reduce' : 'no-preference',
     locale: 'en-GB',
     timezoneId: zone,
+    ...(firefox
+      ? {}
+      : {
+          isMobile: small,
+          colorScheme: theme,
+          reducedMotion: reducedMotion ? 'reduce' : 'no-preference',
+          forcedColors: forcedColors ? 'active' : 'none',
+        }),
   });
   context.setDefaultTimeout(SEE_MS);
   const page = await context.newPage();
@@ -341,7 +359,8 @@ async function watchOver(page: Page, origin: string): Promise<void> {
     waiting.delete(request);
     const why = request.failure()?.errorText;
     // The page itself cancels requests, such as a stream when the user leaves it.
-    if (why !== 'net::ERR_ABORTED') faults.push(`failed: ${request.method()} ${request.url()} (${why})`);
+    if (why !== 'net::ERR_ABORTED' && why !== 'NS_BINDING_ABORTED')
+      faults.push(`failed: ${request.method()} ${request.url()} (${why})`);
   });
   page.on('response', (response) => {
     if (response.status() < 400) return;
@@ -406,7 +425,7 @@ export async function signIn(page: Page, key: string): Promise<void> {
   await field.waitFor({ state: 'detached' });
 }
 
-/** Changes the theme or size of a page. */
+/** Changes the theme or size of a page. In Firefox, the theme is that of `visit`. */
 export async function show(page: Page, { theme, size }: Look): Promise<void> {
   if (theme) await page.emulateMedia({ colorScheme: theme });
   if (size) await page.setViewportSize(sizes[size]);

@@ -6,6 +6,8 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** Whether tests run at their full size. */
     readonly full: boolean;
+    /** The browser of this project. */
+    readonly browser: 'chromium' | 'firefox';
   }
 }
 
