@@ -71,7 +71,7 @@ describe('settings', () => {
     await page.getByRole('button', { name: 'Save' }).click();
     await page
       .getByRole('alert')
-      .getByText(/It was modified after you opened this page/)
+      .getByText(/The data was modified after you opened this page/)
       .waitFor();
     expectFault(page, /answered 412/);
     await axe(page);

@@ -196,7 +196,7 @@ describe('accounts', () => {
     await button(page, `Delete ${name}`).click();
     await page.getByRole('dialog').getByRole('textbox').fill(name);
     await button(page.getByRole('dialog'), 'Delete permanently').click();
-    await page.getByText('still being removed').waitFor();
+    await page.getByText('removal of its data is in progress').waitFor();
     await toast(page, 'deleted.').waitFor();
     await heading(page, 'Health').waitFor();
     expect(pending).toHaveLength(2);
@@ -256,7 +256,7 @@ describe('accounts', () => {
     await page.getByLabel('Secret of the cell').check();
     await field(page, 'Secret name').fill('cell/us/nova');
     await button(page, 'Create account').click();
-    expect(await errorAt(field(page, 'Secret name'))).toContain('It must be left out here');
+    expect(await errorAt(field(page, 'Secret name'))).toContain('It must be omitted');
   });
 
   test('a change of a modified account reports the conflict and keeps the input', async () => {
@@ -268,7 +268,7 @@ describe('accounts', () => {
     await site.api(`/accounts/${name}`, { method: 'PATCH', body: { pollIntervalSeconds: 300 } });
     expectFault(page, /answered 412: PATCH/);
     await button(page, 'Save interval').click();
-    await page.getByText('It was modified after you opened this page').waitFor();
+    await page.getByText('The data was modified after you opened this page').waitFor();
     await button(page, 'Load latest version').click();
     await page.getByText('Modified meanwhile: poll interval.').waitFor();
     expect(await field(page, 'Poll interval (seconds)').inputValue()).toBe('77');
@@ -418,7 +418,7 @@ describe('endpoints', () => {
     await site.api(`/endpoints/${id}?region=us`, { method: 'PATCH', body: others });
     expectFault(page, /answered 412: PATCH/);
     await button(page, 'Save changes').click();
-    await page.getByText('It was modified after you opened this page').waitFor();
+    await page.getByText('The data was modified after you opened this page').waitFor();
     expect(await endpointNow(id)).toMatchObject({ ...others, ratePerSecond: null });
     await axe(page);
     await button(page, 'Load latest version').click();
