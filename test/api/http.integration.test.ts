@@ -184,7 +184,7 @@ describe('a POST with an Idempotency-Key', () => {
 function getListPath(world: ApiWorld, path: string): string {
   return path
     .replace('{id}', getListId(path))
-    .replace('{jobNumber}', '1')
+    .replace('{jobNumber}', path.endsWith('/recipients') ? String(world.ids.jobs[0]) : '1')
     .replace('{recipient}', 'ann')
     .replace('{event}', deliveredEvent(world));
 }

@@ -67,7 +67,7 @@ export const noteRoutes: readonly Route[] = [
       role: 'read',
       of: settingsSubject,
       params: jobParams,
-      query: z.strictObject({ limit, after: afterBy('recipients', decodePlace) }),
+      query: z.strictObject({ limit, after: afterBy('recipients', decodeJobRecipient) }),
       answer: pageAnswer('recipients', JobRecipientView, 'A page of the recipients of the job.'),
     },
     async ({ c, caller, subject, params, query: { limit: most, after = '' } }, parts) => {
@@ -125,6 +125,12 @@ export const noteRoutes: readonly Route[] = [
     },
   ),
 ];
+
+/** Decodes a position in the list of recipients of a job: the name of its last entry, `<recipient> <channel>`. */
+function decodeJobRecipient(text: string): string | undefined {
+  const name = decodePlace(text);
+  return name !== undefined && /^\S+ \S+$/.test(name) ? name : undefined;
+}
 
 /** Returns the recipients of a stored job. `undefined`: the job is not stored. */
 async function readJobRecipients(
