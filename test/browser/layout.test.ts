@@ -1,7 +1,7 @@
 /** Layout of every page in narrow and wide windows. */
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { answeredLate, layoutShift, loaded, show, signedIn } from '../support/browser.ts';
+import { answeredLate, layoutShift, loaded, show, signedIn, weigh } from '../support/browser.ts';
 import { furnishedDesk, places, sharedTab } from './desk.ts';
 
 const desk = furnishedDesk();
@@ -26,6 +26,13 @@ describe.each(places)('$name', (place) => {
       expect(await layoutShift(page), size).toBeLessThan(0.1);
       expect(await tooWide(page), size).toEqual([]);
     }
+  });
+
+  test('no script blocks its first paint, and its size and number of elements are limited', async () => {
+    const { blocking, kilobytes, elements } = await weigh(await open(place));
+    expect(blocking).toEqual([]);
+    expect(kilobytes).toBeLessThan(600);
+    expect(elements).toBeLessThan(1_400);
   });
 });
 

@@ -533,6 +533,33 @@ export async function layoutShift(
   );
 }
 
+/** Size of a loaded page, which does not depend on the speed of the machine. */
+export interface Weight {
+  readonly elements: number;
+  /** Compressed size of everything that was loaded, except responses of the API, in kB. */
+  readonly kilobytes: number;
+  /** Paths that must be loaded before the first paint, other than style sheets. */
+  readonly blocking: readonly string[];
+}
+
+export function weigh(page: Page): Promise<Weight> {
+  return page.evaluate(() => {
+    type Loaded = PerformanceResourceTiming & { readonly renderBlockingStatus: string };
+    const loaded = (performance.getEntriesByType('resource') as Loaded[]).filter(
+      ({ name }) => !new URL(name).pathname.startsWith('/v1/'),
+    );
+    return {
+      elements: document.querySelectorAll('*').length,
+      kilobytes: loaded.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0) / 1000,
+      blocking: loaded
+        .filter(
+          ({ renderBlockingStatus, name }) => renderBlockingStatus === 'blocking' && !/\.css$/.test(name),
+        )
+        .map(({ name }) => new URL(name).pathname),
+    };
+  });
+}
+
 /** With `PICTURES=write`: saves a screenshot as `docs/images/dashboard-<name>.png`. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (process.env.PICTURES !== 'write') return;
