@@ -11,6 +11,7 @@ import { PollRollups } from '../shared/tracking/rollups.ts';
 import { launchChromium } from '../test/support/chromium.ts';
 import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
+import { startTrace } from './trace.ts';
 import { median, percentile, startTables } from './wire.ts';
 
 /** Results; times in ms. */
@@ -106,7 +107,7 @@ await page.getByRole('heading', { name: 'Live events' }).waitFor();
 await run(WARM_UP_MS);
 await page.evaluate('watched.frames.length = watched.tasks.length = 0');
 committedAt.clear();
-const trace = await startTrace();
+const trace = await startTrace(browser);
 await run(seconds * 1000);
 const cpu = await trace.stop();
 // Waits for the last committed events.
@@ -193,40 +194,6 @@ async function moveResults(at: number): Promise<void> {
       `figures-${which}-${at}-${now}`,
     );
   }
-}
-
-/** Records the CPU time of each task of the page in ms. */
-async function startTrace() {
-  interface Traced {
-    readonly name: string;
-    readonly pid: number;
-    readonly tid: number;
-    readonly tdur?: number;
-    readonly args?: { readonly name?: string };
-  }
-  const session = await browser.newBrowserCDPSession();
-  const events: Traced[] = [];
-  session.on('Tracing.dataCollected', ({ value }) => void events.push(...(value as unknown as Traced[])));
-  await session.send('Tracing.start', {
-    transferMode: 'ReportEvents',
-    traceConfig: { includedCategories: ['toplevel'] },
-  });
-  return {
-    async stop(): Promise<number[]> {
-      const complete = new Promise<void>((done) => session.once('Tracing.tracingComplete', () => done()));
-      await session.send('Tracing.end');
-      await complete;
-      const place = ({ pid, tid }: Traced): string => `${pid}/${tid}`;
-      const pages = new Set(
-        events.flatMap((one) =>
-          one.name === 'thread_name' && one.args?.name === 'CrRendererMain' ? [place(one)] : [],
-        ),
-      );
-      return events.flatMap((one) =>
-        one.name === 'ThreadControllerImpl::RunTask' && pages.has(place(one)) ? [(one.tdur ?? 0) / 1000] : [],
-      );
-    },
-  };
 }
 
 /** Returns an event of a frequent type and typical size. */

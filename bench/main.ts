@@ -5,7 +5,8 @@
  * `--only tables` the tables of a self-hosted Jobwire. `npm run bench -- --cost` estimates the cost of a cell on AWS, and `--write` also
  * writes its tables to docs/deploying.md and its measurements to bench/measured-costs.json. `npm run bench -- --sizing` measures a self-hosted Jobwire with different numbers of accounts, on
  * one core and on two, and prints the table of docs/self-hosting.md. `--cores 1` measures only on one core. `npm run bench -- --peers`
- * compares it with other systems (bench/peers/compare.ts).
+ * compares it with other systems (bench/peers/compare.ts). `npm run bench -- --lighthouse` installs Lighthouse and scores every kind of
+ * page with it. The scores depend on the speed of the machine and on its load.
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,6 +21,8 @@ import { BARS, calculateCosts, type Measured, replaceBetween, toTables, total } 
 import type { DashboardResults } from './dashboard.ts';
 import type { DeliveryResults } from './delivery.ts';
 import type { HangingResults } from './hanging.ts';
+import type { PageResults } from './lighthouse/measure.ts';
+import type { ListResults } from './lists.ts';
 import type { NotificationResults } from './notifications.ts';
 import { comparePeers } from './peers/compare.ts';
 import type { PollingResults } from './polling.ts';
@@ -67,6 +70,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string' },
     systems: { type: 'string' },
     quick: { type: 'boolean' },
+    lighthouse: { type: 'boolean' },
   },
 });
 const PARTS = ['dashboard', 'sandbox', 'tables'];
@@ -82,12 +86,14 @@ const bars = options.sizing
   ? await measureSizes()
   : options.cost
     ? await measureCosts()
-    : [
-        ...(options.only ? [] : await measureAll()),
-        ...(isWanted('tables') ? await measureTables() : []),
-        ...(isWanted('sandbox') ? await measureSandbox() : []),
-        ...(isWanted('dashboard') ? await measureDashboard() : []),
-      ];
+    : options.lighthouse
+      ? await measureScores()
+      : [
+          ...(options.only ? [] : await measureAll()),
+          ...(isWanted('tables') ? await measureTables() : []),
+          ...(isWanted('sandbox') ? await measureSandbox() : []),
+          ...(isWanted('dashboard') ? await measureDashboard() : []),
+        ];
 console.log();
 for (const bar of bars) {
   const met = bar.atMost === undefined ? bar.measured >= bar.atLeast : bar.measured <= bar.atMost;
@@ -389,7 +395,28 @@ async function measureDashboard(): Promise<Bar[]> {
     dashboard: Object.fromEntries(Object.entries(dashboard).map(([what, value]) => [what, round(value)])),
   });
   console.log(JSON.stringify({ bench: 'dashboard', ...dashboard, load }));
+  console.log('Scrolling long lists, and an hour of the page Now …');
+  const { idle, jobs, attention, ...hour } = await measure<ListResults>('lists.ts', []);
+  console.table({ idle, jobs, attention });
+  console.log(JSON.stringify({ bench: 'lists', idle, jobs, attention, ...hour, load }));
+  const scrolled = [
+    ['10,000 jobs', jobs],
+    [`${hour.attentionRows} attention rows`, attention],
+  ] as const;
   return [
+    ...scrolled.flatMap(([what, { frameMaxMs, taskMaxCpuMs }]) => [
+      {
+        what: `Dashboard, ${what} scrolled: longest frame beyond that of an idle page, ms`,
+        measured: frameMaxMs - idle.frameMaxMs,
+        atMost: 100,
+      },
+      { what: `Dashboard, ${what} scrolled: CPU time of a task, ms`, measured: taskMaxCpuMs, atMost: 100 },
+    ]),
+    {
+      what: 'Dashboard, an hour of the page Now: growth of the heap, %',
+      measured: 100 * (hour.heapAfter / hour.heapBefore - 1),
+      atMost: 10,
+    },
     {
       what: 'Dashboard, 50 events/s for a minute: longest frame, ms',
       measured: dashboard.frameMaxMs,
@@ -398,6 +425,20 @@ async function measureDashboard(): Promise<Bar[]> {
     { what: 'Dashboard: commit → on screen, p95, ms', measured: dashboard.screenP95Ms, atMost: 500 },
     { what: 'Dashboard: events that were never on screen', measured: dashboard.unseen, atMost: 0 },
   ];
+}
+
+/** Scores the pages of the demo with Lighthouse. The mobile settings are for information. */
+async function measureScores(): Promise<Bar[]> {
+  console.log('Scoring the pages, some minutes …');
+  const pages = await measure<PageResults[]>('lighthouse/measure.ts', []);
+  console.table(pages.map(({ failed: _, ...rest }) => rest));
+  console.log(JSON.stringify({ bench: 'lighthouse', pages, load: loadavg()[0] }));
+  return pages
+    .filter(({ settings }) => settings === 'desktop')
+    .flatMap(({ page, performance, accessibility }) => [
+      { what: `Lighthouse, ${page}: performance`, measured: performance, atLeast: 90 },
+      { what: `Lighthouse, ${page}: accessibility`, measured: accessibility, atLeast: 100 },
+    ]);
 }
 
 /** Runs one benchmark in a separate process and returns its results. */
