@@ -121,9 +121,12 @@ eachTable('the attention queue', (makeTable) => {
     expect((await list()).items).toEqual([]);
     rig.pass(2 * DAY);
     await rig.poll();
-    expect((await list()).items.map(({ kind, subject }) => [kind, subject.id])).toEqual([
-      ['job_due_soon', String(job)],
-    ]);
+    const { items } = await list();
+    expect(items.map(({ kind, subject }) => [kind, subject.id])).toEqual([['job_due_soon', String(job)]]);
+    const dueAt = items[0]?.cause.dueAt ?? 0;
+    expect(items[0]?.since).toBe(dueAt - 48 * HOUR * 1000);
+    rig.pass(60);
+    expect((await list()).items[0]?.since).toBe(items[0]?.since);
   });
 
   test('lists an account that is paused for a day, and one that is not observed', async () => {
@@ -132,9 +135,9 @@ eachTable('the attention queue', (makeTable) => {
     await rig.poll();
     expect((await list()).items).toEqual([]);
     rig.pass(HOUR);
-    expect((await list()).items.map(({ kind, cause }) => [kind, cause.code])).toEqual([
-      ['account_not_observed', 'stale'],
-    ]);
+    const [stale] = (await list()).items;
+    expect([stale?.kind, stale?.cause.code]).toEqual(['account_not_observed', 'stale']);
+    expect(stale?.ageHours).toBe(1);
     await rig.poll();
     expect((await list()).items).toEqual([]);
     await rig.table.write({ update: keys.account(rig.ref), set: { paused: true, changedAt: rig.now() } });

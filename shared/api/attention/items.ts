@@ -118,11 +118,19 @@ const JOB_KINDS = {
   due_soon: 'job_due_soon',
 } as const satisfies Readonly<Record<string, AttentionKind>>;
 
-/** Returns the item of a job. `undefined`: it needs no attention. `lastGood`: start of the last complete crawl. */
+/** What the item of a job depends on, besides the job. */
+export interface JobContext {
+  /** Start of the last complete crawl of the account (epoch ms). */
+  readonly lastGood: number | null;
+  /** The account setting. `null`: off, or the account does not exist. */
+  readonly dueSoonHours: number | null;
+}
+
+/** Returns the item of a job. `undefined`: it needs no attention. */
 export function toJobItem(
   ref: AccountRef,
   snapshot: Snapshot,
-  lastGood: number | null,
+  { lastGood, dueSoonHours }: JobContext,
   now: number,
 ): Candidate | undefined {
   const { jobNumber, departure, stay } = snapshot;
@@ -148,7 +156,7 @@ export function toJobItem(
     needs_attention: statusSince,
     stalled: statusSince,
     at_risk: marks?.atRiskSince,
-    due_soon: now,
+    due_soon: due && dueSoonHours !== null ? Math.min(now, due.at - dueSoonHours * HOUR_MS) : statusSince,
   }[code];
   const status = job.status ?? 'no status';
   const inStatus =
@@ -331,7 +339,7 @@ export function toAccountItem(
       ? (account.changedAt ?? now)
       : code === 'quarantined'
         ? (quarantinedAt ?? now)
-        : (stale ?? lastGood ?? status.lastPollAt ?? now);
+        : (lastGood ?? status.lastPollAt ?? now);
   const base = `/v1/accounts/${id}`;
   const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
     ({ operation, method: 'POST', path: `${base}${rest}`, body, role: 'operate' }) as const;

@@ -32,6 +32,7 @@ import {
   type Candidate,
   DEAD_MS,
   type ItemId,
+  type JobContext,
   MESSAGE_MS,
   toAccountItem,
   toEndpointItem,
@@ -91,7 +92,7 @@ export async function findCandidates(deps: SourceDeps, region: string, caller: C
   const hasOutage = upstream.openedAt !== null;
   const parts = await Promise.all([
     findAccounts(deps, region, accounts, hasOutage),
-    findJobs(deps, region, caller),
+    findJobs(deps, region, accounts, caller),
     findEndpoints(deps, region, caller),
     findMessages(deps, region, caller),
   ]);
@@ -117,11 +118,13 @@ export async function findCandidate(
   switch (type) {
     case 'job': {
       if (!isFor(caller, account)) return undefined;
-      const [item, status] = await Promise.all([
+      const [item, status, owner] = await Promise.all([
         table.get(keys.snapshot(ref, Number(subject))),
         table.get(keys.status(ref)),
+        table.get(keys.account(ref)),
       ]);
-      return item && status && toJobItem(ref, toSnapshot(item), toStatus(status).lastGoodCrawlStartedAt, now);
+      const context = status && toContext(toStatus(status), owner && toAccount(owner));
+      return item && context && toJobItem(ref, toSnapshot(item), context, now);
     }
     case 'account': {
       if (!isFor(caller, account) || account !== subject) return undefined;
@@ -200,7 +203,12 @@ async function readStatuses(table: Table, refs: readonly AccountRef[]): Promise<
 }
 
 /** Finds late jobs, of the accounts with the earliest due times first, and marked jobs. */
-async function findJobs({ table, now }: SourceDeps, region: string, caller: Caller) {
+async function findJobs(
+  { table, now }: SourceDeps,
+  region: string,
+  owners: readonly KnownAccount[],
+  caller: Caller,
+) {
   const [late, marked] = await Promise.all([
     findLateJobs(table, region, caller, now()),
     findMarkedJobs(table, region, caller),
@@ -212,14 +220,21 @@ async function findJobs({ table, now }: SourceDeps, region: string, caller: Call
     table,
     [...accounts].map((account) => ({ region, account })),
   );
+  const byId = new Map(owners.map((owner) => [owner.account, owner]));
   const items = [...found.values()].flatMap((item) => {
     const account = accountOf(item);
     const status = statuses.get(account);
     if (!status) return [];
-    return toJobItem({ region, account }, toSnapshot(item), status.lastGoodCrawlStartedAt, now()) ?? [];
+    const context = toContext(status, byId.get(account));
+    return toJobItem({ region, account }, toSnapshot(item), context, now()) ?? [];
   });
   return { items, complete: late.complete && marked.complete };
 }
+
+const toContext = (status: Status, owner: Account | undefined): JobContext => ({
+  lastGood: status.lastGoodCrawlStartedAt,
+  dueSoonHours: owner?.events?.dueSoonHours ?? null,
+});
 
 async function findLateJobs(table: Table, region: string, caller: Caller, now: number) {
   const limit = MAX.lateAccounts;
