@@ -71,15 +71,31 @@ eachTable('the attention queue', (makeTable) => {
       code: 'late',
       status: 'Printing',
       dueAt: Date.parse('2026-03-01T12:00:00Z'),
-      summary: expect.stringMatching(
-        /^The job is \d+ days past its due time and has been in “Printing” for 3 days\.$/,
-      ),
+      summary: expect.stringMatching(/^\d+ days late; in “Printing” for at least 3 days\.$/),
     });
     expect(items[0]?.since).toBe(Date.parse('2026-03-01T12:00:00Z'));
     expect(items[0]?.customer).toEqual({ informed: false, lastMessage: null });
     rig.upstream.dispatch(two ?? 0);
     await rig.poll();
     expect((await list()).items.map(({ subject }) => subject.id)).toEqual([String(one)]);
+  });
+
+  test('names the lines that hold up a late job, once its detail shows that the others are further', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    const job = rig.upstream.createJob({
+      ...{ status: 'Printing', dateDue: '2026-03-01T12:00:00Z', mustDate: true },
+      lines: ['Awaiting artwork', 'Printing', 'Printing'].map((jobLineStatus) => ({ jobLineStatus })),
+    });
+    await rig.poll();
+    rig.upstream.setStatus(job, 'Awaiting artwork');
+    rig.pass(HOUR);
+    await rig.poll();
+    rig.pass(5 * HOUR);
+    await rig.poll();
+    expect((await list()).items[0]?.cause.summary).toMatch(
+      /late, must be met; 1 of 3 lines in “Awaiting artwork” for 5 hours\.$/,
+    );
   });
 
   test('lists jobs in a marked status and stalled jobs until the status changes, and deletes their marks', async () => {
@@ -207,6 +223,11 @@ eachTable('the attention queue', (makeTable) => {
       ['message_undelivered', 'bounced'],
     ]);
     expect((await list({}, restrictedTo('other'))).items).toEqual([]);
+    await recordNoMessage(deps, { ...message('failed', rig.now() - 2000), reason: 'rejected' });
+    expect((await list()).items.map(({ cause }) => cause.summary)).toEqual([
+      'The message “dispatched” was not sent. The provider rejected the message permanently.',
+      'The message “dispatched” was returned as undeliverable.',
+    ]);
   });
 
   test('hides an acknowledged item until its cause changes materially', async () => {
@@ -243,7 +264,7 @@ eachTable('the attention queue', (makeTable) => {
     expect(entries[3]).toMatchObject({
       kind: 'job_late',
       note: 'known',
-      cause: expect.stringContaining('past its due'),
+      cause: '20 hours late; in “Printing”.',
     });
   });
 
@@ -322,10 +343,13 @@ eachTable('the attention queue', (makeTable) => {
     await rig.table.putMany(Array.from({ length: 150 }, (_, at) => die(at + 1, old)));
     const { list } = queueOf(rig);
     expect((await list({ kinds: ['events_dead'] })).items).toEqual([]);
-    await rig.table.write({ put: die(151, rig.now()) });
-    expect((await list({ kinds: ['events_dead'] })).items.map(({ impact }) => impact.deadEvents)).toEqual([
-      1,
-    ]);
+    const reason = 'The endpoint responded with status 422.';
+    await rig.table.write({ put: { ...die(151, rig.now()), reason } });
+    const { items } = await list({ kinds: ['events_dead'] });
+    expect(items.map(({ impact }) => impact.deadEvents)).toEqual([1]);
+    expect(items[0]?.cause.summary).toBe(
+      '1 event rejected on every attempt (The endpoint responded with status 422).',
+    );
   });
 
   test('counts webhooks and queues as endpoints, and no topic', async () => {

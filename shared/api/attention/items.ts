@@ -4,12 +4,13 @@ import { toHealthState } from '../../delivery/endpoint-health.ts';
 import type { DeadEvent, ParkedEvent } from '../../delivery/parked-events.ts';
 import type { Sink } from '../../delivery/sink.ts';
 import type { Message } from '../../notifications/records.ts';
-import { isUndelivered } from '../../notifications/types.ts';
+import { isUndelivered, messageReasons } from '../../notifications/types.ts';
 import { staleSince } from '../../stale.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { outageOf, type Upstream } from '../../tracking/breaker.ts';
 import { readDueTime } from '../../tracking/diff/overdue.ts';
 import { sinceListed } from '../../tracking/diff/step.ts';
+import { findEntry } from '../../tracking/path.ts';
 import { findMarks, type Snapshot, summarize } from '../../tracking/snapshot.ts';
 import { type Role, roleAllows } from '../key-input.ts';
 import { formatHours, rankItem } from './rank.ts';
@@ -107,6 +108,8 @@ function toCandidate(facts: Facts, now: number): Candidate {
   };
 }
 
+const inBrackets = (reason: string | null | undefined): string =>
+  reason ? ` (${reason.replace(/\.$/, '')})` : '';
 const capitalize = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 const round = (hours: number): number => Math.round(hours * 10) / 10;
 
@@ -158,18 +161,15 @@ export function toJobItem(
     at_risk: marks?.atRiskSince,
     due_soon: due && dueSoonHours !== null ? Math.min(now, due.at - dueSoonHours * HOUR_MS) : statusSince,
   }[code];
-  const status = job.status ?? 'no status';
-  const inStatus =
-    statusSince === null
-      ? `is in “${status}”`
-      : `has been in “${status}” for ${formatHours((now - statusSince) / HOUR_MS)}`;
-  const dueIn = `The job is due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${job.mustDate ? ' (mandatory)' : ''}`;
+  const inStatus = describeStatus(snapshot, job.status, now);
+  const mustBeMet = job.mustDate ? ', must be met' : '';
+  const dueIn = `due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${mustBeMet}; ${inStatus}`;
   const summary = {
-    late: `The job is ${formatHours(lateHours ?? 0)} past its ${job.mustDate ? 'mandatory ' : ''}due time and ${inStatus}.`,
-    needs_attention: `The job ${inStatus}, a status that needs attention.`,
-    stalled: `The job ${inStatus}, longer than the account allows.`,
-    at_risk: `${dueIn} and ${inStatus}. More than a quarter of the comparable jobs needed longer.`,
-    due_soon: `${dueIn} and ${inStatus}.`,
+    late: `${formatHours(lateHours ?? 0)} late${mustBeMet}; ${inStatus}`,
+    needs_attention: `${inStatus}, a status that needs attention`,
+    stalled: `${inStatus}, longer than the account allows`,
+    at_risk: `${dueIn}; more than a quarter of the comparable jobs needed longer`,
+    due_soon: dueIn,
   }[code];
   const id: ItemId = { ...ref, type: 'job', subject: String(jobNumber) };
   const path = `/v1/accounts/${ref.account}/jobs/${jobNumber}`;
@@ -184,7 +184,7 @@ export function toJobItem(
         ...{
           code,
           also,
-          summary: capitalize(departure === null ? summary : `${summary} It is missing from the list.`),
+          summary: `${capitalize(summary)}.${departure === null ? '' : ' The job is missing from the list.'}`,
         },
         ...{ status: job.status, statusSince, dueAt: due?.at ?? null, lateHours, mustDate: job.mustDate },
       },
@@ -204,6 +204,21 @@ export function toJobItem(
     },
     now,
   );
+}
+
+/** Describes the status of a job, with its lines if only some of them have it, and the time since the job entered it. */
+function describeStatus(snapshot: Snapshot, status: string | null, now: number): string {
+  if (status === null) return 'without a status';
+  const { detail, stay } = snapshot;
+  // The lines of a detail with another status may be outdated.
+  const lines = detail?.status === status ? detail.lines : [];
+  const inStatus = lines.filter((line) => line.status === status).length;
+  const some = inStatus > 0 && inStatus < lines.length ? `${inStatus} of ${lines.length} lines ` : '';
+  const hours = stay ? (now - stay.since) / HOUR_MS : 0;
+  // Without its beginning, the stay is longer than the time since the first observation.
+  const isWhole = findEntry(snapshot, status) !== undefined;
+  const stayed = isWhole || hours >= 1 ? ` for ${isWhole ? '' : 'at least '}${formatHours(hours)}` : '';
+  return `${some}in “${status}”${stayed}`;
 }
 
 /** Returns the item of an endpoint with its parked events and its dead events. `undefined`: it needs no attention. */
@@ -233,10 +248,10 @@ export function toEndpointItem(
   }[code];
   const events = (n: number) => (n === 1 ? '1 event' : `${n.toLocaleString('en-GB')} events`);
   const parts = {
-    disabled: `disabled: nothing is sent${reason === null ? '' : ` (${reason})`}`,
-    failing: `failing for ${formatHours((now - since) / HOUR_MS)}${reason === null ? '' : ` (${reason})`}`,
-    dead: `${events(dead.length)} rejected on every attempt`,
-    parked: `${events(parked.length)} parked${paused ? ', and the endpoint is paused' : ''}`,
+    disabled: `disabled: nothing is sent${inBrackets(problem)}`,
+    failing: `failing for ${formatHours((now - since) / HOUR_MS)}${inBrackets(problem)}`,
+    dead: `${events(dead.length)} rejected on every attempt${inBrackets(dead.at(-1)?.reason)}`,
+    parked: `${events(parked.length)} parked${paused ? ', and the endpoint is paused' : ''}${inBrackets(parked[0]?.reason)}`,
   };
   const summary = codes.map((one) => parts[one]).join('; ');
   const base = `/v1/endpoints/${id}`;
@@ -421,6 +436,8 @@ export function toMessageItem(message: Message, now: number): Candidate | undefi
     complained: 'was marked as spam by the recipient',
     unknown: 'may not have been sent',
   }[state as 'failed' | 'bounced' | 'complained' | 'unknown'];
+  const isExplained = state === 'bounced' || state === 'complained';
+  const why = message.reason === null || isExplained ? '' : ` ${messageReasons[message.reason]}`;
   const [first, ...more] = jobs;
   const about =
     first === undefined ? '' : ` about job ${first}${more.length > 0 ? ` and ${more.length} more` : ''}`;
@@ -432,7 +449,7 @@ export function toMessageItem(message: Message, now: number): Candidate | undefi
       since: sentAt ?? createdAt,
       cause: {
         code: state,
-        summary: `The message “${kind.replaceAll('_', ' ')}” ${what}.`,
+        summary: `The message “${kind.replaceAll('_', ' ')}” ${what}.${why}`,
         reason: message.reason === null ? null : message.reason.replaceAll('_', ' '),
       },
       impact: { jobs: jobs.length },
