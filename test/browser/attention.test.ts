@@ -46,10 +46,10 @@ describe('the queue', () => {
     const page = await open();
     await expect.poll(() => items(page).count(), LONG).toBe(3);
     const rows = await items(page).allTextContents();
-    expect(rows[0]).toMatch(/PO-2.*4 days past its due time and has been in “Awaiting artwork”/);
-    expect(rows[1]).toMatch(/PO-1.*3 days past its due time and has been in “In production”/);
-    expect(rows[2]).toMatch(/PO-0.*2 days past its due time and has been in “On hold”/);
-    for (const row of rows) expect(row).toMatch(/Late jobs.*Customer not informed/);
+    expect(rows[0]).toMatch(/PO-2.*4 days late; in “Awaiting artwork”/);
+    expect(rows[1]).toMatch(/PO-1.*3 days late; in “In production”/);
+    expect(rows[2]).toMatch(/PO-0.*2 days late; in “On hold”/);
+    for (const row of rows) expect(row).toMatch(/Late jobs.*Customer not notified/);
     await axe(page);
   });
 
@@ -131,7 +131,7 @@ describe('the queue', () => {
     await dialog.waitFor({ state: 'detached' });
     await expect.poll(countMails, LONG).toBe(1);
     await page.reload();
-    await item(page, /PO-2.*Customer informed/).waitFor();
+    await item(page, /PO-2.*Customer notified/).waitFor();
     expect(await countMails()).toBe(1);
   });
 

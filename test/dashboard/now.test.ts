@@ -157,23 +157,29 @@ test('each subject of the queue links to its page', () => {
   ]);
 });
 
-test('the impact names the numbers of events and jobs, and omits a single job', () => {
+test('the impact names the numbers of waiting events and of jobs, and omits a single job', () => {
   expect(formatImpact(item({}))).toBe('');
   const impact = { jobs: 2, waitingEvents: 1_200, parkedEvents: 3, deadEvents: 0 };
   expect(formatImpact(item({ ...subject('endpoint', 'erp'), impact }))).toBe(
-    '1,200 waiting, 3 parked, 2 jobs',
+    '1,200 events waiting, 2 jobs affected',
   );
+  const one = { ...impact, jobs: 1, waitingEvents: null };
+  expect(formatImpact(item({ ...subject('message', 'm1'), impact: one }))).toBe('');
 });
 
 test('a row contains whether the customer was notified, with the last message', () => {
   expect(formatCustomer(item({}))).toBeUndefined();
   const lastMessage = { id: 'm1', kind: 'due_date_changed', state: 'sent', at: '' } as const;
   expect(formatCustomer(item({ customer: { informed: true, lastMessage } }))).toEqual({
-    label: 'Customer informed',
-    title: 'Last message: due date changed, sent',
+    label: 'Customer notified',
+    title: 'Last message: New due date, sent',
   });
-  expect(formatCustomer(item({ customer: { informed: false, lastMessage: null } }))?.label).toBe(
-    'Customer not informed',
+  const silent = { informed: false, lastMessage: null };
+  expect(formatCustomer(item({ customer: silent }))?.label).toBe('Customer not notified');
+  expect(formatCustomer(item({ kind: 'job_due_soon', customer: silent }))).toBeUndefined();
+  const failed = { ...silent, lastMessage: { ...lastMessage, state: 'failed' } } as const;
+  expect(formatCustomer(item({ customer: failed }))?.label).toBe(
+    'Customer not notified; last message: failed',
   );
 });
 

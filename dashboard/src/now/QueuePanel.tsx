@@ -11,7 +11,7 @@ import {
 import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react';
-import { Link } from 'wouter';
+import { Link, useLocation } from 'wouter';
 import { useActions } from '../actions.ts';
 import { type Selection, useSelection } from '../bulk/selection.ts';
 import { Empty, Failure, Hidden, Skeleton } from '../components.tsx';
@@ -52,6 +52,7 @@ const QueueBulkBar = loadLater(() => import('./QueueBulkBar.tsx'));
 const ITEMS = { page: 50, wall: 12 };
 /** Actions with a button of their own. The others are in the menu of the row. */
 const BUTTONS = 3;
+const MINUTE_MS = 60_000;
 
 const ICONS: Readonly<Record<AttentionKind, typeof ClockIcon>> = {
   job_late: ClockIcon,
@@ -314,6 +315,13 @@ function Rows(props: {
   );
 }
 
+/** Formats for how long the cause has existed. Empty for a job that is due soon, whose cause contains the time left. */
+function formatAge({ kind, since }: AttentionItem, now: number): string {
+  if (kind === 'job_due_soon') return '';
+  const age = now - Date.parse(since);
+  return age < MINUTE_MS ? '< 1 min' : formatDuration(age);
+}
+
 function Row(props: {
   readonly item: AttentionItem;
   readonly rule: string;
@@ -324,8 +332,9 @@ function Row(props: {
   const { item, rule, runner, tabIndex, checkbox } = props;
   const api = useApi();
   const href = useHref();
+  const [, go] = useLocation();
   const now = useNow(10_000);
-  const { kind, subject, account, cause, state, assignee, note, since } = item;
+  const { kind, subject, account, cause, state, assignee, note } = item;
   const Icon = ICONS[kind];
   const customer = formatCustomer(item);
   const impact = formatImpact(item);
@@ -333,6 +342,7 @@ function Row(props: {
   const [opened, setOpened] = useState<'response' | 'notify' | null>(null);
   const details = useId();
   const perform = (action: (typeof actions)[number]) => {
+    if (action.opens === 'page') return go(href(action.path));
     if (action.opens) return setOpened(opened === action.opens ? null : action.opens);
     const name = `${item.id} ${action.label}`;
     const act = () => action.run(api);
@@ -372,7 +382,7 @@ function Row(props: {
         {item.returned === 'changed' ? <span className={ui.hint}>Changed since it was hidden.</span> : null}
       </span>
       <span className={css.age} title={explainRank(item)}>
-        {formatDuration(Math.max(1_000, now - Date.parse(since)))}
+        {formatAge(item, now)}
       </span>
       <span className={`${ui.hint} ${css.impact}`}>{impact}</span>
       <span className={`${ui.hint} ${css.customer}`} title={customer?.title}>

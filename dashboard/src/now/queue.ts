@@ -1,6 +1,9 @@
 /** Labels, actions and views of the attention queue. Independent of React. */
 import type { AttentionItem, Client } from '../../../client/index.ts';
+import type { SentKind } from '../../../shared/notifications/types.ts';
 import { withEndpoint, withId } from '../api.ts';
+import { kindNames, stateNames } from '../messages.ts';
+import { formatCount } from '../texts.ts';
 import { accountHref, buildHref, endpointHref, jobHref } from '../urls.ts';
 
 export type { AttentionItem };
@@ -59,30 +62,38 @@ export function getSubjectHref({ subject, account, region }: AttentionItem): str
   }
 }
 
-/** Formats the impact of an item; empty if it affects only its subject. */
-export function formatImpact({ subject, impact }: AttentionItem): string {
-  const { jobs, waitingEvents, parkedEvents, deadEvents } = impact;
-  const part = (count: number | null, what: string) =>
-    count === null || count === 0 ? [] : [`${count.toLocaleString()} ${what}`];
-  const ofJobs = subject.type === 'job' ? [] : part(jobs, jobs === 1 ? 'job' : 'jobs');
+/** Formats what the cause does not say about the impact of an item; empty if it affects only its subject. */
+export function formatImpact({ subject, impact: { jobs, waitingEvents } }: AttentionItem): string {
+  const isOneJob = subject.type === 'job' || (subject.type === 'message' && jobs === 1);
   return [
-    ...part(waitingEvents, 'waiting'),
-    ...part(deadEvents, 'dead'),
-    ...part(parkedEvents, 'parked'),
-    ...ofJobs,
+    ...(waitingEvents ? [`${formatCount(waitingEvents, 'event')} waiting`] : []),
+    ...(jobs && !isOneJob ? [`${formatCount(jobs, 'job')} affected`] : []),
   ].join(', ');
 }
 
-/** Returns whether the customer knows; `undefined` if it does not concern customers. */
-export function formatCustomer({ customer }: AttentionItem): { label: string; title: string } | undefined {
+/** Returns whether the customer knows; `undefined` if it does not concern customers, or is not needed yet. */
+export function formatCustomer({
+  kind,
+  customer,
+}: AttentionItem): { label: string; title: string } | undefined {
   if (customer === null) return undefined;
   const { informed, lastMessage } = customer;
-  const last = lastMessage
-    ? `Last message: ${lastMessage.kind.replaceAll('_', ' ')}, ${lastMessage.state}`
+  if (lastMessage === null && kind === 'job_due_soon') return undefined;
+  const state = lastMessage && stateNames[lastMessage.state][0].toLowerCase();
+  const title = lastMessage
+    ? `Last message: ${kindNames[lastMessage.kind as SentKind] ?? lastMessage.kind}, ${state}`
     : 'No message about this job';
-  const isQueued = lastMessage?.state === 'waiting' || lastMessage?.state === 'sending';
-  const label = informed ? 'Customer informed' : isQueued ? 'Message queued' : 'Customer not informed';
-  return { label, title: last };
+  if (informed) return { label: 'Customer notified', title };
+  switch (lastMessage?.state) {
+    case 'waiting':
+    case 'sending':
+      return { label: 'Message queued', title };
+    case 'sent':
+    case undefined:
+      return { label: 'Customer not notified', title };
+    default:
+      return { label: `Customer not notified; last message: ${state}`, title };
+  }
 }
 
 /** Explains the rank of an item in lines. */
@@ -91,8 +102,8 @@ export function explainRank({ rank }: AttentionItem): string {
   return [`Rank ${rank.score}`, ...lines].join('\n');
 }
 
-/** An action from the row of an item: it is performed at once, or opens something. */
-export type RowAction = PerformedAction | OpeningAction;
+/** An action from the row of an item: it is performed at once, opens something in place, or leads to a page. */
+export type RowAction = PerformedAction | OpeningAction | LinkedAction;
 
 interface PerformedAction {
   readonly label: string;
@@ -101,6 +112,13 @@ interface PerformedAction {
   /** Asked before the action. */
   readonly confirmation?: { readonly title: string; readonly body: string; readonly verb: string };
   run(api: Client): Promise<unknown>;
+}
+
+interface LinkedAction {
+  readonly label: string;
+  readonly opens: 'page';
+  /** Path of the page. */
+  readonly path: string;
 }
 
 /** `response`: the last failed attempt, below the row. `notify`: the form of a note to the customer. */
@@ -164,9 +182,12 @@ function toRowAction(
         done: `The credentials of ${subject.name} work.`,
         run: async (api) => {
           const { ok, steps } = await api.post('/v1/accounts/{id}/test', ofAccount);
-          if (!ok) throw new Error(steps.find((step) => !step.ok)?.message ?? 'The test failed.');
+          const problem = steps.find((step) => !step.ok)?.message ?? 'The test failed.';
+          if (!ok) throw new Error(`${subject.name}: ${problem}`);
         },
       };
+    case 'rotateCredentials':
+      return { label: 'Credentials', opens: 'page', path: accountHref(subject.id, 'settings') };
     case 'confirmAccount':
       return {
         label: 'Confirm',
