@@ -88,6 +88,9 @@ describe('the queue', () => {
     site.receiver.requests.splice(0);
     await item(page, 'erp').getByRole('button', { name: 'Retry now' }).click();
     await item(page, /^Dead events.*erp/).waitFor(LONG);
+    await item(page, 'erp').getByRole('button', { name: 'Response' }).click();
+    await item(page, 'erp').getByText('Last rejected attempt').waitFor();
+    expect(await item(page, 'erp').getByRole('definition').allTextContents()).toContain('422');
     await item(page, 'erp').getByRole('button', { name: 'Replay dead' }).click();
     await item(page, 'erp').waitFor({ state: 'detached' });
     await expect

@@ -202,4 +202,8 @@ test('actions that change something, the last response and a note get a button, 
     ).map(({ label }) => label);
   expect(labels('failing')).toEqual(['Response', 'Retry now', 'Retry parked', 'Replay dead']);
   expect(labels('disabled')[1]).toBe('Enable');
+  const rotate = { operation: 'rotateCredentials', method: 'PUT', path: '', body: null } as const;
+  expect(listRowActions(item({ ...subject('account', 'acme'), actions: [rotate] }))).toEqual([
+    { label: 'Credentials', opens: 'page', path: '/accounts/acme/settings' },
+  ]);
 });

@@ -1,4 +1,4 @@
-/** The last failed attempt of an endpoint: what it responded, and when. */
+/** The last failed or rejected attempt of an endpoint: what it responded, and when. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { withEndpoint } from '../api.ts';
@@ -10,14 +10,20 @@ import ui from '../ui.module.css';
 import { endpointHref, useHref } from '../urls.ts';
 import css from './QueuePanel.module.css';
 
-export default function LastResponse({ region, id }: { readonly region: string; readonly id: string }) {
+/** `outcome`: `rejected` for parked and dead events, because an outage after the rejection explains nothing about them. */
+export default function LastResponse(props: {
+  readonly region: string;
+  readonly id: string;
+  readonly outcome: 'failed' | 'rejected';
+}) {
+  const { region, id, outcome } = props;
   const api = useApi();
   const href = useHref();
   const query = useQuery({
-    queryKey: ['endpoints', 'last failure', region, id],
+    queryKey: ['endpoints', 'last failure', region, id, outcome],
     queryFn: ({ signal }) => {
       const { path, query: at } = withEndpoint({ region, id }).params;
-      const params = { path, query: { ...at, outcome: 'failed', limit: 1 } as const };
+      const params = { path, query: { ...at, outcome, limit: 1 } as const };
       return api.get('/v1/endpoints/{id}/deliveries', { params, signal });
     },
   });
@@ -25,12 +31,12 @@ export default function LastResponse({ region, id }: { readonly region: string; 
     <Loaded query={query}>
       {({ deliveries: [attempt] }) =>
         attempt === undefined ? (
-          <p className={ui.hint}>No failed attempt in the last 30 days.</p>
+          <p className={ui.hint}>No {outcome} attempt in the last 30 days.</p>
         ) : (
           <div className={ui.stack}>
             <Facts
               rows={{
-                'Last failed attempt': (
+                [`Last ${outcome} attempt`]: (
                   <>
                     <Timestamp at={attempt.at} />, <RelativeTime at={attempt.at} />, after{' '}
                     {formatDuration(attempt.latencyMs)}
@@ -56,8 +62,8 @@ export default function LastResponse({ region, id }: { readonly region: string; 
               }}
             />
             <p>
-              <Link href={href(endpointHref(region, id, 'activity'), { outcome: 'failed' })}>
-                All failed attempts
+              <Link href={href(endpointHref(region, id, 'activity'), { outcome })}>
+                All {outcome} attempts
               </Link>
             </p>
           </div>

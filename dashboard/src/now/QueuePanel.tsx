@@ -33,6 +33,7 @@ import {
   FILTERS,
   formatCustomer,
   formatImpact,
+  getFailure,
   getSubjectHref,
   KIND_LABELS,
   KIND_TONES,
@@ -418,7 +419,7 @@ function Row(props: {
       </span>
       {opened === 'response' ? (
         <div id={details} className={css.details} data-details>
-          <LastResponse region={item.region} id={subject.id} />
+          <LastResponse region={item.region} id={subject.id} outcome={getFailure(item)} />
         </div>
       ) : null}
       {opened === 'notify' ? <NotifyDialog item={item} close={() => setOpened(null)} /> : null}

@@ -127,6 +127,11 @@ interface OpeningAction {
   readonly opens: 'response' | 'notify';
 }
 
+/** Returns the outcome of the attempts that explain the item of an endpoint. */
+export function getFailure({ cause: { code } }: AttentionItem): 'failed' | 'rejected' {
+  return code === 'dead' || code === 'parked' ? 'rejected' : 'failed';
+}
+
 /** Returns the actions of an item in its row: what shows the cause, then the recommended ones. */
 export function listRowActions(item: AttentionItem): RowAction[] {
   const actions = item.actions.flatMap(({ operation, body }) => toRowAction(item, operation, body) ?? []);
