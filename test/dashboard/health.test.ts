@@ -77,6 +77,10 @@ test('every account state has its own label, and every state that requires actio
     expect(act !== undefined, label).toBe(tone === 'bad');
   }
   expect(rules.toAccountState(account('acme', null), NOW).label).toBe('Creating');
+  const rejected = account('acme', { state: 'credentials_rejected' });
+  const advice = (managed: boolean) => rules.toAccountState({ ...rejected, managed }, NOW).advice;
+  expect(advice(true)).toContain('enter them in Settings');
+  expect(advice(false)).toContain('set them in the configuration file');
 });
 
 test('every endpoint state, attempt outcome, attempt cause, poll outcome and replay state has a label', () => {

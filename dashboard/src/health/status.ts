@@ -81,6 +81,10 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
   },
 };
 
+/** Advice about rejected credentials of an account that is declared in the configuration file. */
+const DECLARED_ADVICE =
+  'Get new credentials from the account owner, set them in the configuration file or the secret to which it refers, and restart Jobwire. If the account no longer exists, pause it.';
+
 /** A registered account without a log yet. */
 const CREATING: StateText = {
   label: 'Creating',
@@ -111,11 +115,13 @@ export function staleSince(
 
 /** Returns the text of the account's state; `Stale` instead of `Polling` if the last observation is too old. */
 export function toAccountState(account: Account, nowMs: number): StateText {
-  const { status, paused } = account;
+  const { status, paused, managed } = account;
   if (paused) return ACCOUNT_STATES.paused;
   if (!status) return CREATING;
   if (status.state === 'tracking' && staleSince(account, nowMs) !== null) return STALE;
-  return ACCOUNT_STATES[status.state];
+  const text = ACCOUNT_STATES[status.state];
+  const isDeclared = status.state === 'credentials_rejected' && managed === false;
+  return isDeclared ? { ...text, advice: DECLARED_ADVICE } : text;
 }
 
 /** Returns what an operator can confirm; `null` if the account waits for no confirmation. */
