@@ -105,7 +105,7 @@ function TimelineEvent({ event, deliveries }: EventProps) {
         </span>
       </div>
       <p className={`${css.evidence} ${ui.hint}`}>
-        <Evidence observed={event.data.observed as Observed | undefined} />
+        <Evidence type={event.type} observed={event.data.observed as Observed | undefined} />
       </p>
       <EventDeliveries event={event} deliveries={deliveries} />
     </li>
@@ -118,14 +118,21 @@ const views = {
   search: 'a search for the job',
 } satisfies Record<Observed['view'], string>;
 
+/** Events that depend on the clock. Their `since` is the time from which they apply, not that of an observation. */
+const TIMED: ReadonlySet<string> = new Set(['job.overdue', 'job.due_soon', 'job.stalled']);
+
 /** Evidence of an event: the observation that showed it, and the last observation before it. */
-function Evidence({ observed }: { readonly observed: Observed | undefined }) {
+function Evidence(props: { readonly type: string; readonly observed: Observed | undefined }) {
+  const { type, observed } = props;
   if (!observed) return null;
   const { at, since, view } = observed;
+  const isTimed = TIMED.has(type);
   return (
     <span>
       Observed in {views[view]} at <Timestamp at={at} as="clock" />
-      {since === null ? (
+      {isTimed ? (
+        '.'
+      ) : since === null ? (
         '. No earlier observation.'
       ) : (
         <>
