@@ -90,9 +90,12 @@ function RiskFacts({ job }: { readonly job: JobRecord }) {
   const { risk, forecast } = job;
   if (risk === null) return null;
   const flaggedAt = forecast?.flaggedAt ?? null;
+  // A late job has its risk without a forecast.
+  const reason = risk === 'late' && forecast?.unknown !== null ? undefined : formatRiskReason(job);
   return (
     <>
-      {RISKS[risk]}: {formatRiskReason(job)}
+      {RISKS[risk]}
+      {reason === undefined ? null : `: ${reason}`}
       {flaggedAt === null ? null : (
         <>
           {' '}
