@@ -132,7 +132,12 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
           tone={parked.count > 0 ? 'bad' : 'plain'}
           note={<Oldest at={parked.oldestAt} />}
         />
-        <Statistic name="Dead" value={formatDeadCount(health.dead)} note="rejected on every attempt" />
+        <Statistic
+          name="Dead"
+          value={formatDeadCount(health.dead)}
+          tone={health.dead > 0 ? 'bad' : 'plain'}
+          note="rejected on every attempt"
+        />
         <Statistic
           name="Lost"
           value={health.lost}
