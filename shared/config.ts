@@ -243,7 +243,8 @@ export const configSchema = z
       .default(true)
       .describe(
         'Whether Jobwire runs an embedded SNS and SQS, and publishes all events to a topic per region. `false` saves memory and CPU if no queue is subscribed to the topics. If it becomes `true` again, the events since then are published.',
-      ),
+      )
+      .meta({ examples: [false] }),
     regions: z
       .record(
         id,
