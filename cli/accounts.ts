@@ -357,7 +357,7 @@ export const accounts = {
         out.line(
           complete
             ? `${clean(id)} was deleted.`
-            : `${clean(id)} is being deleted. Its data is removed in the background.`,
+            : `${clean(id)} no longer exists, but some of its data remains. Repeat the command to delete the rest.`,
         ),
       );
     },

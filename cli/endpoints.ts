@@ -368,7 +368,7 @@ export const endpoints = {
   ),
   'endpoints enable': createStateCommand(
     'enable',
-    'Enables a disabled endpoint, or ends the wait after a failure. Delivery resumes immediately.',
+    'Enables a disabled endpoint, or ends the wait after a failure. Jobwire sends one event as a probe. If it is delivered, delivery resumes.',
     'is enabled',
     (client, at) => client.post('/v1/endpoints/{id}/enable', at),
   ),

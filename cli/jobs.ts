@@ -11,7 +11,7 @@ export const jobs = {
     about: 'Lists the current state of an account’s jobs: all jobs, or those that match all given filters.',
     args: ['ACCOUNT'],
     flags: {
-      late: { about: 'Open jobs that are not dispatched and are past their due time' },
+      late: { about: 'Open jobs that were observed after their due time and were not dispatched then' },
       risk: {
         value: 'LEVEL',
         about: 'Open jobs that are not dispatched and currently have this risk of being late',

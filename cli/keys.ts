@@ -8,7 +8,7 @@ import { clean } from './output.ts';
 export const keys = {
   'keys create': command({
     about: 'Creates an API key. The key is shown only once.',
-    more: 'A key can’t create a key with more permissions than its own. The role read permits reading all data of the accounts of the key. The role operate also permits pausing, confirming, testing, pinging and replaying. The role admin also permits creating and changing accounts, endpoints and keys.',
+    more: 'A key can’t create a key with more permissions than its own. The role read permits reading the data of the accounts of the key, with masked addresses of customers. The role operate also permits pausing, confirming, testing, pinging and replaying. The role admin also permits creating and changing accounts, endpoints and keys.',
     args: [],
     flags: {
       role: { value: 'ROLE', about: 'Role of the key', choices: inputs['NewKey.role'], required: true },

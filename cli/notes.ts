@@ -6,7 +6,8 @@ import { clean } from './output.ts';
 
 export const notes = {
   'messages recipients': command({
-    about: 'Lists the recipients of a job with their channels, and why no note can be sent to them.',
+    about:
+      'Lists the recipients of a job with their channels. If no note can be sent to a recipient, the reason is shown.',
     args: ['ACCOUNT', 'NUMBER'],
     flags: { limit: limitFlag('recipients', 100), ...CSV },
     example: 'messages recipients acme 100042',
@@ -31,7 +32,7 @@ export const notes = {
 
   'messages send': command({
     about: 'Sends a note about a job to one of its recipients.',
-    more: 'The note is sent within a minute, or when the quiet hours of the recipient end. A text that was sent to the same address about the same job within 14 days is not sent again.',
+    more: 'The note is sent within a minute. During quiet hours, an SMS waits until they end. A text that was sent to the same address about the same job within 14 days is not sent again.',
     args: ['ACCOUNT', 'NUMBER', 'RECIPIENT', 'TEXT'],
     flags: {
       channel: {

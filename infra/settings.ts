@@ -55,7 +55,9 @@ const NotificationSettings = z.strictObject({
   from: z
     .string(FROM_RULE)
     .refine((from) => z.email().safeParse(parseAddress(from)).success, FROM_RULE)
-    .describe('From address of e-mails. The display name is that of each account.'),
+    .describe(
+      'From address of e-mails. E-mails have the sender name of the account, so a display name in this setting is ignored.',
+    ),
   identity: z
     .string(IDENTITY_RULE)
     .refine((identity) => DOMAIN.test(identity) || IDENTITY_ARN.test(identity), IDENTITY_RULE)

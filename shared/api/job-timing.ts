@@ -122,7 +122,7 @@ export const StatusDurations = z
     fromMonth: z
       .string()
       .describe(
-        `First month with a counted duration, of the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC). The current month if there is none.`,
+        `Earliest of the last ${DURATION_MONTHS} months that has a counted duration (\`YYYY-MM\`, UTC). If no month has one: the current month.`,
       ),
     minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
     statuses: z
@@ -154,7 +154,7 @@ export const StatusDurations = z
     flags: z
       .object({
         from: day.describe(
-          `First day (a Monday, UTC) of the first week with a counted result, of the last ${RESULT_WEEKS} weeks. That of the current week if there is none.`,
+          `First day (a Monday, UTC) of the earliest of the last ${RESULT_WEEKS} weeks that has a counted result. If no week has one: the first day of the current week.`,
         ),
         flagged: jobs.describe(
           'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which the lateness or the dispatch was observed.',

@@ -94,7 +94,7 @@ export const problems = {
     status: 429,
     title: 'Too Many Failed Authentications',
     meaning:
-      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Until then, only keys that Jobwire has accepted before work from this address.',
+      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Until then, requests from this address succeed only with keys that Jobwire has already accepted.',
   },
   'too-many-streams': {
     status: 429,

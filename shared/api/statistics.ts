@@ -37,12 +37,19 @@ export const Rollup = z
     day: day.describe('Calendar day at the production location of the job. UTC if its time zone is unknown.'),
     ...totals,
   })
-  .meta({ id: 'Rollup', description: 'Statistics of a day. The period of the totals is this day.' });
+  .meta({
+    id: 'Rollup',
+    description: 'Statistics of a day. In the descriptions of the fields, "the period" is this day.',
+  });
 export type Rollup = z.infer<typeof Rollup>;
 
 const RollupTotal = z
   .object(totals)
-  .meta({ id: 'RollupTotal', description: 'Totals of several days. The period is the whole range.' });
+  .meta({
+    id: 'RollupTotal',
+    description:
+      'Totals of several days. In the descriptions of the fields, "the period" is the whole range.',
+  });
 
 const region = z.string().describe('Name of the region.');
 const account = z.string().describe('Id of the account.');

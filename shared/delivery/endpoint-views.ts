@@ -268,7 +268,8 @@ export const DeadEvent = z
   })
   .meta({
     id: 'DeadEvent',
-    description: 'An event that the endpoint rejected on every attempt. It is kept for 90 days.',
+    description:
+      'An event that the endpoint rejected on every attempt. It is listed for as long as events are kept, and for at least 90 days, counted from the time at which it became dead.',
   });
 
 /** A replay. */

@@ -328,7 +328,7 @@ export const catalogue = {
     data: z.object(ofAccount),
   },
   'account.identity_mismatch': {
-    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms the other account or replaces the credentials.',
+    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms that the credentials are correct again, or that the account now has the other id.',
     data: z.object({ ...ofAccount, expectedId: z.int(), actualId: z.int() }),
   },
   'account.quarantined': {
@@ -352,7 +352,7 @@ export const catalogue = {
     }),
   },
   'account.resumed': {
-    when: 'An identity mismatch or a quarantine ended, either automatically or because an operator confirmed the account.',
+    when: 'A quarantine ended, either automatically or because an operator confirmed the account. Or an identity mismatch ended, because an operator confirmed the account.',
     data: z.object({
       ...ofAccount,
       previousState: z.enum(['quarantined', 'identity_mismatch']),

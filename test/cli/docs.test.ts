@@ -28,7 +28,7 @@ function reference(): string {
       return `| \`${cell(name)}\` | ${cell(describeFlag(one))}${notes.length > 0 ? ` (${notes.join(', ')})` : ''} |`;
     });
   const head = ['| option | |', '|---|---|'];
-  const codes = Object.entries(EXIT_CODES).map(([code, about]) => `| ${code} | ${about} |`);
+  const codes = Object.entries(EXIT_CODES).map(([code, about]) => `| ${code} | ${cell(about)} |`);
   return [
     '## Exit codes',
     '',

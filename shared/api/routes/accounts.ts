@@ -283,10 +283,15 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Delete an account and its data',
       description:
-        'The account no longer exists after the first request. The data of a large account is deleted in the background, and the response is 202. To learn when the deletion is complete, repeat the request until it returns 204.',
+        'The account no longer exists after the first request. One request deletes data for at most 10 seconds. If some data remains, the response is 202. Repeat the request until it returns 204, or 404 because the deletion has been completed in the meantime. On AWS, only further requests continue the deletion. Self-hosted, it also continues in the background.',
       of: ofDeletable,
       result: 'The account and all its data are deleted.',
-      also: [{ status: 202, description: 'The account is deleted. Deletion of its data is in progress.' }],
+      also: [
+        {
+          status: 202,
+          description: 'The account is deleted, but some of its data remains. Repeat the request.',
+        },
+      ],
       problems: ['unprocessable-content'],
     },
     async ({ c, subject, expected }, { manage }) => {

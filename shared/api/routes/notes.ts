@@ -46,7 +46,7 @@ const NoteResult = z
     created: z
       .boolean()
       .describe(
-        'Whether the message was created. `false`: `dryRun`, or `message` with the same text was created before.',
+        'Whether this request created the message. `false`: `dryRun` is `true`, or `message` is an earlier message with the same text.',
       ),
     message: Message.describe('The message. With `dryRun`: not stored, in the state `dry_run`.'),
     html: z.string().nullable().describe('HTML of the e-mail. `null` for an SMS.'),
@@ -63,7 +63,7 @@ export const noteRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'List recipients of a job',
       description:
-        'Returns the recipients that match the job, each with the channels for which they have an address, and why no note can be sent to them, if so. Addresses are masked for keys with the role `read`.',
+        'Returns the recipients of the job, with an entry for each channel for which a recipient has an address. If no note can be sent by a channel, the entry contains the reason. Addresses are masked for keys with the role `read`.',
       role: 'read',
       of: settingsSubject,
       params: jobParams,
@@ -90,7 +90,7 @@ export const noteRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Send a note to a recipient of a job',
       description:
-        'Sends a text about the job by e-mail or SMS. It is sent within a minute, or when the quiet hours of the recipient end. It is a message of the kind `note` in the message history, with the name of the user or key. Nothing is sent to recipients who are paused, do not use the channel, or have unsubscribed. A text that was sent to the same address about the same job within 14 days is not sent again: the response contains the earlier message.',
+        'Sends a text about the job by e-mail or SMS. It is sent within a minute. During quiet hours, an SMS waits until they end. It is a message of the kind `note` in the message history, with the name of the user or key. Nothing is sent to recipients who are paused, do not use the channel, or have unsubscribed. A text that was sent to the same address about the same job within 14 days is not sent again: the response contains the earlier message.',
       role: 'operate',
       of: settingsSubject,
       params: jobParams,
