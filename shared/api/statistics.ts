@@ -43,13 +43,10 @@ export const Rollup = z
   });
 export type Rollup = z.infer<typeof Rollup>;
 
-const RollupTotal = z
-  .object(totals)
-  .meta({
-    id: 'RollupTotal',
-    description:
-      'Totals of several days. In the descriptions of the fields, "the period" is the whole range.',
-  });
+const RollupTotal = z.object(totals).meta({
+  id: 'RollupTotal',
+  description: 'Totals of several days. In the descriptions of the fields, "the period" is the whole range.',
+});
 
 const region = z.string().describe('Name of the region.');
 const account = z.string().describe('Id of the account.');
