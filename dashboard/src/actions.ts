@@ -1,6 +1,6 @@
 /** Actions on resources: create, change, delete and commands. */
 import { type QueryKey, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { type Confirmation, showToast, useConfirm } from './components.tsx';
 
 /** An action that runs after confirmation. */
@@ -22,38 +22,42 @@ export interface ActionRunner {
   confirm(action: ConfirmedAction): void;
 }
 
-/** Returns a runner of actions. `refreshed`: keys of the queries to refetch. */
+/** Returns a runner of actions, the same until its state changes. `refreshed`: keys of the queries to refetch. */
 export function useActions(refreshed: readonly QueryKey[]): ActionRunner {
   const client = useQueryClient();
   const ask = useConfirm();
   const [busy, setBusy] = useState<string | null>(null);
   const [failure, setFailure] = useState<unknown>(null);
-  const refresh = () => Promise.all(refreshed.map((queryKey) => client.invalidateQueries({ queryKey })));
-  return {
-    busy,
-    failure,
-    async run(name, act, done) {
-      setBusy(name);
-      setFailure(null);
-      try {
-        await act();
-        if (done !== undefined) showToast(done);
-      } catch (cause) {
-        setFailure(cause);
-      } finally {
-        await refresh();
-        setBusy(null);
-      }
-    },
-    confirm: ({ act, done, ...confirmation }) =>
-      ask({
-        ...confirmation,
-        onConfirm: async () => {
-          setFailure(null);
+  const keys = JSON.stringify(refreshed);
+  return useMemo((): ActionRunner => {
+    const refresh = () =>
+      Promise.all((JSON.parse(keys) as QueryKey[]).map((queryKey) => client.invalidateQueries({ queryKey })));
+    return {
+      busy,
+      failure,
+      async run(name, act, done) {
+        setBusy(name);
+        setFailure(null);
+        try {
           await act();
-          showToast(done);
+          if (done !== undefined) showToast(done);
+        } catch (cause) {
+          setFailure(cause);
+        } finally {
           await refresh();
-        },
-      }),
-  };
+          setBusy(null);
+        }
+      },
+      confirm: ({ act, done, ...confirmation }) =>
+        ask({
+          ...confirmation,
+          onConfirm: async () => {
+            setFailure(null);
+            await act();
+            showToast(done);
+            await refresh();
+          },
+        }),
+    };
+  }, [keys, client, ask, busy, failure]);
 }

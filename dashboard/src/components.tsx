@@ -5,6 +5,7 @@ import {
   createContext,
   Fragment,
   type ReactNode,
+  useCallback,
   useContext,
   useEffect,
   useId,
@@ -287,10 +288,10 @@ export function useConfirm(): (confirmation: Confirmation) => void {
 export function ConfirmProvider({ children }: { readonly children: ReactNode }) {
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
   const [opened, setOpened] = useState(false);
-  const open = (next: Confirmation): void => {
+  const open = useCallback((next: Confirmation): void => {
     setConfirmation(next);
     setOpened(true);
-  };
+  }, []);
   return (
     <ConfirmContext value={open}>
       {children}

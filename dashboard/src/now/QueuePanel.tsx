@@ -10,7 +10,7 @@ import {
 } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, type ReactNode, useId, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useActions } from '../actions.ts';
 import { type Selection, useSelection } from '../bulk/selection.ts';
@@ -305,11 +305,18 @@ function Rows(props: {
           data-selected={selection?.selected.has(item.id) || undefined}
           onFocus={() => setCurrent(item.id)}
         >
-          <Row
-            {...{ item, rule, runner }}
-            tabIndex={item.id === active ? 0 : -1}
-            checkbox={selection?.checkbox(item.id)}
-          />
+          <span className={css.select}>
+            {selection ? (
+              <input
+                type="checkbox"
+                className={ui.checkbox}
+                tabIndex={item.id === active ? 0 : -1}
+                aria-label={`Select ${item.subject.name}`}
+                {...selection.checkbox(item.id)}
+              />
+            ) : null}
+          </span>
+          <Row {...{ item, rule, runner }} tabIndex={item.id === active ? 0 : -1} />
         </li>
       ))}
     </ol>
@@ -323,18 +330,21 @@ function formatAge({ kind, since }: AttentionItem, now: number): string {
   return age < MINUTE_MS ? '< 1 min' : formatDuration(age);
 }
 
-function Row(props: {
+function Age({ item }: { readonly item: AttentionItem }) {
+  return formatAge(item, useNow(10_000));
+}
+
+/** An item without its checkbox. Hundreds of them are rendered again only if they change. */
+const Row = memo(function Row(props: {
   readonly item: AttentionItem;
   readonly rule: string;
   readonly runner: ReturnType<typeof useActions>;
   readonly tabIndex: 0 | -1;
-  readonly checkbox: ReturnType<Selection['checkbox']> | undefined;
 }) {
-  const { item, rule, runner, tabIndex, checkbox } = props;
+  const { item, rule, runner, tabIndex } = props;
   const api = useApi();
   const href = useHref();
   const [, go] = useLocation();
-  const now = useNow(10_000);
   const { kind, subject, account, cause, state, assignee, note } = item;
   const Icon = ICONS[kind];
   const customer = formatCustomer(item);
@@ -352,17 +362,6 @@ function Row(props: {
   };
   return (
     <>
-      <span className={css.select}>
-        {checkbox ? (
-          <input
-            type="checkbox"
-            className={ui.checkbox}
-            tabIndex={tabIndex}
-            aria-label={`Select ${subject.name}`}
-            {...checkbox}
-          />
-        ) : null}
-      </span>
       <span className={css.kind} title={`${KIND_LABELS[kind]}\n${explainRank(item)}\n\n${rule}`}>
         <Icon width={16} aria-hidden />
         <Hidden>{KIND_LABELS[kind]}</Hidden>
@@ -383,7 +382,7 @@ function Row(props: {
         {item.returned === 'changed' ? <span className={ui.hint}>Changed since it was hidden.</span> : null}
       </span>
       <span className={css.age} title={explainRank(item)}>
-        {formatAge(item, now)}
+        <Age item={item} />
       </span>
       <span className={`${ui.hint} ${css.impact}`}>{impact}</span>
       <span className={`${ui.hint} ${css.customer}`} title={customer?.title}>
@@ -425,4 +424,4 @@ function Row(props: {
       {opened === 'notify' ? <NotifyDialog item={item} close={() => setOpened(null)} /> : null}
     </>
   );
-}
+});
