@@ -118,6 +118,23 @@ test('recipients are added, changed, exported, imported and removed', async () =
   expect(await run('recipients', 'list', 'acme')).toMatchObject({ err: 'There are no recipients.\n' });
 });
 
+test('a note is shown without being sent, and a paused recipient is listed with the reason', async () => {
+  const job = String(site.job);
+  const add = ['recipients', 'add', 'acme', '--id', 'bob', '--name', 'Bob', '--email', 'bob@example.com'];
+  expect(await run(...add)).toMatchObject({ code: 0 });
+  expect(await json('messages', 'recipients', 'acme', job)).toMatchObject({ recipient: 'bob', reason: null });
+  expect(await run('messages', 'send', 'acme', job, 'bob', 'It ships on Friday.', '--dry-run')).toMatchObject(
+    {
+      code: 0,
+      out: expect.stringContaining('It ships on Friday.'),
+      err: expect.stringMatching(/^Not sent\. .*bob@example\.com\.$/m),
+    },
+  );
+  expect(await run('recipients', 'change', 'acme', 'bob', '--pause')).toMatchObject({ code: 0 });
+  expect((await run('messages', 'recipients', 'acme', job)).out).toMatch(/bob@.*The recipient is paused\.$/m);
+  expect(await run('recipients', 'remove', 'acme', 'bob')).toMatchObject({ code: 0 });
+});
+
 test('an address is suppressed, and the suppression is removed', async () => {
   expect(await run('suppressions', 'add', 'acme', 'ann@example.com')).toMatchObject({ code: 0, err: '' });
   const { id } = await json('suppressions', 'list', 'acme');
