@@ -12,7 +12,7 @@ import { registerSink, type SinkRecord, toSink } from '../shared/delivery/sink.t
 import { startFeed } from '../shared/log/feed-forwarding.ts';
 import { newEpoch } from '../shared/log/head.ts';
 import { cellLog, keys, sinkPk } from '../shared/storage/schema.ts';
-import { breakClaim } from '../shared/tracking/claims.ts';
+import { resumePolls } from '../shared/tracking/claims.ts';
 import type { HostOptions } from './host-options.ts';
 
 /** Maximum number of accounts of one region that are listed. */
@@ -85,10 +85,10 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
       };
       const account = { region, account: id, ...polling, events: withEventDefaults(events) };
       await registerAccount(table, log, account, { now, epoch: newEpoch(now) });
-      if (options.exclusive) await breakClaim(table, account, now);
+      if (options.exclusive) await resumePolls(table, account, now);
     }
     for (const account of known) {
-      if (options.exclusive && account.managed) await breakClaim(table, account, now);
+      if (options.exclusive && account.managed) await resumePolls(table, account, now);
       if (!account.managed && !declared.some(({ id }) => id === account.account)) {
         await registerAccount(table, log, { ...account, paused: true }, { now, epoch: newEpoch(now) });
       }

@@ -98,14 +98,19 @@ export async function claimDue(
   return claimPolls(table, await duePolls(table, region, options), options);
 }
 
-/** Ends the claim of a poll that crashed with its process, if there is one. The account is due at once. */
-export async function breakClaim(table: Table, ref: AccountRef, now: number): Promise<void> {
-  await table.write({
-    update: keys.status(ref),
-    set: schedule(ref, now),
-    when: [
-      ['claimedAt', 'present'],
-      ['duePk', 'present'],
-    ],
-  });
+/**
+ * Called when the only process of a table starts: ends the claim of a poll that crashed with its process. That account is due at once, and
+ * so is an account whose last poll failed, because the cause may have been corrected before the start.
+ */
+export async function resumePolls(table: Table, ref: AccountRef, now: number): Promise<void> {
+  for (const clause of [
+    ['claimedAt', 'present'],
+    ['consecutiveFailures', '>', 0],
+  ] as const) {
+    await table.write({
+      update: keys.status(ref),
+      set: schedule(ref, now),
+      when: [clause, ['duePk', 'present']],
+    });
+  }
 }

@@ -193,6 +193,24 @@ test('after kill -9 and a restart no event is emitted twice, and no change in be
   expect(stopped.out.match(/^Stopping.*$/gm)).toEqual(['Stopping: received SIGTERM.']);
 });
 
+test('an account whose credentials were corrected is polled as soon as Jobwire starts again', {
+  timeout: 60_000,
+}, async () => {
+  const setup = await configured();
+  const { accounts } = JSON.parse(readFileSync(setup.file, 'utf8')) as {
+    accounts: { clientSecret: string }[];
+  };
+  const slow = accounts.map((account) => ({ ...account, pollIntervalSeconds: 3_600 }));
+  setup.write({ accounts: slow.map((account) => ({ ...account, clientSecret: 'wrong' })) });
+  const first = await setup.start();
+  await first.printed(/account\.credentials_rejected/);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  setup.write({ accounts: slow });
+  const second = await setup.start();
+  await second.printed(/account\.credentials_accepted/);
+});
+
 test('with "sns": false, webhooks are sent, and no SNS and SQS run', {
   timeout: 60_000,
 }, async () => {
