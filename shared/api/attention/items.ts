@@ -247,11 +247,13 @@ export function toEndpointItem(
     parked: earliest(parked.map(({ parkedAt }) => parkedAt)),
   }[code];
   const events = (n: number) => (n === 1 ? '1 event' : `${n.toLocaleString('en-GB')} events`);
+  const deadReason = dead.at(-1)?.reason;
+  const parkedReason = parked[0]?.reason;
   const parts = {
     disabled: `disabled: nothing is sent${inBrackets(problem)}`,
     failing: `failing for ${formatHours((now - since) / HOUR_MS)}${inBrackets(problem)}`,
-    dead: `${events(dead.length)} rejected on every attempt${inBrackets(dead.at(-1)?.reason)}`,
-    parked: `${events(parked.length)} parked${paused ? ', and the endpoint is paused' : ''}${inBrackets(parked[0]?.reason)}`,
+    dead: `${events(dead.length)} rejected on every attempt${inBrackets(deadReason)}`,
+    parked: `${events(parked.length)} parked${paused ? ', and the endpoint is paused' : ''}${inBrackets(parkedReason === deadReason ? null : parkedReason)}`,
   };
   const summary = codes.map((one) => parts[one]).join('; ');
   const base = `/v1/endpoints/${id}`;
