@@ -67,7 +67,7 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
             ) : null}
             {columns.map(({ name, hiddenName, right, wide, isTime }) => (
               <th key={name} role="columnheader" scope="col" data-right={right} data-wide={wide}>
-                {hiddenName ? <Hidden>{name}</Hidden> : name}
+                {hiddenName ? <Hidden>{name}</Hidden> : bindUnits(name)}
                 {isTime ? (
                   <>
                     , <ZoneName />
@@ -223,3 +223,6 @@ function More({
     </div>
   );
 }
+
+/** Keeps a number and its unit on one line. */
+const bindUnits = (name: string): string => name.replace(/(\d) (?=[h%])/, '$1\u00a0');
