@@ -136,6 +136,9 @@ describe('the queue', () => {
     await page.reload();
     await item(page, /PO-2.*Customer notified/).waitFor();
     expect(await countMails()).toBe(1);
+    await item(page, 'PO-2').getByRole('link').click();
+    await page.getByRole('button', { name: 'Notify' }).click();
+    await dialog.getByText(/^Note, sent \(bea@example\.com\)/).waitFor();
   });
 
   test('an item is acknowledged, found by its state and reopened; its cause brings it back', {

@@ -5,18 +5,25 @@ import type { Message } from '../../../client/index.ts';
 import { messageReasons } from '../../../shared/notifications/types.ts';
 import { Badge, Facts, Failure, Panel } from '../components.tsx';
 import { LoadMore, usePages } from '../DataTable.tsx';
+import { loadLater } from '../load-later.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import css from './Job.module.css';
 import { JOB, type JobLocation, toPath } from './JobTimeline.tsx';
 
-/** Sent and upcoming notifications about the job. */
+/** Loaded when it is first opened. */
+const NotifyDialog = loadLater(() => import('../now/NotifyDialog.tsx'));
+
+/** Sent and upcoming notifications about the job, and a note to its customer. */
 export function Messages({ location }: { readonly location: JobLocation }) {
   const { account, jobNumber } = location;
   const api = useApi();
+  const { may } = useSession();
   const [opened, setOpened] = useState<Message | null>(null);
+  const [isNotifying, setIsNotifying] = useState(false);
   const query = usePages({
     queryKey: ['jobs', 'messages', account, jobNumber],
     fetchPage: (after, signal) => {
@@ -30,7 +37,19 @@ export function Messages({ location }: { readonly location: JobLocation }) {
   const messages = query.data;
   const upcoming = query.pages?.[0]?.upcoming ?? [];
   return (
-    <Panel title="Customer notifications">
+    <Panel
+      title="Customer notifications"
+      aside={
+        may('operate') ? (
+          <Button size="compact-xs" variant="default" onClick={() => setIsNotifying(true)}>
+            Notify
+          </Button>
+        ) : undefined
+      }
+    >
+      {isNotifying ? (
+        <NotifyDialog account={account} jobNumber={String(jobNumber)} close={() => setIsNotifying(false)} />
+      ) : null}
       {query.error && !messages ? <Failure error={query.error} again={query.refetch} /> : null}
       {messages?.length === 0 && upcoming.length === 0 ? (
         <p className={ui.hint}>No notifications yet.</p>

@@ -15,7 +15,6 @@ import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
 import { getNoteText, noteTextNames } from './note-texts.ts';
 import css from './QueuePanel.module.css';
-import type { AttentionItem } from './queue.ts';
 
 const MAX_LENGTH = 1000;
 const OWN_TEXT = 'Own text';
@@ -26,16 +25,9 @@ interface Target {
   readonly close: () => void;
 }
 
-export default function NotifyDialog(props: { readonly item: AttentionItem; readonly close: () => void }) {
-  const { item, close } = props;
-  const target = { account: item.account ?? '', jobNumber: item.subject.id, close };
+export default function NotifyDialog(target: Target) {
   return (
-    <Modal
-      opened
-      onClose={close}
-      title={`Notify the customer of ${item.subject.name.toLowerCase()}`}
-      size="lg"
-    >
+    <Modal opened onClose={target.close} title={`Notify the customer of job ${target.jobNumber}`} size="lg">
       <Notify {...target} />
     </Modal>
   );

@@ -421,7 +421,9 @@ const Row = memo(function Row(props: {
           <LastResponse region={item.region} id={subject.id} outcome={getFailure(item)} />
         </div>
       ) : null}
-      {opened === 'notify' ? <NotifyDialog item={item} close={() => setOpened(null)} /> : null}
+      {opened === 'notify' ? (
+        <NotifyDialog account={account ?? ''} jobNumber={subject.id} close={() => setOpened(null)} />
+      ) : null}
     </>
   );
 });
