@@ -75,6 +75,18 @@ function AccountPanels(props: AccountProps & { readonly onDeleted: (complete: bo
       </Panel>
       {managed && may('admin') ? (
         <>
+          <CredentialsPanel resource={resource} />
+          {account.secretRef !== null && forAll ? (
+            <FieldPanel
+              resource={resource}
+              title="Credentials secret"
+              toValues={({ secretRef }) => ({ secretRef: secretRef ?? '' })}
+              toBody={({ secretRef }) => ({ secretRef: secretRef.trim() })}
+              verb="Save"
+            >
+              <ReferenceField />
+            </FieldPanel>
+          ) : null}
           <FieldPanel
             resource={resource}
             title="Poll interval"
@@ -93,18 +105,6 @@ function AccountPanels(props: AccountProps & { readonly onDeleted: (complete: bo
           >
             <EventSettingsFields />
           </FieldPanel>
-          <CredentialsPanel resource={resource} />
-          {account.secretRef !== null && forAll ? (
-            <FieldPanel
-              resource={resource}
-              title="Credentials secret"
-              toValues={({ secretRef }) => ({ secretRef: secretRef ?? '' })}
-              toBody={({ secretRef }) => ({ secretRef: secretRef.trim() })}
-              verb="Save"
-            >
-              <ReferenceField />
-            </FieldPanel>
-          ) : null}
           <DeleteAccount account={account} onDeleted={onDeleted} />
         </>
       ) : null}
