@@ -112,7 +112,9 @@ const manifest = {
 // Paths of package.json are relative to the repository, those of the package to dist/.
 const text = JSON.stringify(manifest, null, 2).replaceAll('"./dist/', '"./');
 writeFileSync(join(out, 'package.json'), `${text}\n`);
-copyFileSync('docs/receiving-events.md', join(out, 'README.md'));
+// The package does not contain the other documents, so links to them become text.
+const guide = readFileSync('docs/receiving-events.md', 'utf8');
+writeFileSync(join(out, 'README.md'), guide.replace(/\[([^\]]*)\]\((?!https?:|#)[^)]*\)/g, '$1'));
 copyFileSync('docs/jobwire.schema.json', join(out, 'jobwire.schema.json'));
 
 /** Returns the licences of every package in the bundles. */

@@ -79,6 +79,12 @@ describe('the package', () => {
     ).toEqual(['@hono', 'express', 'hono', 'jobwire']);
   });
 
+  test('its README links to no file, because the package contains no other document', () => {
+    const text = readFileSync(join(installed, 'README.md'), 'utf8');
+    expect(text).toContain('\n## The package\n');
+    expect(text.match(/\]\((?!https?:|#)[^)]*\)/g)).toBeNull();
+  });
+
   test('is side-effect free: its modules import nothing', () => {
     const code = readFileSync(join(installed, 'receive', 'index.js'), 'utf8');
     expect(code).not.toMatch(/\b(?:import|require)\b\s*[({'"*]|\bfrom\s+['"]/);
