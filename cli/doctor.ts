@@ -5,6 +5,8 @@ import { createServer } from 'node:net';
 import { dirname, join, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { whyUnreachable } from '../client/errors.ts';
+import type { DataDirError } from '../local/data-dir.ts';
+import { findOtherOwner } from '../local/owner.ts';
 import { quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
@@ -235,6 +237,11 @@ async function checkDataDir(
       return { checks: [{ check, state: 'fail', message, fix }] };
     }
   }
+  const owner = findOtherOwner(path);
+  if (owner !== undefined) {
+    const message = `${path} belongs to ${owner}.`;
+    return { checks: [{ check, state: 'fail', message, fix: 'Run this command as that user.' }] };
+  }
   try {
     accessSync(path + sep, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch {
@@ -252,18 +259,16 @@ async function checkDataDir(
     const free = `${path} is writable and not in use.`;
     return { checks: [{ check, state: 'ok', message: free }], inUse: false };
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const { message, problem = message, fix: ownFix = fix } = cause as DataDirError;
     // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
     const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url] : [])];
-    for (const address of /in use/.test(message) ? addresses : []) {
+    for (const address of /in use/.test(problem) ? addresses : []) {
       if (await isJobwire(address)) {
         const used = `${path} is in use, and Jobwire runs at ${address}.`;
         return { checks: [{ check, state: 'ok', message: used }], inUse: true };
       }
     }
-    const stop = 'Stop the other Jobwire, or set another dataDir.';
-    const fault = `${message.split(';')[0]?.replace(/\.$/, '')}.`;
-    return { checks: [{ check, state: 'fail', message: fault, fix: stop }] };
+    return { checks: [{ check, state: 'fail', message: problem, fix: ownFix }] };
   }
 }
 

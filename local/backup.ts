@@ -36,6 +36,7 @@ import {
   RESTORE_FOLDER,
   RESTORED_AT_FILE,
 } from './data-dir.ts';
+import { findOtherOwner } from './owner.ts';
 import { readTar, type TarFile, writeTar } from './tar.ts';
 
 /** The backup or the restore failed. The message is one sentence. */
@@ -93,8 +94,9 @@ export async function writeBackup(options: {
       `A restore into the data folder ${folder} is not complete. Wait for it, or restore again.`,
     );
   }
-  if (process.geteuid && statSync(folder).uid !== process.geteuid()) {
-    throw new BackupError(`The data folder ${folder} belongs to another user. Run the backup as that user.`);
+  const owner = findOtherOwner(folder);
+  if (owner !== undefined) {
+    throw new BackupError(`The data folder ${folder} belongs to ${owner}. Run this command as that user.`);
   }
   if (typeof to === 'string' && existsSync(to)) {
     throw new BackupError(`${to} exists. Choose another file.`);

@@ -18,11 +18,20 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
+import { findOtherOwner } from './owner.ts';
 import { type AwsCredentials, newAwsCredentials } from './signature.ts';
 
-/** The folder is unusable. The message is the reason. */
+/** The folder is unusable. The message is the problem, followed by its fix. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
+  readonly problem: string;
+  readonly fix: string | undefined;
+
+  constructor(problem: string, fix?: string, options?: ErrorOptions) {
+    super(fix === undefined ? problem : `${problem} ${fix}`, options);
+    this.problem = problem;
+    this.fix = fix;
+  }
 }
 
 /** A folder that this process holds until `release`, or until it ends in any way. */
@@ -90,20 +99,21 @@ export function openDataDir(folder?: string): DataDir {
   } catch (cause) {
     if (cause instanceof DataDirError) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new DataDirError(`The data folder ${folder} can't be used: ${why}.`, { cause });
+    throw new DataDirError(`The data folder ${folder} can't be used: ${why}.`, undefined, { cause });
   }
   try {
     lock.exec('BEGIN EXCLUSIVE');
   } catch (cause) {
     lock.close();
     throw new DataDirError(
-      `The data folder ${path} is in use by another Jobwire. Stop it, or set another dataDir.`,
+      `The data folder ${path} is in use by another Jobwire.`,
+      'Stop it, or set another dataDir.',
       { cause },
     );
   }
   if (existsSync(join(path, RESTORE_FOLDER))) {
     lock.close();
-    throw new DataDirError(`A restore into the data folder ${path} was interrupted. Restore again.`);
+    throw new DataDirError(`A restore into the data folder ${path} was interrupted.`, 'Restore again.');
   }
   const apiKeyPath = join(path, 'api-key');
   const awsCredentialsPath = join(path, 'aws-credentials');
@@ -136,12 +146,17 @@ function closeToOthers(path: string): void {
   if (process.platform === 'win32') return;
   const me = process.geteuid?.();
   const root = realpathSync(path);
+  const owner = findOtherOwner(root);
+  if (owner !== undefined) {
+    throw new DataDirError(`The data folder ${path} belongs to ${owner}.`, 'Run this command as that user.');
+  }
   const close = (entry: string): void => {
     const { mode, uid } = lstatSync(entry);
     const isLink = (mode & constants.S_IFMT) === constants.S_IFLNK;
     if (isLink || uid !== me) {
       throw new DataDirError(
-        `${entry} ${isLink ? 'is a symbolic link' : 'belongs to another user'}, so Jobwire may not have created it. Remove it, or set another dataDir.`,
+        `${entry} ${isLink ? 'is a symbolic link' : 'belongs to another user'}, so Jobwire may not have created it.`,
+        'Remove it, or set another dataDir.',
       );
     }
     const isFolder = (mode & constants.S_IFMT) === constants.S_IFDIR;

@@ -75,6 +75,28 @@ test.runIf(process.getuid?.() === 0)(
   },
 );
 
+test.runIf(process.getuid?.() === 0)(
+  'for a data folder of another user, the message names that user, and does not suggest to remove the folder',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    chownSync(folder, 12_345, 12_345);
+    const messageOf = () => {
+      try {
+        openDataDir(folder).release();
+      } catch (cause) {
+        return (cause as Error).message;
+      }
+      return '';
+    };
+    expect(messageOf()).toBe(
+      `The data folder ${folder} belongs to the user with the id 12345. Run this command as that user.`,
+    );
+    chownSync(folder, 1, 1);
+    expect(messageOf()).toContain('belongs to the user daemon.');
+  },
+);
+
 test("a local proxy's forwarded address is trusted; other clients cannot forge one", () => {
   const from = (remoteAddress: string, ...forwarded: string[]) =>
     getClientAddress({ socket: { remoteAddress }, headersDistinct: { 'x-forwarded-for': forwarded } });
