@@ -32,10 +32,7 @@ export async function doctor(
   const { out, env } = context;
   out.progress('Checking …');
   const file = flags.config === undefined ? undefined : readConfig(flags.config, env);
-  const url = (file && context.urlIsDefault ? formatUrl(file.host, file.port) : context.url).replace(
-    /\/+$/,
-    '',
-  );
+  const url = (file && context.urlIsDefault ? findUrl(file) : context.url).replace(/\/+$/, '');
   const probes: Promise<Check[]>[] = [
     Promise.resolve([checkNode()]),
     checkDynamo(file?.config),
@@ -69,9 +66,12 @@ export async function doctor(
 /** Returns the options with which a command reaches the Jobwire of the configuration, beside those of this command line. */
 function listFoundOptions(context: Context, url: string, file: ConfigFile | undefined): string[] {
   if (!file || !context.urlIsDefault) return [];
-  const isKeyFound = !isKeyGiven(context) && file.config?.apiKey === undefined;
+  const isGiven = isKeyGiven(context);
+  const isKeyFound = !isGiven && file.config?.apiKey === undefined;
+  // Without any option, the commands would use the current profile.
+  const isDefault = url === context.url.replace(/\/+$/, '') && (isGiven || isKeyFound);
   return [
-    ...(url === context.url.replace(/\/+$/, '') ? [] : ['--url', url]),
+    ...(isDefault ? [] : ['--url', url]),
     ...(isKeyFound ? ['--key-file', quote(join(file.dataDir, 'api-key'))] : []),
   ];
 }
@@ -349,7 +349,7 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
 
 /** Returns the key of the Jobwire that a configuration starts, if the user may read it. */
 function findKey(file: ConfigFile | undefined, url: string): string | undefined {
-  if (!file || url !== formatUrl(file.host, file.port)) return undefined;
+  if (!file || url !== findUrl(file)) return undefined;
   if (file.config?.apiKey !== undefined) return file.config.apiKey;
   try {
     return readFileSync(join(file.dataDir, 'api-key'), 'utf8').trim();
@@ -474,6 +474,12 @@ function checkSkew(check: string, whose: string, probe: Probe): Check[] {
   if (state === 'ok') return [{ check, state, message: `In sync with ${whose}.` }];
   const message = `${Math.round(off / 1000)} s ${probe.skewMs > 0 ? 'behind' : 'ahead of'} ${whose}.`;
   return [{ check, state, message, fix: 'Synchronize the clock of this machine by NTP.' }];
+}
+
+/** Returns the address of the Jobwire that a configuration starts. */
+function findUrl({ host, port, config }: ConfigFile): string {
+  if (port === 0 && config?.publicUrl !== undefined) return config.publicUrl.replace(/\/+$/, '');
+  return formatUrl(host.replace(/^0\.0\.0\.0$/, '127.0.0.1').replace(/^::$/, '::1'), port);
 }
 
 function formatUrl(host: string, port: number): string {

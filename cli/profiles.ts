@@ -119,8 +119,13 @@ export const NO_CONNECTION: Connection = { url: DEFAULT_URL, urlIsDefault: true,
 /**
  * Returns the base URL and the API key. Precedence: `--profile`, then options and variables of address and key, then
  * JOBWIRE_PROFILE, then the current profile. The key of a profile is only used with the address of that profile.
+ * `ignoresCurrent`: without the current profile.
  */
-export function findConnection(flags: FlagValues<typeof API_FLAGS>, env: Context['env']): Connection {
+export function findConnection(
+  flags: FlagValues<typeof API_FLAGS>,
+  env: Context['env'],
+  ignoresCurrent = false,
+): Connection {
   const { url: ownUrl, 'key-file': keyFile, profile } = flags;
   const variables = ['JOBWIRE_URL', 'JOBWIRE_API_KEY'].filter((name) => env[name]);
   const given = ownUrl !== undefined || keyFile !== undefined;
@@ -132,7 +137,7 @@ export function findConnection(flags: FlagValues<typeof API_FLAGS>, env: Context
   }
   if (profile !== undefined || (!given && variables.length === 0)) {
     const stored = readProfiles(env);
-    const name = profile ?? (env.JOBWIRE_PROFILE || stored.current);
+    const name = profile ?? (env.JOBWIRE_PROFILE || (ignoresCurrent ? undefined : stored.current));
     if (name !== undefined) {
       const { url, key } = findProfile(stored, name);
       return {

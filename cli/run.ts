@@ -126,7 +126,7 @@ const single: Commands = {
   }),
   doctor: command({
     about: 'Checks this installation for problems and suggests fixes.',
-    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file. If Jobwire is not running, it also checks the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
+    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file, and the Jobwire at the address in the file instead of that of the current profile. If Jobwire is not running, it also checks the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
     args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file to check, including everything that it refers to' },
@@ -302,7 +302,9 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       return 0;
     }
     const { flags } = parsed;
-    const connection = parsed.command.local ? NO_CONNECTION : findConnection(flags, env);
+    // The configuration then names the Jobwire.
+    const isConfigChecked = parsed.name === 'doctor' && (flags as { config?: string }).config !== undefined;
+    const connection = parsed.command.local ? NO_CONNECTION : findConnection(flags, env, isConfigChecked);
     const { url, urlIsDefault, key } = connection;
     keySource = connection.keySource;
     let warned = false;

@@ -1,6 +1,6 @@
 /** `jobwire doctor` against a real Jobwire, and servers with problems. */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -181,6 +181,22 @@ describe('doctor', () => {
     const ended = await run(['doctor', '--json', '--url', site.url], {});
     expect(find(ended.out, 'Port')).toBeUndefined();
     expect(ended.code, ended.out).toBe(0);
+  });
+
+  test('with --config, the Jobwire of the configuration is checked, not that of the current profile', async () => {
+    const home = mkdtempSync(join(folder, 'home-'));
+    mkdirSync(join(home, 'jobwire'));
+    const profiles = { live: { url: site.url, key: 'jw_k1_another' } };
+    writeFileSync(join(home, 'jobwire', 'profiles.json'), JSON.stringify({ current: 'live', profiles }), {
+      mode: 0o600,
+    });
+    const offline = { ...env(), JOBWIRE_URL: '', JOBWIRE_API_KEY: '', XDG_CONFIG_HOME: home };
+    const port = await findFreePort();
+    const args = configure(site.region, { port });
+    const own = await run(args, offline);
+    expect(find(own.out, 'Jobwire API')?.message).toContain(`http://127.0.0.1:${port} can’t be reached`);
+    const given = await run([...args, '--profile', 'live'], offline);
+    expect(find(given.out, 'Jobwire API')?.message).toContain(`${site.url} rejects the API key`);
   });
 
   test('the issuer of users is tested with its discovery document and keys', async () => {
