@@ -43,6 +43,8 @@ export interface DataDir {
   readonly apiKeyPath: string;
   /** File of the credentials of the embedded SNS/SQS, in the format of AWS tools. */
   readonly awsCredentialsPath: string;
+  /** File of the key that encrypts secrets, unless another one is given. */
+  readonly secretKeyPath: string;
   /** Returns the stored API key. The first call creates it. */
   apiKey(): string;
   /** Returns the stored credentials of the embedded SNS/SQS. The first call creates them. */
@@ -117,14 +119,15 @@ export function openDataDir(folder?: string): DataDir {
   }
   const apiKeyPath = join(path, 'api-key');
   const awsCredentialsPath = join(path, 'aws-credentials');
+  const secretKeyPath = join(path, 'secret.key');
   return {
-    ...{ path, apiKeyPath, awsCredentialsPath },
+    ...{ path, apiKeyPath, awsCredentialsPath, secretKeyPath },
     queuesPath: join(path, 'queues'),
     apiKey: () => readOrCreate(apiKeyPath, () => randomBytes(24).toString('base64url')),
     awsCredentials: () => toAwsCredentials(readOrCreate(awsCredentialsPath, newAwsCredentialsFile)),
     secretKey: (given) =>
       given === undefined
-        ? readOrCreateSecretKey(join(path, 'secret.key'))
+        ? readOrCreateSecretKey(secretKeyPath)
         : toSecretKey(given, 'in JOBWIRE_SECRET_KEY'),
     restoredAt: () => readRestoredAt(join(path, RESTORED_AT_FILE)),
     release() {

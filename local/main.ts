@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,8 +23,8 @@ import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { checkSmtp } from '../shared/notifications/smtp.ts';
 import { channels } from '../shared/notifications/types.ts';
-import { SecretError } from '../shared/secrets.ts';
-import { type AccountRef, cellLog } from '../shared/storage/schema.ts';
+import { openSealedTexts, SecretError } from '../shared/secrets.ts';
+import { type AccountRef, cellLog, keys } from '../shared/storage/schema.ts';
 import { StoreFormatError } from '../shared/storage/sqlite-store.ts';
 import { createMemoryTable } from '../shared/storage/sqlite-table.ts';
 import type { Table } from '../shared/storage/table.ts';
@@ -152,7 +152,7 @@ async function main(): Promise<void> {
     config,
     table,
     history,
-    secretKey: dataDir.secretKey(process.env.JOBWIRE_SECRET_KEY),
+    secretKey: await openSecretKey(table, dataDir),
     ...(queues && { sns: { client: queues.sns(), topicArns: await createTopics(queues, regions) } }),
     publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
@@ -381,6 +381,28 @@ async function listen(server: Server, port: number, host: string): Promise<strin
   const address = server.address();
   const bound = typeof address === 'object' && address ? address.port : port;
   return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
+}
+
+/** Returns the key of the stored secrets. Creates one only if the tables were never used with a key. */
+async function openSecretKey(table: Table, dataDir: DataDir): Promise<Uint8Array> {
+  const given = process.env.JOBWIRE_SECRET_KEY;
+  const { secretKeyPath: file } = dataDir;
+  const fix = `Copy the former secret.key to ${file}, or set JOBWIRE_SECRET_KEY to its content.`;
+  if (given === undefined && !existsSync(file) && (await table.get(keys.secretKeyCheck()))) {
+    throw new StartError(`The key of the stored secrets of endpoints and accounts is missing. ${fix}`);
+  }
+  const key = dataDir.secretKey(given);
+  try {
+    await openSealedTexts(table, key);
+  } catch (cause) {
+    if (!(cause instanceof SecretError)) throw cause;
+    const where = given === undefined ? file : 'JOBWIRE_SECRET_KEY';
+    throw new StartError(
+      `The secret key in ${where} differs from the key that encrypted the secrets of endpoints and accounts. ${fix}`,
+      { cause },
+    );
+  }
+  return key;
 }
 
 async function openQueues(dataDir: DataDir, lasting: boolean): Promise<EmbeddedFauxqs> {

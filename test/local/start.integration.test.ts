@@ -1,6 +1,6 @@
 /** `npm start` and the built `jobwire start` as processes: startup errors, crashes, and that it never repeats or loses an event. */
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -258,6 +258,32 @@ test('a tables.db that is no database: one error message and exit code 1', async
   expect(lines).toHaveLength(1);
   expect(lines[0]).toContain(join(dataDir, 'tables.db'));
   expect(lines[0]).toContain('not a database');
+});
+
+test('without the key of the stored secrets: one error message with its file, and no other key is created', {
+  timeout: 60_000,
+}, async () => {
+  const setup = await configured();
+  const file = join(dirname(setup.file), 'data', 'secret.key');
+  const first = await setup.start();
+  await first.printed(/Live events/);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  const key = readFileSync(file);
+  rmSync(file);
+  const fix = `Copy the former secret.key to ${file}, or set JOBWIRE_SECRET_KEY to its content.`;
+  expect(await waitForEnd(setup.launch())).toEqual({
+    code: 1,
+    lines: [`The key of the stored secrets of endpoints and accounts is missing. ${fix}`],
+  });
+  expect(existsSync(file)).toBe(false);
+  writeFileSync(file, Buffer.alloc(32, 7).toString('base64'), { mode: 0o600 });
+  const { lines } = await waitForEnd(setup.launch());
+  expect(lines).toEqual([
+    `The secret key in ${file} differs from the key that encrypted the secrets of endpoints and accounts. ${fix}`,
+  ]);
+  writeFileSync(file, key);
+  await (await setup.start()).printed(/Live events/);
 });
 
 test('an invalid setting is named, before anything is started', async () => {
