@@ -92,7 +92,12 @@ async function checkServer(context: Context, url: string, file: ConfigFile | und
   ]);
   // The check of the port listens on it, so it follows the requests to the API. A given URL replaces the default port.
   const isPortUsed = context.urlIsDefault || file?.isPortGiven === true;
-  return [...api, ...folder.checks, ...(isPortUsed ? await checkPort(file, folder.inUse) : [])];
+  return [
+    ...api,
+    ...folder.checks,
+    ...(isPortUsed ? await checkPort(file, folder.inUse) : []),
+    ...(await checkMetricsPort(file?.config, folder.inUse)),
+  ];
 }
 
 function checkNode(): Check {
@@ -277,11 +282,7 @@ async function checkPort(file: ConfigFile | undefined, inUse: boolean | undefine
   const { port = 4000, host = '127.0.0.1' } = file ?? {};
   const check = 'Port';
   if (port === 0) return [];
-  const fault = await new Promise<NodeJS.ErrnoException | undefined>((done) => {
-    const server = createServer();
-    server.once('error', done);
-    server.listen({ port, host, exclusive: true }, () => server.close(() => done(undefined)));
-  });
+  const fault = await findPortFault(port, host);
   if (!fault) return [{ check, state: 'ok', message: `${port} is free.` }];
   if (fault.code === 'EADDRINUSE' && (await isJobwire(formatUrl(host, port)))) {
     if (file === undefined || inUse !== false) {
@@ -292,13 +293,37 @@ async function checkPort(file: ConfigFile | undefined, inUse: boolean | undefine
       'Stop it, or choose another port, with port in the configuration. To check that Jobwire, use its configuration with --config.';
     return [{ check, state: 'fail', message, fix }];
   }
-  const message =
-    fault.code === 'EADDRINUSE'
-      ? `${port} is in use by another program.`
-      : `Can’t listen on ${host}:${port}${formatCode(fault.code)}.`;
+  const message = describePortFault(fault, port, host);
   return [
     { check, state: 'fail', message, fix: 'Stop the program that listens there, or choose another port.' },
   ];
+}
+
+/** Checks `metrics.port`, if no running Jobwire uses the data folder, and thus the port. */
+async function checkMetricsPort(config: Config | undefined, inUse: boolean | undefined): Promise<Check[]> {
+  if (!config?.metrics || config.metrics.port === 0 || inUse !== false) return [];
+  const { port, host } = config.metrics;
+  const check = 'Metrics port';
+  const fault = await findPortFault(port, host);
+  if (!fault) return [{ check, state: 'ok', message: `${port} is free.` }];
+  const message = describePortFault(fault, port, host);
+  const fix = 'Stop the program that listens there, or choose another metrics.port in the configuration.';
+  return [{ check, state: 'fail', message, fix }];
+}
+
+/** Listens on a port for a moment. Returns the error if that fails. */
+function findPortFault(port: number, host: string): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise((done) => {
+    const server = createServer();
+    server.once('error', done);
+    server.listen({ port, host, exclusive: true }, () => server.close(() => done(undefined)));
+  });
+}
+
+function describePortFault({ code }: NodeJS.ErrnoException, port: number, host: string): string {
+  return code === 'EADDRINUSE'
+    ? `${port} is in use by another program.`
+    : `Can’t listen on ${host}:${port}${formatCode(code)}.`;
 }
 
 /** Checks the running Jobwire. If none is running, the credentials in the configuration are tested directly. */

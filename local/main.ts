@@ -94,14 +94,13 @@ async function main(): Promise<void> {
   // The port is bound first, so that nothing starts if it is taken.
   let handle: Handler | undefined;
   const server = createServer((request, env) => handle?.(request, env));
-  const url = await listen(server, port, host);
+  const url = await listen(server, { port, host, where: '--port, or with port in the configuration' });
   let handleMetrics: Handler | undefined;
   const metricsUrl =
     file?.metrics &&
     (await listen(
       createServer((request, env) => handleMetrics?.(request, env)),
-      file.metrics.port,
-      file.metrics.host,
+      { ...file.metrics, where: 'metrics.port in the configuration' },
     ));
 
   const [tables, queues] = await Promise.all([
@@ -358,13 +357,17 @@ function createServer(handler: (...asked: Parameters<Handler>) => ReturnType<Han
   }) as Server;
 }
 
-async function listen(server: Server, port: number, host: string): Promise<string> {
+/** Returns the URL of the server. `where`: the settings of the port, for the error message. */
+async function listen(
+  server: Server,
+  { port, host, where }: { readonly port: number; readonly host: string; readonly where: string },
+): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) =>
       reject(
         cause.code === 'EADDRINUSE'
           ? new StartError(
-              `Port ${port} is in use. Stop the program that listens there, or choose another port with --port, or with port in the configuration.`,
+              `Port ${port} is in use. Stop the program that listens there, or choose another port with ${where}.`,
               {
                 cause,
               },

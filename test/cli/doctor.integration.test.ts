@@ -159,6 +159,21 @@ describe('doctor', () => {
     });
   });
 
+  test('an occupied metrics port is reported with its setting', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    open.push(() => taken.close());
+    const { port } = taken.address() as AddressInfo;
+    const ended = await run(configure(site.region, { metrics: { port } }), env());
+    expect(find(ended.out, 'Metrics port')).toMatchObject({
+      state: 'fail',
+      message: `${port} is in use by another program.`,
+      fix: expect.stringContaining('metrics.port'),
+    });
+    const free = await run(configure(site.region, { metrics: { port: await findFreePort() } }), env());
+    expect(find(free.out, 'Metrics port')).toMatchObject({ state: 'ok' });
+  });
+
   test('another Jobwire with another data folder on the port is reported, and skipped credentials too', async () => {
     const port = Number(new URL(site.url).port);
     const args = configure(site.region, { port, dataDir: join(folder, 'other') });

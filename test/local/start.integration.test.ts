@@ -286,6 +286,18 @@ test('without the key of the stored secrets: one error message with its file, an
   await (await setup.start()).printed(/Live events/);
 });
 
+test('an occupied metrics port is reported with its setting', async () => {
+  const setup = await configured();
+  const taken = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void taken.close());
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  setup.write({ metrics: { port } });
+  expect((await waitForEnd(setup.launch())).lines).toEqual([
+    `Port ${port} is in use. Stop the program that listens there, or choose another port with metrics.port in the configuration.`,
+  ]);
+});
+
 test('an invalid setting is named, before anything is started', async () => {
   const setup = await configured();
   setup.write({ settling: { days: 'seven' } });
