@@ -67,7 +67,7 @@ const ACCOUNT_FIXES: Partial<Record<AccountState, (id: string, toCommand: ToComm
   identity_mismatch: (id, toCommand) =>
     `Correct the credentials. Or, to accept the other account, run: ${toCommand(`accounts confirm ${id} --upstream-id N`)}`,
   quarantined: (id, toCommand) =>
-    `Check whether the missing jobs still exist. If they are gone, run: ${toCommand(`accounts confirm ${id}`)}`,
+    `Check whether the missing jobs still exist. If they do, wait: the quarantine ends when they are listed again. If they are gone, run: ${toCommand(`accounts confirm ${id}`)}`,
 };
 
 async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]> {
@@ -99,7 +99,7 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
       ];
     }
     if (!status || !fix) return [];
-    const message = `${status.state}: ${status.problem ?? 'no details.'}`;
+    const message = `${status.state}: ${status.problem ?? describeQuarantine(status)}`;
     return [{ check: `Account ${id}`, state: 'fail', message, fix: (toCommand) => fix(id, toCommand) }];
   });
   if (listed.length === 0) {
@@ -119,6 +119,13 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
   ];
   if (parts.length === 0) return checks;
   return [{ check: 'Accounts', state: 'ok', message: `${parts.join(', ')}.` }, ...checks];
+}
+
+/** Returns the meaning of a quarantine: the only of these states in which polls succeed, so that it has no error message. */
+function describeQuarantine({ missingJobs }: NonNullable<ListedAccount['status']>): string {
+  const { pending, suspected, contradictory } = missingJobs;
+  const missing = count(pending + suspected + contradictory, 'job');
+  return `too many jobs disappeared at once from the list of active jobs. Now missing, with an unknown outcome: ${missing}. Until the quarantine ends, no job is reported as cancelled or unavailable.`;
 }
 
 async function checkEndpoints(client: Client): Promise<Check[]> {

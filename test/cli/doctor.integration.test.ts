@@ -214,6 +214,27 @@ describe('doctor', () => {
     expect(find(given.out, 'Jobwire API')?.message).toContain(`${site.url} rejects the API key`);
   });
 
+  test('a quarantine is explained with the number of missing jobs', async () => {
+    const status = {
+      ...{ state: 'quarantined', problem: null, observedThrough: new Date().toISOString() },
+      missingJobs: { pending: 2, suspected: 170, contradictory: 1 },
+    };
+    const api = await fakeApi({
+      'GET /healthz': { json: { status: 'ok' } },
+      'GET /v1/key': { json: { role: 'read' } },
+      'GET /v1/accounts': { json: { accounts: [{ id: 'acme', paused: false, status }], next: null } },
+      'GET /v1/endpoints': { json: { endpoints: [], next: null } },
+    });
+    open.push(() => api.stop());
+    const ended = await run(['doctor', '--json', '--url', api.url], {});
+    expect(find(ended.out, 'Account acme')).toEqual({
+      ...{ check: 'Account acme', state: 'fail' },
+      message:
+        'quarantined: too many jobs disappeared at once from the list of active jobs. Now missing, with an unknown outcome: 173 jobs. Until the quarantine ends, no job is reported as cancelled or unavailable.',
+      fix: expect.stringMatching(/the quarantine ends when .* run: jobwire accounts confirm acme /),
+    });
+  });
+
   test('the issuer of users is tested with its discovery document and keys', async () => {
     const issuer = await startIssuer({ users: {}, origins: [site.url] });
     const check = async (url: string) => {
