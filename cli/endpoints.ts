@@ -389,10 +389,19 @@ export const endpoints = {
     args: ['ID'],
     flags: { region: REGION },
     example: 'endpoints ping erp',
-    async run({ api, out }, [id], flags) {
+    async run({ api, out, toCommand }, [id], { region }) {
       out.progress(`Pinging ${clean(id)} …`);
-      const report = await api().post('/v1/endpoints/{id}/ping', atEndpoint(id, flags.region));
-      return printAttempt(out, report);
+      const at = atEndpoint(id, region);
+      const code = printAttempt(out, await api().post('/v1/endpoints/{id}/ping', at));
+      if (code !== undefined) return code;
+      const { state } = await api().get('/v1/endpoints/{id}', at);
+      if (state === 'failing' || state === 'disabled') {
+        const where = region === undefined ? '' : ` --region ${clean(region)}`;
+        out.note(
+          `The endpoint is ${state}. To resume delivery at once, run: ${toCommand(`endpoints enable ${clean(id)}${where}`)}`,
+        );
+      }
+      return undefined;
     },
   }),
 

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { binary, KEY, startSite, toDocuments } from '../support/cli-site.ts';
 import { cleanEnv, fakeApi, hasScript, launch, stream } from '../support/command.ts';
@@ -511,6 +511,18 @@ describe('endpoints', () => {
     expect((await site.run('endpoints', 'list')).out).toMatch(
       /^erp +us +active +0 +http:\S+ +acme +job\.\*/m,
     );
+  });
+
+  test('after a successful ping of a failing endpoint, the command that resumes delivery is printed', async () => {
+    const api = await fakeApi({
+      'POST /v1/endpoints/erp/ping': { json: { outcome: 'delivered', status: 204, latencyMs: 3 } },
+      'GET /v1/endpoints/erp': { json: { id: 'erp', state: 'failing' } },
+    });
+    onTestFinished(() => api.stop());
+    expect(await site.run('endpoints', 'ping', 'erp', '--region', 'us', '--url', api.url)).toMatchObject({
+      code: 0,
+      err: `The endpoint is failing. To resume delivery at once, run: jobwire endpoints enable erp --region us --url ${api.url}\n`,
+    });
   });
 
   test('ping exits with 0 if it was accepted, with 1 if it was not', async () => {
