@@ -153,7 +153,7 @@ export function applyListEntry(
     step,
     look,
     known.rules,
-    isFirst ? { status: next.status, since, attended: before.stay?.attended } : undefined,
+    isFirst ? { status: next.status, since, attended: before.stay.attended } : undefined,
   );
 }
 

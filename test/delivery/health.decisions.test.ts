@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  combineHealth,
   DEFAULT_DISABLE_AFTER_SECONDS,
   DEFAULT_RETRY_SECONDS,
   type DrainObservations,
@@ -333,4 +334,46 @@ describe('the stored state', () => {
 test('defaults to the schedule of Standard Webhooks, and to disabling after five days of failure', () => {
   expect(DEFAULT_RETRY_SECONDS).toEqual([5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]);
   expect(DEFAULT_DISABLE_AFTER_SECONDS).toBe(432_000);
+});
+
+describe('the health of a sink with parts', () => {
+  const empty = healthy();
+  const early: SinkHealth = {
+    ...{ failures: 1, waitUntil: 20, problem: 'first', failingSince: 3, rejections: 4, suspects: ['a'] },
+    ...{
+      disabledAt: 5,
+      disabledReason: 'gone',
+      announcedAt: 6,
+      lost: 7,
+      lastDeliveredAt: 8,
+      lastFailedAt: 9,
+    },
+  };
+  const late: SinkHealth = {
+    ...{ failures: 2, waitUntil: 10, problem: 'second', failingSince: 13, rejections: 1, suspects: ['b'] },
+    ...{
+      disabledAt: 15,
+      disabledReason: 'off',
+      announcedAt: 16,
+      lost: 17,
+      lastDeliveredAt: 18,
+      lastFailedAt: 19,
+    },
+  };
+
+  test('is that of its worst part', () => {
+    const worst = {
+      ...{ failures: 2, waitUntil: 20, failingSince: 3, rejections: 4, disabledAt: 5, announcedAt: 6 },
+      ...{ lost: 24, lastDeliveredAt: 18, lastFailedAt: 19 },
+    };
+    expect(combineHealth([early, late])).toEqual({ ...early, ...worst, suspects: ['a', 'b'] });
+    expect(combineHealth([late, early])).toEqual({ ...late, ...worst, suspects: ['b', 'a'] });
+  });
+
+  test('has the values that only one part has', () => {
+    for (const parts of [[early, empty], [empty, early], [empty, early, empty], [early]])
+      expect(combineHealth(parts)).toEqual(early);
+    expect(combineHealth([empty, empty])).toEqual(empty);
+    expect(() => combineHealth([])).toThrow('A sink has at least one part.');
+  });
 });

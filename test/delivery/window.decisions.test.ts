@@ -143,6 +143,8 @@ describe('a window of events that are not adjacent', () => {
     expect([window.position, window.size, window.isDone]).toEqual([30, 0, true]);
     window.readThrough(10);
     expect([window.position, window.readTo]).toEqual([30, 30]);
+    window.readThrough(40);
+    expect(window.position, 'nothing was read').toBe(40);
   });
 });
 

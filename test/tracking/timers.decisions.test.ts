@@ -129,6 +129,11 @@ describe('job.stalled', () => {
     expect(types(check(step.snapshot, since + 9 * DAY, stalled))).toEqual([]);
   });
 
+  test('keeps the mark of a status that needs attention', () => {
+    const marked = { ...open, stay: { since, attention: true } } as const;
+    expect(check(marked, since + DAY + 1, stalled).snapshot.stay).toEqual({ ...marked.stay, stalled: true });
+  });
+
   test('is only marked if the settings changed, and not emitted without a status, a limit or after dispatch', () => {
     const silent = check({ ...open, timers: 'b' }, since + 2 * DAY, stalled);
     expect([silent.events, silent.snapshot.stay]).toEqual([[], { since, stalled: true }]);
