@@ -190,7 +190,7 @@ function printItem({ out }: Context, item: AttentionItem): void {
       ['Since', out.exactly(item.since)],
       ['Jobs', impact.jobs === null ? null : String(impact.jobs)],
       ['Events', events.length > 0 ? events.join(', ') : null],
-      ['Customer', customer && (customer.informed ? 'informed' : 'not informed')],
+      ['Customer', customer && (customer.informed ? 'notified' : 'not notified')],
       [
         'Rank',
         `${item.rank.score}: ${item.rank.components.map(({ points, explanation }) => `${points} ${explanation}`).join('; ')}`,
