@@ -3,6 +3,7 @@ import { createReadStream, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Manifest } from '../local/backup.ts';
 import { ConfigError, parseConfigText, parseStorage } from '../shared/config.ts';
+import { findCode, formatCode } from '../shared/error-codes.ts';
 import { VERSION } from '../shared/version.ts';
 import { type Context, OperationError, UsageError } from './command.ts';
 import { clean, count } from './output.ts';
@@ -101,7 +102,7 @@ function findDataFolder({ env }: Context, flags: FolderFlags): string {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     throw new UsageError(
-      `The configuration file ${path} can’t be read. Name it with --config, or the folder with --data-dir.`,
+      `The configuration file ${path} can’t be read${formatCode(findCode(cause))}. Name it with --config, or the folder with --data-dir.`,
       { cause },
     );
   }

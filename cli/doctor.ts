@@ -10,7 +10,7 @@ import { findOtherOwner } from '../local/owner.ts';
 import { quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
-import { formatCode } from '../shared/error-codes.ts';
+import { findCode, formatCode } from '../shared/error-codes.ts';
 import type { Context } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, toTestCheck } from './doctor-running.ts';
 import { clean, count } from './output.ts';
@@ -151,8 +151,11 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
-  } catch {
-    return failed(`${path} can’t be read.`, 'Pass the path of the configuration file with --config.');
+  } catch (cause) {
+    return failed(
+      `${path} can’t be read${formatCode(findCode(cause))}.`,
+      'Pass the path of the configuration file with --config.',
+    );
   }
   let raw: Record<string, unknown>;
   try {

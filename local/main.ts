@@ -18,7 +18,7 @@ import { createSignIn } from '../shared/api/sign-in.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import { listSinks, type SinkRecord } from '../shared/delivery/sink.ts';
-import { formatCode } from '../shared/error-codes.ts';
+import { findCode, formatCode } from '../shared/error-codes.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { checkSmtp } from '../shared/notifications/smtp.ts';
@@ -335,7 +335,9 @@ function readConfig(path: string): Config {
   try {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
-    throw new StartError(`The configuration file ${path} can't be read.`, { cause });
+    throw new StartError(`The configuration file ${path} can’t be read${formatCode(findCode(cause))}.`, {
+      cause,
+    });
   }
   const raw = parseConfigText(path, text);
   try {

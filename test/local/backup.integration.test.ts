@@ -405,7 +405,7 @@ describe('without a start', () => {
     [
       'no configuration',
       () => ['backup', newPath()],
-      /^The configuration file jobwire\.json can’t be read\./,
+      /^The configuration file jobwire\.json can’t be read: the file or its folder does not exist \(ENOENT\)\./,
     ],
   ])('%s: one error message, and nothing is written', async (_, prepare, message) => {
     const args = await prepare();

@@ -28,7 +28,7 @@ async function waitForEnd(running: Running): Promise<{ code: number | null; line
 test.each([
   [
     ['--config', 'no-such-file.json'],
-    "The configuration file no-such-file.json can't be read.",
+    'The configuration file no-such-file.json can’t be read: the file or its folder does not exist (ENOENT).',
     builtProgram(),
   ],
   [['--prot', '1'], /^Unknown option '--prot'\. Usage: npm start/, undefined],
