@@ -15,7 +15,7 @@ import type { Context } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, toTestCheck } from './doctor-running.ts';
 import { clean, count } from './output.ts';
 import { isLoopback, isUnencrypted } from './profiles.ts';
-import { findNode } from './start.ts';
+import { describeNodeFix, findNode } from './start.ts';
 
 const PROBE_MS = 5_000;
 /**
@@ -108,7 +108,7 @@ function checkNode(): Check {
       check: 'Node',
       state: 'warn',
       message: `${node} runs all commands except start, backup and restore.`,
-      fix: 'For these commands, run npm install node@24 next to jobwire, or use Node 24 or later.',
+      fix: describeNodeFix(),
     };
   }
   const message = found.beside

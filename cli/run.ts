@@ -73,7 +73,7 @@ const single: Commands = {
   }),
   start: command({
     about: 'Starts a self-hosted Jobwire: a demo, or your own accounts with --config.',
-    more: 'Requires Node 24. On an older Node, npm install node@24 adds the required version next to jobwire.',
+    more: 'Requires Node 24. On an older Node, npm install node@24 adds the required version next to jobwire. For a global installation, it is npm install --global node@24, with the same --prefix.',
     args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file. Default: a demo' },

@@ -1,8 +1,9 @@
 /** Runs commands that need a newer Node than the CLI. `jobwire start` does the same as `npm start`. */
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { quote } from '../local/terminal.ts';
 import { type Context, UsageError } from './command.ts';
 
 /** Node version that the embedded parts require and the project is tested on. */
@@ -46,7 +47,7 @@ export async function onRecentNode(
   const beside = findInstalledNode();
   if (beside === undefined) {
     throw new UsageError(
-      `The command ${name} requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. Run npm install node@${NODE_MAJOR} to install the required version next to jobwire.`,
+      `The command ${name} requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. ${describeNodeFix()}`,
     );
   }
   const child = spawn(beside.binary, process.argv.slice(1), {
@@ -59,6 +60,26 @@ export async function onRecentNode(
     child.once('error', reject);
     child.once('exit', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : 1)));
   });
+}
+
+/**
+ * Returns how to get a recent Node. Next to a global jobwire, npm installs the `node` package only globally, and not over a Node in the same
+ * folder.
+ */
+export function describeNodeFix(program = import.meta.filename): string {
+  const [, modules = ''] = /^(.*[\\/]node_modules)[\\/]jobwire[\\/]/.exec(program) ?? [];
+  const folder = dirname(modules);
+  const isWindows = process.platform === 'win32';
+  // npm creates this file in each folder of a local installation.
+  const isLocal = existsSync(join(folder, 'package.json')) || (!isWindows && basename(folder) !== 'lib');
+  if (modules === '' || isLocal) {
+    return `To install the required version next to jobwire, run: npm install node@${NODE_MAJOR}`;
+  }
+  const prefix = isWindows ? folder : dirname(folder);
+  if (existsSync(isWindows ? join(prefix, 'node.exe') : join(prefix, 'bin', 'node'))) {
+    return `Replace this Node by Node ${NODE_MAJOR} or later.`;
+  }
+  return `To install the required version next to jobwire, run: npm install --global --prefix ${quote(prefix)} node@${NODE_MAJOR}`;
 }
 
 function isRecent(version: string): boolean {
