@@ -94,7 +94,12 @@ export function formatIssue(issue: z.core.$ZodIssue | undefined, whole: string):
   }
   if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
   const missing = ABSENT.has(issue.code) && issue.input === undefined;
-  const rule = describeRule(issue);
+  const isQuotedNumber =
+    issue.code === 'invalid_type' &&
+    /^(number|int)$/.test(issue.expected) &&
+    typeof issue.input === 'string' &&
+    /^-?\d+(\.\d+)?$/.test(issue.input);
+  const rule = `${describeRule(issue)}${isQuotedNumber ? ', as a number, not as text' : ''}`;
   return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
 }
 

@@ -118,6 +118,7 @@ describe('endpoints in the configuration', () => {
     [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a must be printable ASCII'],
     [{ concurrency: 65 }, 'concurrency must be an integer from 1 to 64'],
     [{ ratePerSecond: 0 }, 'ratePerSecond must be a number from 0.1 to 1000'],
+    [{ concurrency: '8' }, 'concurrency must be an integer from 1 to 64, as a number, not as text'],
     [{ url: 'https://10.0.0.1/' }, 'url is not accepted'],
     [{ url: 'https://erp.example.com:22/' }, 'url is not accepted'],
   ])('are rejected with a message that names the field: %j', (endpoint, words) => {
@@ -125,6 +126,12 @@ describe('endpoints in the configuration', () => {
     expect(rejection).toContain(`endpoints[0].${words}`);
     expect(rejection.match(/\.( |$)/g), 'one error message').toHaveLength(1);
     expect(rejection).not.toContain('c2hvcnQ');
+  });
+
+  test('a number in quotes is rejected with that reason', () => {
+    expect(findRejection(withEndpoint({}, { port: '4000' }))).toBe(
+      'port must be a port number from 0 to 65535, as a number, not as text.',
+    );
   });
 
   test('are disabled after five days by default', () => {
