@@ -25,6 +25,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import * as z from 'zod';
+import { explainCode, findCode } from '../shared/error-codes.ts';
 import { epochFloor } from '../shared/log/head.ts';
 import { SqliteStore } from '../shared/storage/sqlite-store.ts';
 import { FILE_SCHEMAS } from '../shared/storage/sqlite-table.ts';
@@ -382,6 +383,11 @@ function listFiles(folder: string): string[] {
   }
 }
 
+/** Returns the reason of a failure as a clause. For errors of the file system, with the path, and without Node's own text. */
 function toReason(cause: unknown): string {
+  const code = findCode(cause);
+  const meaning = code === undefined ? undefined : explainCode(code);
+  const { path } = Object(cause) as NodeJS.ErrnoException;
+  if (meaning !== undefined) return `${path === undefined ? '' : `${path}: `}${meaning} (${code})`;
   return (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, '');
 }

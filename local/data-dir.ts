@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
+import { explainCode, findCode, formatCode } from '../shared/error-codes.ts';
 import { findOtherOwner } from './owner.ts';
 import { type AwsCredentials, newAwsCredentials } from './signature.ts';
 
@@ -100,8 +101,10 @@ export function openDataDir(folder?: string): DataDir {
     lock = new DatabaseSync(join(path, LOCK_FILE), { timeout: 0 });
   } catch (cause) {
     if (cause instanceof DataDirError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new DataDirError(`The data folder ${folder} can't be used: ${why}.`, undefined, { cause });
+    const code = findCode(cause);
+    const known = code !== undefined && explainCode(code) !== undefined;
+    const why = known ? formatCode(code) : `: ${cause instanceof Error ? cause.message : cause}`;
+    throw new DataDirError(`The data folder ${folder} can’t be used${why}.`, undefined, { cause });
   }
   try {
     lock.exec('BEGIN EXCLUSIVE');

@@ -223,10 +223,10 @@ describe('without a start', () => {
     async () => {
       const toStdout = [process.execPath, binary, 'backup', '-', '--data-dir', data];
       const full = await launch(['sh', '-c', 'exec "$@" > /dev/full', 'sh', ...toStdout]).ended;
-      expect(full).toEqual({ code: 1, out: '', err: 'The output can’t be written (ENOSPC).\n' });
+      expect(full).toEqual({ code: 1, out: '', err: 'The output can’t be written: the disk is full (ENOSPC).\n' });
       const closed = launch(toStdout);
       closed.child.stdout?.destroy();
-      expect(await closed.ended).toMatchObject({ code: 1, err: 'The output can’t be written (EPIPE).\n' });
+      expect(await closed.ended).toMatchObject({ code: 1, err: 'The output can’t be written: the connection was cut (EPIPE).\n' });
       expect(existsSync(join(data, 'backup.unfinished'))).toBe(false);
     },
   );
@@ -305,7 +305,7 @@ describe('without a start', () => {
     [
       'a target in a folder that does not exist',
       () => ['backup', join(newPath(), 'b'), '--data-dir', data],
-      /^The backup failed: ENOENT/,
+      /^The backup failed: \S+: the file or its folder does not exist \(ENOENT\)\.$/,
     ],
     [
       'damaged tables',
@@ -342,7 +342,7 @@ describe('without a start', () => {
     [
       'a file that does not exist',
       () => ['restore', newPath(), '--data-dir', newPath()],
-      /^The restore failed: ENOENT: no such file or directory, open '\S+'\.$/,
+      /^The restore failed: \S+: the file or its folder does not exist \(ENOENT\)\.$/,
     ],
     [
       'another file',

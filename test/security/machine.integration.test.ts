@@ -106,6 +106,16 @@ test("a local proxy's forwarded address is trusted; other clients cannot forge o
   expect(from('203.0.113.9', '198.51.100.7')).toBe('203.0.113.9');
 });
 
+test('a data folder that cannot be created is reported with the reason in words', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'file'), '');
+  const path = join(folder, 'file', 'data');
+  expect(() => openDataDir(path)).toThrow(
+    `The data folder ${path} can’t be used: a part of the path is not a folder (ENOTDIR).`,
+  );
+});
+
 test('a new data folder, and the keys in it, are readable by its user only', () => {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
