@@ -39,7 +39,7 @@ import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
-import { count, createTerminal, findCli, quote } from './terminal.ts';
+import { count, createTerminal, findCli, nameCli, quote } from './terminal.ts';
 import { createTracer } from './tracing.ts';
 
 /** Maximum number of accounts of a region whose logs are printed from their current position. */
@@ -79,7 +79,7 @@ process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => void end(code ==
 try {
   await main();
 } catch (cause) {
-  console.error(cause instanceof Error && isExpected(cause) ? cause.message : cause);
+  console.error(cause instanceof Error && isExpected(cause) ? nameCli(cause.message) : cause);
   await end(1);
 }
 

@@ -223,10 +223,17 @@ describe('without a start', () => {
     async () => {
       const toStdout = [process.execPath, binary, 'backup', '-', '--data-dir', data];
       const full = await launch(['sh', '-c', 'exec "$@" > /dev/full', 'sh', ...toStdout]).ended;
-      expect(full).toEqual({ code: 1, out: '', err: 'The output can’t be written: the disk is full (ENOSPC).\n' });
+      expect(full).toEqual({
+        code: 1,
+        out: '',
+        err: 'The output can’t be written: the disk is full (ENOSPC).\n',
+      });
       const closed = launch(toStdout);
       closed.child.stdout?.destroy();
-      expect(await closed.ended).toMatchObject({ code: 1, err: 'The output can’t be written: the connection was cut (EPIPE).\n' });
+      expect(await closed.ended).toMatchObject({
+        code: 1,
+        err: 'The output can’t be written: the connection was cut (EPIPE).\n',
+      });
       expect(existsSync(join(data, 'backup.unfinished'))).toBe(false);
     },
   );

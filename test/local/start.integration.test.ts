@@ -298,6 +298,14 @@ test('an occupied metrics port is reported with its setting', async () => {
   ]);
 });
 
+test('from the sources, an error message names commands as a shell starts them there', async () => {
+  const setup = await configured();
+  setup.write({ webhooks: {} });
+  const env = { JOBWIRE_TEST_KEY: KEY };
+  const { lines } = await waitForEnd(launchJobwire(['--config', setup.file], { env }));
+  expect(lines.join(' ')).toContain('for development, use npm run -s jobwire -- listen, which');
+});
+
 test('an invalid setting is named, before anything is started', async () => {
   const setup = await configured();
   setup.write({ settling: { days: 'seven' } });
