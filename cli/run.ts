@@ -325,8 +325,11 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       api() {
         const shown = key();
         if (shown === undefined) {
+          const isFileHere = existsSync(KEY_FILE);
+          const file = isFileHere ? `--key-file ${KEY_FILE}` : 'a file with --key-file';
+          const where = `The generated key of a self-hosted Jobwire is in the file api-key of its dataDir, by default ${KEY_FILE}.`;
           throw new KeyError(
-            `The API key is missing. Set JOBWIRE_API_KEY, pass ${existsSync(KEY_FILE) ? `--key-file ${KEY_FILE}` : 'a file with --key-file'}, or add a profile with jobwire profiles add.`,
+            `The API key is missing. Set JOBWIRE_API_KEY, pass ${file}, or add a profile with jobwire profiles add.${isFileHere ? '' : ` ${where}`}`,
           );
         }
         if (!/^[\x21-\x7e]+$/.test(shown))

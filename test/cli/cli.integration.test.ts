@@ -132,7 +132,7 @@ describe('exit codes', () => {
     [
       5,
       ['accounts', 'show', 'acme'],
-      /^The API key is missing\. Set JOBWIRE_API_KEY/,
+      /^The API key is missing\. Set JOBWIRE_API_KEY.* is in the file api-key of its dataDir, by default \.jobwire\/api-key\./,
       { JOBWIRE_API_KEY: '' },
     ],
   ];
