@@ -4,7 +4,6 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
-import { whyUnreachable } from '../client/errors.ts';
 import type { DataDirError } from '../local/data-dir.ts';
 import { findOtherOwner } from '../local/owner.ts';
 import { quote } from '../local/terminal.ts';
@@ -13,16 +12,19 @@ import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
 import { findCode, formatCode } from '../shared/error-codes.ts';
 import type { Context } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, toTestCheck } from './doctor-running.ts';
+import {
+  checkDynamo,
+  checkMail,
+  checkRegion,
+  checkSignIn,
+  checkSkew,
+  PROBE_MS,
+  probeUrl,
+  type Region,
+} from './doctor-servers.ts';
 import { clean, count } from './output.ts';
 import { isLoopback, isUnencrypted } from './profiles.ts';
 import { describeNodeFix, findNode } from './start.ts';
-
-const PROBE_MS = 5_000;
-/**
- * Clock skew above which a check warns. Receivers reject signatures that are minutes off, and timestamps of events come from this clock.
- */
-const SKEW_WARN_MS = 5_000;
-const SKEW_FAIL_MS = 60_000;
 
 /** Runs and prints all checks. Returns 1 if one fails. */
 export async function doctor(
@@ -117,14 +119,6 @@ function checkNode(): Check {
   return { check: 'Node', state: 'ok', message };
 }
 
-async function checkDynamo(config: Config | undefined): Promise<Check[]> {
-  if (config?.dynamodbEndpoint === undefined) return [];
-  const probe = await probeUrl(config.dynamodbEndpoint);
-  if (probe.answered) return [{ check: 'DynamoDB', state: 'ok', message: 'dynamodbEndpoint responds.' }];
-  const message = `dynamodbEndpoint can’t be reached: ${probe.why}.`;
-  return [{ check: 'DynamoDB', state: 'fail', message, fix: 'Start DynamoDB, or correct dynamodbEndpoint.' }];
-}
-
 /** A configuration, as far as it can be parsed. */
 interface ConfigFile {
   readonly path: string;
@@ -135,7 +129,7 @@ interface ConfigFile {
   readonly isPortGiven: boolean;
   readonly host: string;
   readonly dataDir: string;
-  readonly regions: readonly { readonly id: string; readonly baseUrl: string; readonly tokenUrl: string }[];
+  readonly regions: readonly Region[];
 }
 
 function readConfig(path: string, env: Context['env']): ConfigFile {
@@ -209,7 +203,7 @@ function findVariables(value: unknown): string[] {
   return Object.values(value).flatMap(findVariables);
 }
 
-function parseRegions(value: unknown): ConfigFile['regions'] {
+function parseRegions(value: unknown): Region[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([id, region]) => {
     const { baseUrl, authUrl, realm } = (region ?? {}) as Record<string, unknown>;
@@ -413,95 +407,6 @@ async function checkCredentials(file: ConfigFile | undefined): Promise<Check[]> 
       fix: `Correct the entry of ${id} in accounts.`,
     };
   });
-}
-
-async function checkRegion(region: ConfigFile['regions'][number]): Promise<Check[]> {
-  const { id, baseUrl, tokenUrl } = region;
-  const check = `Region ${id}`;
-  const [token, api] = await Promise.all([
-    probeUrl(tokenUrl, { method: 'POST' }),
-    probeUrl(`${baseUrl.replace(/\/+$/, '')}/account`),
-  ]);
-  const toCheck = (what: string, field: string, probe: Probe): Check => {
-    if (!probe.answered) {
-      const fix = `Check regions.${id}.${field} and the network: DNS, firewall, proxy.`;
-      return { check, state: 'fail', message: `${what} can’t be reached: ${probe.why}.`, fix };
-    }
-    if (probe.status === 404) {
-      return {
-        ...{ check, state: 'fail', message: `${what} is not at this address (HTTP 404).` },
-        fix: `Correct ${field === 'authUrl' ? `regions.${id}.authUrl or realm` : `the path of regions.${id}.baseUrl`}.`,
-      };
-    }
-    if (probe.status >= 500) {
-      const message = `${what} responds with HTTP ${probe.status}.`;
-      return { check, state: 'warn', message, fix: 'Wait until the ordering API works again.' };
-    }
-    return { check, state: 'ok', message: `${what} responds.` };
-  };
-  const clock = [token, api].find((probe) => probe.answered);
-  return [
-    toCheck('The token endpoint', 'authUrl', token),
-    toCheck('The ordering API', 'baseUrl', api),
-    ...(clock ? checkSkew(`Clock`, `the ordering API (${id})`, clock) : []),
-  ];
-}
-
-/** Connects to the mail server and goes as far as possible without sending a mail. */
-async function checkMail(config: Config | undefined): Promise<Check[]> {
-  if (!config?.notifications) return [];
-  const check = 'Mail server';
-  const { smtp } = config.notifications;
-  const { checkSmtp } = await import('../shared/notifications/smtp.ts');
-  const problem = await checkSmtp(smtp, PROBE_MS);
-  if (problem) return [{ check, state: 'fail', ...problem }];
-  return [{ check, state: 'ok', message: `${smtp.host}:${smtp.port} responds and accepts the login.` }];
-}
-
-/** Reads the discovery document and the keys of the issuer. */
-async function checkSignIn(config: Config | undefined): Promise<Check[]> {
-  if (!config?.signIn) return [];
-  const check = 'Sign-in';
-  const { createSignIn } = await import('../shared/api/sign-in.ts');
-  try {
-    const keys = await createSignIn({ settings: config.signIn, now: Date.now }).check();
-    const message = `${config.signIn.issuer} responds and has ${count(keys, 'key')}.`;
-    return [{ check, state: 'ok', message }];
-  } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    return [
-      { check, state: 'fail', message, fix: 'Check signIn.issuer and the network: DNS, firewall, proxy.' },
-    ];
-  }
-}
-
-type Probe =
-  | { readonly answered: true; readonly status: number; readonly skewMs: number | undefined }
-  | { readonly answered: false; readonly why: string };
-
-/** Checks whether a server responds, and how far its clock is ahead of ours. */
-async function probeUrl(url: string, init: RequestInit = {}): Promise<Probe> {
-  const askedAt = Date.now();
-  try {
-    const answer = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) });
-    const middle = (askedAt + Date.now()) / 2;
-    await answer.body?.cancel();
-    const date = Date.parse(answer.headers.get('date') ?? '');
-    // The header has whole seconds, rounded down.
-    const skewMs = Number.isNaN(date) ? undefined : date + 500 - middle;
-    return { answered: true, status: answer.status, skewMs };
-  } catch (cause) {
-    return { answered: false, why: whyUnreachable(cause) };
-  }
-}
-
-function checkSkew(check: string, whose: string, probe: Probe): Check[] {
-  if (!probe.answered || probe.skewMs === undefined) return [];
-  const off = Math.abs(probe.skewMs);
-  const state = off >= SKEW_FAIL_MS ? 'fail' : off >= SKEW_WARN_MS ? 'warn' : 'ok';
-  if (state === 'ok') return [{ check, state, message: `In sync with ${whose}.` }];
-  const message = `${Math.round(off / 1000)} s ${probe.skewMs > 0 ? 'behind' : 'ahead of'} ${whose}.`;
-  return [{ check, state, message, fix: 'Synchronize the clock of this machine by NTP.' }];
 }
 
 /** Returns the address of the Jobwire that a configuration starts. */
