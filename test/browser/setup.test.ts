@@ -206,7 +206,7 @@ describe('accounts', () => {
     ['Id', '', /It must be 1–63 lower-case letters/],
     ['Id', 'No Such', /It must be 1–63 lower-case letters/],
     ['Client id', '', /It must be the client id of the account’s credentials\./],
-    ['Client id', ' padded', /It must be without spaces around it/],
+    ['Client id', ' padded', /It must not begin or end with a space/],
     ['Client id', 'x'.repeat(1001), /It must be at most 1000 characters\./],
     ['Client secret', '', /It must be the client secret/],
     ['Poll interval (seconds)', '', /It must be an integer number of seconds from 1 to 86400\./],
@@ -247,9 +247,7 @@ describe('accounts', () => {
     await field(page, 'Client id').fill('some-id');
     await field(page, 'Client secret').fill('some-secret');
     await button(page, 'Create account').click();
-    expect(await errorAt(field(page, 'Id'))).toContain(
-      'It must be new, and there is an account "acme" already.',
-    );
+    expect(await errorAt(field(page, 'Id'))).toContain('It must be new: an account "acme" already exists.');
     await axe(page);
     expect(await field(page, 'Client secret').inputValue()).toBe('some-secret');
     await field(page, 'Id').fill(fresh('nova'));
