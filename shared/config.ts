@@ -242,7 +242,7 @@ export const configSchema = z
       .boolean('must be true or false')
       .default(true)
       .describe(
-        'Whether Jobwire runs an embedded SNS and SQS, and publishes all events to a topic per region. `false` saves memory and CPU if no queue is subscribed to the topics. If it becomes `true` again, the events since then are published.',
+        'Whether Jobwire runs an embedded SNS and SQS, and publishes all events to a topic per region. `false` saves memory and CPU if no queue is subscribed to the topics. If it becomes `true` again, the events that were recorded in the meantime are published.',
       )
       .meta({ examples: [false] }),
     regions: z

@@ -919,6 +919,19 @@ export function scenario(
         await dispatch(fifth);
         await becomes(fifth, 'ann', 'sent');
         expect(mailsTo('ann@customer.example')).toHaveLength(2);
+
+        // A note, which a user sends.
+        const { recipients } = await read(`${mara}/jobs/${fifth}/recipients`);
+        expect(recipients).toContainEqual(
+          expect.objectContaining({ recipient: 'ann', channel: 'email', reason: null }),
+        );
+        const note = { recipient: 'ann', channel: 'email', text: 'It leaves on Thursday.' };
+        expect(await done('POST', `${mara}/jobs/${fifth}/messages`, note)).toMatchObject({ created: true });
+        await until(
+          'the note is sent',
+          () => mailsTo('ann@customer.example').length === 3 || undefined,
+          MESSAGE_SECONDS,
+        );
         for (const path of [
           '/notifications',
           '/templates',

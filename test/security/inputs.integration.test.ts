@@ -400,7 +400,7 @@ describe('an invalid request over a socket', () => {
       expect(getStatus(answer), answer).toBe(400);
       expect(answer).toContain('content-type: application/problem+json');
       expect(getProblem(answer)).toMatchObject({
-        detail: expect.stringContaining(`The ${part} must be UTF-8`),
+        detail: expect.stringContaining(`The ${part} must be percent-encoded UTF-8`),
       });
     }
   });

@@ -82,7 +82,7 @@ export const deliveryRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Get the delivery statistics of an endpoint',
       description:
-        'Counts the attempts of the window by the time at which they began. New attempts are included within a minute. Only webhooks have statistics.',
+        'Counts the attempts of the window by the time at which they began. New attempts are included within a minute. Webhooks and queues have statistics.',
       role: 'read',
       of: ofOwnEndpoint,
       query: z.strictObject({

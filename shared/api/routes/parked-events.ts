@@ -109,7 +109,7 @@ export const parkedEventRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Discard parked events',
       description:
-        'Discarded events are no longer delivered automatically, but can still be resent. The next event of the job is sent immediately.',
+        'Discarded events are no longer delivered automatically, but can still be resent. The next event of the job is sent by the next drain.',
       role: 'operate',
       of: ofEndpoint,
       body: Which,
