@@ -141,7 +141,7 @@ test('a user without a group with access gets a page with the reason, and can si
   const page = await signInAs('eve', '/jobs');
   expectFault(page, /answered 403: POST .*session$/);
   await heading(page, 'No access').waitFor();
-  expect(await page.getByRole('status').textContent()).toMatch(/in no group with access/);
+  expect(await page.getByRole('status').textContent()).toMatch(/not in a group with access/);
   await axe(page);
   await page.getByRole('button', { name: 'Sign in as another user' }).click();
   await page.getByLabel('User').fill('ann');
