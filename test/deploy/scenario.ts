@@ -926,7 +926,10 @@ export function scenario(
           expect.objectContaining({ recipient: 'ann', channel: 'email', reason: null }),
         );
         const note = { recipient: 'ann', channel: 'email', text: 'It leaves on Thursday.' };
-        expect(await done('POST', `${mara}/jobs/${fifth}/messages`, note)).toMatchObject({ created: true });
+        const noted = await api.send('POST', `${mara}/jobs/${fifth}/messages`, note);
+        expect(await noted.json()).toMatchObject({ created: true });
+        const again = await api.send('POST', `${mara}/jobs/${fifth}/messages`, note);
+        expect(await again.json(), 'the same text is sent once').toMatchObject({ created: false });
         await until(
           'the note is sent',
           () => mailsTo('ann@customer.example').length === 3 || undefined,
