@@ -928,7 +928,8 @@ export function scenario(
         const note = { recipient: 'ann', channel: 'email', text: 'It leaves on Thursday.' };
         const noted = await api.send('POST', `${mara}/jobs/${fifth}/messages`, note);
         expect(await noted.json()).toMatchObject({ created: true });
-        const again = await api.send('POST', `${mara}/jobs/${fifth}/messages`, note);
+        // Another request, with another idempotency key.
+        const again = await api.send('POST', `${mara}/jobs/${fifth}/messages`, { ...note, dryRun: false });
         expect(await again.json(), 'the same text is sent once').toMatchObject({ created: false });
         await until(
           'the note is sent',
