@@ -902,6 +902,34 @@ describe('a lingering drain', () => {
     expect(await linger(rig, [due]), 'woken without the accounts').toMatchObject({ delivered: 1 });
   });
 
+  test.each([
+    { what: 'soon one after the other are stored together', passMs: 0, expected: [3] },
+    { what: 'that continue for longer are stored in between', passMs: 300, expected: [2, 3] },
+  ])('positions of events $what', async ({ passMs, expected }) => {
+    const rig = await createDeliveryRig(delivered);
+    const [ref] = rig.refs;
+    if (!ref) throw new Error('There is no account.');
+    const stored: unknown[] = [];
+    const table: typeof rig.table = {
+      ...rig.table,
+      write(write) {
+        if ('update' in write && write.set.position !== undefined) stored.push(write.set.position);
+        return rig.table.write(write);
+      },
+    };
+    const left = ['a', 'b', 'c'];
+    const linger = async (): Promise<NewWork | undefined> => {
+      rig.state.now += passMs;
+      const status = left.shift();
+      if (status === undefined) return undefined;
+      await rig.log.append(ref, [moved(1, status)]);
+      return { accounts: ['acme'], due: false };
+    };
+    rig.state.now += 1;
+    await drainSink({ ...rig.deps, table, linger }, REGION, 'erp', rig.state.now + 600_000);
+    expect(stored.filter((position) => position !== 0)).toEqual(expected);
+  });
+
   test('keeps its lease', async () => {
     const rig = await createDeliveryRig(delivered);
     const announce = async () => {

@@ -712,6 +712,27 @@ describe('filling the cell feed', () => {
     expect(transactions, 'nothing to do').toHaveLength(1);
   });
 
+  test('with an interval, requests after a transaction go together with the next one', async () => {
+    const table = createMemoryTable();
+    const names = ['acme', 'beta', 'zeta'];
+    const cell = await createCell(table, names);
+    const transactions: number[] = [];
+    const counted: Table = {
+      ...table,
+      transact(writes, token) {
+        transactions.push(writes.length);
+        return table.transact(writes, token);
+      },
+    };
+    const forwarder = createForwarder(counted, { ...cell.forwarding, everyMs: 1_000 });
+    for (const name of names) await cell.say(name, 1);
+    await forwarder.forward(ref('acme'));
+    const second = forwarder.forward(ref('beta'));
+    await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all([second, forwarder.forward(ref('zeta'))]);
+    expect(transactions).toEqual([3, 5]);
+  });
+
   test('scales to 2,000 accounts, which a reader reads in pages of constant cost', async () => {
     const table = createMemoryTable();
     const names = Array.from({ length: 2_000 }, (_, at) => `account-${at}`);

@@ -82,7 +82,7 @@ function Notify(target: Target) {
   );
 }
 
-/** Says why nobody can be notified, and where to change that. */
+/** Renders the reason why no recipient can be notified, and a link to the settings that change it. */
 function NoRecipient({
   account,
   recipients,
