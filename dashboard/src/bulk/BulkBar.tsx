@@ -69,6 +69,8 @@ export default function BulkBar<T>(props: {
   };
   return (
     <div className={css.bar}>
+      {failure ? <Failure error={failure} /> : null}
+      {outcome ? <Results outcome={outcome} close={() => setOutcome(null)} /> : null}
       {rows.length > 0 ? (
         // biome-ignore lint/a11y/useSemanticElements: a toolbar is no fieldset
         <div className={css.actions} role="group" aria-label={`Actions on selected ${noun}s`}>
@@ -91,8 +93,6 @@ export default function BulkBar<T>(props: {
           </Button>
         </div>
       ) : null}
-      {failure ? <Failure error={failure} /> : null}
-      {outcome ? <Results outcome={outcome} close={() => setOutcome(null)} /> : null}
     </div>
   );
 }

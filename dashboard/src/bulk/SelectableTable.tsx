@@ -38,7 +38,11 @@ function BulkTable<T>({ bulk, ...table }: Parameters<typeof DataTable<T>>[0] & {
   const isActive = selection.selected.size > 0;
   if (isActive && !isUsed) setIsUsed(true);
   return (
-    <>
+    <div>
+      <DataTable
+        {...table}
+        selection={{ of: selection, toName: bulk.toName, ...(isSelectable && { isSelectable }) }}
+      />
       {isUsed ? (
         <BulkBar
           {...bar}
@@ -47,10 +51,6 @@ function BulkTable<T>({ bulk, ...table }: Parameters<typeof DataTable<T>>[0] & {
           selection={selection}
         />
       ) : null}
-      <DataTable
-        {...table}
-        selection={{ of: selection, toName: bulk.toName, ...(isSelectable && { isSelectable }) }}
-      />
-    </>
+    </div>
   );
 }

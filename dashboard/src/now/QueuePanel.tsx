@@ -124,8 +124,10 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
         {error ? <Failure error={error} again={refetch} /> : null}
         {runner.failure ? <Failure error={runner.failure} /> : null}
         {items.length === 0 && !error ? <EmptyQueue page={data} /> : null}
-        {isUsed ? <QueueBulkBar items={items} selection={selection} /> : null}
-        <Rows items={items} rule={rule} runner={runner} selection={selects ? selection : undefined} />
+        <div>
+          <Rows items={items} rule={rule} runner={runner} selection={selects ? selection : undefined} />
+          {isUsed ? <QueueBulkBar items={items} selection={selection} /> : null}
+        </div>
         <p className={`${ui.hint} ${css.foot}`}>
           {items.length < total ? (
             <>
