@@ -10,7 +10,14 @@
  */
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cursorPk, keys } from '../storage/schema.ts';
-import type { Clause, Item, Table, TransactOutcome, Write } from '../storage/table.ts';
+import {
+  type Clause,
+  type Item,
+  RELAXED,
+  type Table,
+  type TransactOutcome,
+  type Write,
+} from '../storage/table.ts';
 import { type DeadSelection, readDeadEvents, toDeadSelection } from './dead-events.ts';
 import type { Lease } from './lease.ts';
 import { type EventFilter, follows, matchesFilter, type Sink, toSink } from './sink.ts';
@@ -460,21 +467,27 @@ export class CursorRuns {
       if (!replay) this.#positions.set(run.name, { position, ahead });
     };
     if (window.isDone && position >= run.head) {
-      const cleared = await table.write({
-        update,
-        set: { ...set, duePk: undefined, dueSk: undefined, ...(replay && { doneAt: now() }) },
-        when: [...mine, ['mark', 'absent or <=', run.head]],
-      });
+      const cleared = await table.write(
+        {
+          update,
+          set: { ...set, duePk: undefined, dueSk: undefined, ...(replay && { doneAt: now() }) },
+          when: [...mine, ['mark', 'absent or <=', run.head]],
+        },
+        RELAXED,
+      );
       if (cleared.done) {
         stored();
         return 'clear';
       }
     }
-    const moved = await table.write({
-      update,
-      set,
-      when: [...mine, ['position', 'absent or <=', position]],
-    });
+    const moved = await table.write(
+      {
+        update,
+        set,
+        when: [...mine, ['position', 'absent or <=', position]],
+      },
+      RELAXED,
+    );
     if (moved.done) {
       stored();
       return 'due';

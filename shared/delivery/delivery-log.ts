@@ -16,7 +16,7 @@ import {
   formatTimestamp,
   keys,
 } from '../storage/schema.ts';
-import type { Item, Query, Table } from '../storage/table.ts';
+import { type Item, type Query, RELAXED, type Table } from '../storage/table.ts';
 import { DeliveryCounter, readDeliveryStatistics, type StatisticsWindow } from './delivery-statistics.ts';
 import type { Delivery, DeliveryStatistics, EndpointHealth } from './endpoint-views.ts';
 import { type DeliveryOutcome, EXCERPT_BYTES, type SinkRecord } from './sink.ts';
@@ -181,6 +181,7 @@ export function createDeliveryLog(
             }),
           };
         }),
+        RELAXED,
       );
     },
 

@@ -7,7 +7,7 @@
  * After a crash, the counts since the last store are missing: statistics affect no delivery.
  */
 import { formatTimestamp, keys, statisticsPk } from '../storage/schema.ts';
-import type { Item, Table } from '../storage/table.ts';
+import { type Item, RELAXED, type Table } from '../storage/table.ts';
 import type { DeliveryStatistics } from './endpoint-views.ts';
 import type { SinkRecord } from './sink.ts';
 
@@ -110,7 +110,7 @@ export class DeliveryCounter {
         ...{ ...key, sinkCreatedAt: createdAt, ttl: Math.ceil((start + RETENTION_MS) / 1000) },
         ...(Object.fromEntries(slots) as Record<string, string>),
       };
-      await this.#history.write({ put: item }).catch((cause: unknown) => {
+      await this.#history.write({ put: item }, RELAXED).catch((cause: unknown) => {
         hour.isStored = false;
         throw cause;
       });

@@ -6,7 +6,15 @@
  * its successor.
  */
 import { getDrainNames, getSinkId, isPart, keys } from '../storage/schema.ts';
-import type { Clause, Item, Key, Table, Value, Write } from '../storage/table.ts';
+import {
+  type Clause,
+  type Item,
+  type Key,
+  RELAXED,
+  type Table,
+  type Value,
+  type Write,
+} from '../storage/table.ts';
 import { healthAttributes, isReady, toHealth } from './health.ts';
 import { type Sink, type SinkRecord, toSink, withStateOfPart } from './sink.ts';
 
@@ -75,7 +83,7 @@ export class Lease {
 
   /** Writes attributes of the sink and returns its item; `undefined` if the lease is lost. */
   async note(set: { readonly [attribute: string]: Value | undefined }): Promise<Item | undefined> {
-    const outcome = await this.#table.write({ update: this.key, set, when: [this.held] });
+    const outcome = await this.#table.write({ update: this.key, set, when: [this.held] }, RELAXED);
     if (outcome.done) return outcome.item;
     this.#lost = true;
     return undefined;
@@ -115,16 +123,19 @@ export async function takeLease(
   const token = Math.max(now, (before ?? 0) + 1);
   const owner = newId();
   const lease = { leaseUntil: now + LEASE_MS, leaseToken: token, leaseOwner: owner };
-  const outcome = await table.write({
-    update: key,
-    // The first drain of a part stores the health with which the part starts.
-    set: divided && !part ? { ...lease, ...getStateAttributes(current) } : lease,
-    when: [
-      ...(divided ? [] : [['kind', 'present'] as const]),
-      ['leaseUntil', 'absent or <=', now],
-      before === undefined ? ['leaseToken', 'absent'] : ['leaseToken', '=', before],
-    ],
-  });
+  const outcome = await table.write(
+    {
+      update: key,
+      // The first drain of a part stores the health with which the part starts.
+      set: divided && !part ? { ...lease, ...getStateAttributes(current) } : lease,
+      when: [
+        ...(divided ? [] : [['kind', 'present'] as const]),
+        ['leaseUntil', 'absent or <=', now],
+        before === undefined ? ['leaseToken', 'absent'] : ['leaseToken', '=', before],
+      ],
+    },
+    RELAXED,
+  );
   // A retry after a lost response finds its own lease.
   const mine = outcome.done || outcome.item?.leaseOwner === owner;
   if (!mine || !outcome.item) return undefined;

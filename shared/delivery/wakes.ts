@@ -22,7 +22,7 @@ import {
   WAKE_SHARDS,
   wakePk,
 } from '../storage/schema.ts';
-import type { Item, Key, Table } from '../storage/table.ts';
+import { type Item, type Key, RELAXED, type Table } from '../storage/table.ts';
 import { isReady } from './health.ts';
 import { follows, putFollowers, type Sink, toSink, withStateOfPart } from './sink.ts';
 
@@ -114,14 +114,17 @@ export async function markDue(
   const behind = sinks.filter(([, { id }]) => !through.has(cursorPk(region, id)));
   await Promise.all(
     behind.map(([, { id }]) =>
-      table.write({
-        update: keys.cursor(region, id, account),
-        set: { sink: id, mark: sequence, ...drainDue(region, id, account, now) },
-        when: [
-          ['mark', 'absent or <', sequence],
-          ['position', 'absent or <', sequence],
-        ],
-      }),
+      table.write(
+        {
+          update: keys.cursor(region, id, account),
+          set: { sink: id, mark: sequence, ...drainDue(region, id, account, now) },
+          when: [
+            ['mark', 'absent or <', sequence],
+            ['position', 'absent or <', sequence],
+          ],
+        },
+        RELAXED,
+      ),
     ),
   );
   const ready = sinks.filter(([, sink]) => isReady(sink, now)).map(([name]) => name);
@@ -139,7 +142,7 @@ export async function clearWake(
   isFormer: boolean,
 ): Promise<void> {
   const when = [['sequence', isFormer ? '=' : 'absent or <=', sequence]] as const;
-  await table.write({ delete: keys.wake(ref), when });
+  await table.write({ delete: keys.wake(ref), when }, RELAXED);
 }
 
 /** Due work of an active sink: one that is neither paused nor disabled. */

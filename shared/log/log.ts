@@ -15,7 +15,7 @@ import { type EventDraft, type EventUrls, toEvent } from '../events/event.ts';
 import { type Backoff, backoff, FULL_JITTER, withJitter } from '../retry.ts';
 import { type AccountRef, isCell, keys, logPk, toEventIndexKeys } from '../storage/schema.ts';
 import { shareCalls } from '../storage/shared-reads.ts';
-import type { Clause, Item, Table, Value, Write } from '../storage/table.ts';
+import { type Clause, type Item, RELAXED, type Table, type Value, type Write } from '../storage/table.ts';
 import { CLOSED, epochFloor, formatCursor, getFormerEnds, type Head, isClosed, toHead } from './head.ts';
 
 /**
@@ -354,7 +354,13 @@ export function createEventLog(table: Table, options: Options): EventLog {
           when: [['revision', '=', request.revision]],
         };
         const grown = buildWrites(ref, head, request.events, request.headAttributes);
-        const outcome = await table.transact([fence, ...grown.writes, ...request.writes], newId());
+        // Without events, nothing depends on the commit that another poll would not observe again.
+        const durability = request.events.length === 0 ? RELAXED : undefined;
+        const outcome = await table.transact(
+          [fence, ...grown.writes, ...request.writes],
+          newId(),
+          durability,
+        );
         if (outcome.done) {
           if (request.events.length > 0) onCommitted?.(ref, grown.head.sequence, request.events.length);
           return { kind: 'committed', revision: request.revision + 1, head: grown.head };

@@ -9,6 +9,7 @@ import type { IndexSchema, TableSchema } from './schema.ts';
 import {
   type Clause,
   compareText,
+  type Durability,
   estimateSize,
   getKey,
   type Item,
@@ -36,6 +37,7 @@ export interface WriteBatch {
   readonly writes: readonly Write[];
   /** Transactions only. A transaction repeated with the same token is executed once. */
   readonly token?: string;
+  readonly durability?: Durability | undefined;
 }
 
 /**
@@ -82,6 +84,7 @@ export class SqliteStore {
   readonly #tokens = new Map<string, readonly Write[]>();
   readonly #begin: StatementSync;
   readonly #end: StatementSync;
+  #waitsForDisk = true;
 
   /**
    * Opens the database file (`:memory:`: a private database in memory) and creates missing tables. Throws
@@ -101,12 +104,13 @@ export class SqliteStore {
   }
 
   /**
-   * Executes the orders one after the other and makes them durable in one commit. A rejected order changes
-   * nothing. If the database fails (for example a full disk), all orders fail.
+   * Executes the orders one after the other in one commit, which waits for the disk unless all of them are relaxed. A commit that waits
+   * makes all earlier ones durable. A rejected order changes nothing. If the database fails (for example a full disk), all orders fail.
    */
   commit(orders: readonly WriteBatch[]): Result[] {
     const tokens: string[] = [];
     try {
+      this.#waitForDisk(orders.some(({ durability }) => !durability?.relaxed));
       this.#begin.run();
       const results = orders.map((order): Result => {
         try {
@@ -143,6 +147,12 @@ export class SqliteStore {
 
   close(): void {
     this.database.close();
+  }
+
+  #waitForDisk(waits: boolean): void {
+    if (waits === this.#waitsForDisk) return;
+    this.database.exec(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`);
+    this.#waitsForDisk = waits;
   }
 
   #execute({ table: name, kind, writes, token }: WriteBatch): Result {

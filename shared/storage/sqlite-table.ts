@@ -119,17 +119,18 @@ function createTable(table: string, reader: SqliteReader, commit: Commit, turn: 
       } while (from && (query.limit === undefined || found.length < query.limit));
       return found;
     },
-    async putMany(items) {
-      if (items.length > 0) await execute({ table, kind: 'put many', writes: items.map((put) => ({ put })) });
+    async putMany(items, durability) {
+      const writes = items.map((put) => ({ put }));
+      if (items.length > 0) await execute({ table, kind: 'put many', writes, durability });
     },
-    async write(write): Promise<WriteOutcome> {
-      const result = await execute({ table, kind: 'write', writes: [write] });
+    async write(write, durability): Promise<WriteOutcome> {
+      const result = await execute({ table, kind: 'write', writes: [write], durability });
       const item = result.item && toItem(result.item);
       return { done: result.done, ...(item && { item }) };
     },
-    async transact(writes, token) {
+    async transact(writes, token, durability) {
       checkTransaction(writes);
-      const result = await execute({ table, kind: 'transact', writes, token });
+      const result = await execute({ table, kind: 'transact', writes, token, durability });
       return result.done ? { done: true } : { done: false, failed: result.failed };
     },
     units: () => ({ read: 0, write: 0 }),

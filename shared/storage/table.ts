@@ -85,6 +85,16 @@ export interface Units {
   readonly write: number;
 }
 
+/** How durable a write is. Default: a write that has succeeded survives a power failure. */
+export interface Durability {
+  /**
+   * A power failure can undo the write, together with all later relaxed ones; the end of the process cannot. For data that is written
+   * again if it is missing, such as positions: it does not wait for the disk. DynamoDB makes every write durable.
+   */
+  readonly relaxed: boolean;
+}
+export const RELAXED: Durability = { relaxed: true };
+
 /** The port. Every read of the table itself (not of an index) is strongly consistent. */
 export interface Table {
   /** Returns one item, or `undefined`. */
@@ -98,18 +108,18 @@ export interface Table {
    * share a key, the last one wins. After a {@link TableError}, some items are written and some are not.
    * Repeating the call is harmless.
    */
-  putMany(items: readonly Item[]): Promise<void>;
+  putMany(items: readonly Item[], durability?: Durability): Promise<void>;
   /**
    * Executes one conditional write (not a `check`). A condition that does not hold is an outcome, not an
    * error.
    */
-  write(write: Exclude<Write, { check: Key }>): Promise<WriteOutcome>;
+  write(write: Exclude<Write, { check: Key }>, durability?: Durability): Promise<WriteOutcome>;
   /**
    * Executes all writes or none; at most {@link MAX_TRANSACTION_ACTIONS}. The token makes a repeated call
    * idempotent. Conflicts, throttling and timeouts are retried with the same token and never reported as a
    * failed condition.
    */
-  transact(writes: readonly Write[], token: string): Promise<TransactOutcome>;
+  transact(writes: readonly Write[], token: string, durability?: Durability): Promise<TransactOutcome>;
   /** Returns the units consumed so far. */
   units(): Units;
 }

@@ -9,7 +9,7 @@ import {
   pollDuePk,
   troubledIndexKeys,
 } from '../storage/schema.ts';
-import type { Item, Table } from '../storage/table.ts';
+import { type Item, RELAXED, type Table } from '../storage/table.ts';
 import { claimable } from './breaker.ts';
 
 /** An account and the due time of its poll (epoch ms). */
@@ -72,18 +72,21 @@ export async function claimPolls(
       update: keys.status(poll),
       set: { ...pollDue(poll, Math.max(now, poll.dueAt) + claimSeconds * 1000), claimedAt: now },
     };
-    const first = await table.write({
-      ...claim,
-      when: [
-        ['dueSk', '=', dueSk],
-        ['claimedAt', 'absent'],
-      ],
-    });
+    const first = await table.write(
+      {
+        ...claim,
+        when: [
+          ['dueSk', '=', dueSk],
+          ['claimedAt', 'absent'],
+        ],
+      },
+      RELAXED,
+    );
     const openJobs = (item: Item | undefined) => Number(item?.openJobs ?? 0);
     if (first.done) return [{ ...poll, suspect: false, openJobs: openJobs(first.item) }];
     if (first.item?.dueSk !== dueSk) return [];
     const set = { ...claim.set, ...troubledIndexKeys(poll, true) };
-    const again = await table.write({ ...claim, set, when: [['dueSk', '=', dueSk]] });
+    const again = await table.write({ ...claim, set, when: [['dueSk', '=', dueSk]] }, RELAXED);
     return again.done ? [{ ...poll, suspect: true, openJobs: openJobs(again.item) }] : [];
   });
   return (await Promise.all(claims)).flat();

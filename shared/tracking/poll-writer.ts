@@ -3,7 +3,7 @@ import type { EventDraft } from '../events/event.ts';
 import type { Head } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
-import type { Table, Value, Write } from '../storage/table.ts';
+import { RELAXED, type Table, type Value, type Write } from '../storage/table.ts';
 
 /** Superseded: a newer poll committed first. */
 export class Fenced extends Error {}
@@ -75,11 +75,14 @@ export class PollWriter {
   /** Writes only the Status. */
   async writeStatus(set: Attributes): Promise<void> {
     const { table, ref, pollId } = this.#options;
-    const written = await table.write({
-      update: keys.status(ref),
-      set: { ...set, revision: this.#revision + 1, pollId },
-      when: [['revision', '=', this.#revision]],
-    });
+    const written = await table.write(
+      {
+        update: keys.status(ref),
+        set: { ...set, revision: this.#revision + 1, pollId },
+        when: [['revision', '=', this.#revision]],
+      },
+      RELAXED,
+    );
     // A retry after a lost response finds its own write. That is not a lost race.
     if (!written.done && written.item?.pollId !== pollId) throw new Fenced();
   }

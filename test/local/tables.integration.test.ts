@@ -15,13 +15,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createTables, historyTableName } from '../../local/tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
-import { SqliteStore, StoreFormatError } from '../../shared/storage/sqlite-store.ts';
+import { SqliteStore, StoreFormatError, type WriteBatch } from '../../shared/storage/sqlite-store.ts';
 import { FILE_SCHEMAS, openSqliteTables } from '../../shared/storage/sqlite-table.ts';
 import { type Item, TableError } from '../../shared/storage/table.ts';
 import { startDynamo } from '../support/dynoxide.ts';
 
 describe('the tables in a data folder', () => {
-  test('acknowledged writes survive kill -9 during writes, and transactions are atomic', async () => {
+  test('acknowledged writes, relaxed ones too, survive kill -9 during writes, and transactions are atomic', async () => {
     const path = join(temporaryFolder(), 'tables.db');
     const module = JSON.stringify(new URL('../../shared/storage/sqlite-table.ts', import.meta.url).href);
     const program = `
@@ -31,7 +31,7 @@ describe('the tables in a data folder', () => {
         for (let at = 0; ; at += 1) {
           const sk = name + '-' + at;
           const left = { put: { pk: 'LEFT', sk, text: 'x'.repeat(500) }, when: [['pk', 'absent']] };
-          const { done } = await table.transact([left, { put: { pk: 'RIGHT', sk } }], sk);
+          const { done } = await table.transact([left, { put: { pk: 'RIGHT', sk } }], sk, { relaxed: name < 'c' });
           if (done) console.log(sk);
         }
       }));`;
@@ -52,6 +52,24 @@ describe('the tables in a data folder', () => {
     const right = (await table.query({ pk: 'RIGHT' })).map(({ sk }) => sk);
     expect(left).toEqual(right);
     expect(acknowledged.filter((sk) => !left.includes(sk))).toEqual([]);
+  });
+
+  test('only commits without a durable write do not wait for the disk', () => {
+    const store = new SqliteStore(join(temporaryFolder(), 'tables.db'), FILE_SCHEMAS);
+    const put = (sk: string, relaxed: boolean): WriteBatch => ({
+      ...{ table: 'state', kind: 'write', writes: [{ put: { pk: 'p', sk } }], durability: { relaxed } },
+    });
+    const waits = (...orders: WriteBatch[]): boolean => {
+      expect(store.commit(orders).every((result) => 'done' in result && result.done)).toBe(true);
+      return Object.values(store.database.prepare('PRAGMA synchronous').get() ?? {})[0] === 2;
+    };
+    expect([
+      waits(put('a', true)),
+      waits(put('b', true), put('c', false)),
+      waits(put('d', true)),
+      waits({ table: 'state', kind: 'write', writes: [{ put: { pk: 'p', sk: 'e' } }] }),
+    ]).toEqual([false, true, false, true]);
+    store.close();
   });
 
   test('writes in progress at closing complete, later ones are rejected', async () => {
