@@ -6,6 +6,8 @@ const LINGER_MS = 5_000;
 
 /** The running drain of one sink, and the wake-ups it has received since. */
 interface Drainer {
+  /** Accounts whose new events caused this drain. Those of later wake-ups are in `accounts`. */
+  readonly initial: Set<string>;
   readonly accounts: Set<string>;
   /** Whether a cursor is due. */
   due: boolean;
@@ -25,24 +27,24 @@ export function createDrainers(
   ) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
-  /** Requests a drain. With an account, a running drain continues with that account. */
-  request(region: string, sink: string, account?: string): void;
+  /** Requests a drain. With accounts, it delivers their new events, even if their cursors are not marked due yet. */
+  request(region: string, sink: string, accounts?: readonly string[]): void;
   /** Ends idle drains. */
   release(): void;
 } {
   const drainers = new Map<string, Drainer>();
   let released = false;
 
-  function request(region: string, sink: string, account?: string): void {
+  function request(region: string, sink: string, accounts: readonly string[] = []): void {
     const name = `${region}/${sink}`;
     const running = drainers.get(name);
     if (running) {
-      if (account === undefined) running.due = true;
-      else running.accounts.add(account);
+      if (accounts.length === 0) running.due = true;
+      for (const account of accounts) running.accounts.add(account);
       running.wake?.();
       return;
     }
-    const drainer: Drainer = { accounts: new Set(), due: false, wake: undefined };
+    const drainer: Drainer = { initial: new Set(accounts), accounts: new Set(), due: false, wake: undefined };
     drainers.set(name, drainer);
     run('drain a sink', async () => {
       let more = false;
@@ -52,7 +54,7 @@ export function createDrainers(
         );
       } finally {
         drainers.delete(name);
-        if (more || drainer.accounts.size > 0) request(region, sink);
+        if (more || drainer.accounts.size > 0) request(region, sink, [...drainer.accounts]);
       }
     });
   }
@@ -68,7 +70,8 @@ export function createDrainers(
 
 /** Waits for wake-ups of a drain. Returns `undefined` after a time without any. */
 async function waitForWork(drainer: Drainer, ms: number): Promise<NewWork | undefined> {
-  if (drainer.accounts.size === 0 && !drainer.due) {
+  const { initial, accounts } = drainer;
+  if (initial.size + accounts.size === 0 && !drainer.due) {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
       drainer.wake = () => {
@@ -78,8 +81,9 @@ async function waitForWork(drainer: Drainer, ms: number): Promise<NewWork | unde
     });
     drainer.wake = undefined;
   }
-  const work = { accounts: [...drainer.accounts], due: drainer.due };
-  drainer.accounts.clear();
+  const work = { accounts: [...initial, ...accounts], due: drainer.due };
+  initial.clear();
+  accounts.clear();
   drainer.due = false;
   return work.due || work.accounts.length > 0 ? work : undefined;
 }

@@ -181,7 +181,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     forwarded.catch(() => {});
     for (const sink of sinks.get(ref.region) ?? []) {
       if (isReady(sink, now()) && follows(sink, ref.account)) {
-        drains.request(ref.region, getDrainName(sink.id, ref.account), ref.account);
+        drains.request(ref.region, getDrainName(sink.id, ref.account), [ref.account]);
       }
     }
     const name = `${ref.region}/${ref.account}`;
