@@ -63,10 +63,10 @@ function Warnings({ settings }: { readonly settings: Settings }) {
       {channels.length === 0 ? (
         <Note tone="warn">
           <p>
-            <strong>No channel is configured:</strong> the configuration has no <code>notifications</code>.
-            Add a sender and a mail server (<code>from</code> and <code>smtp</code>; on AWS{' '}
-            <code>notifications</code> in <code>infra/settings.ts</code>) and restart Jobwire. Until then
-            messages are suppressed.
+            <strong>No channel is configured:</strong> the configuration has no <code>notifications</code>, so
+            messages are suppressed. Self-hosted, add a sender and a mail server (<code>from</code> and{' '}
+            <code>smtp</code>) and restart Jobwire. On AWS, add <code>notifications</code> to the cell in{' '}
+            <code>jobwire.cells.json</code> and deploy.
           </p>
         </Note>
       ) : null}
