@@ -7,6 +7,11 @@ import { clean } from './output.ts';
 
 const REGION = {
   value: 'REGION',
+  about: 'Region of the rule. Required if rules of several regions have the same id',
+} as const;
+
+const REGION_OF_NEW = {
+  value: 'REGION',
   about: 'Region of the rule. Required if Jobwire serves several regions',
 } as const;
 
@@ -113,7 +118,7 @@ export const alerts = {
     more: 'late_jobs: number of late jobs. account_not_observed: minutes since the last complete poll. endpoint_failing: minutes for which an endpoint has accepted nothing. dead_events: number of events that endpoints rejected on every attempt. notifications_delayed: minutes for which a customer notification has been due. messages_failed: number of customer messages that failed or bounced in the last 24 hours. The URL of --post is read from a file, an environment variable or stdin. On a terminal, the command prompts for it.',
     args: ['ID'],
     flags: {
-      region: REGION,
+      region: REGION_OF_NEW,
       condition: {
         value: 'CONDITION',
         about: 'Measured value',

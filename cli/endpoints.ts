@@ -58,7 +58,7 @@ const RATE = inputs['NewEndpoint.ratePerSecond'];
 const DELIVERY = {
   concurrency: {
     value: 'N',
-    about: `Maximum number of jobs whose events are delivered in parallel, ${formatRange(inputs['NewEndpoint.concurrency'])}. Default: the maximum adapts to the endpoint. It starts at 16 and can rise to 160`,
+    about: `Maximum number of jobs whose events are delivered in parallel, ${formatRange(inputs['NewEndpoint.concurrency'])}. The actual number adapts to the endpoint. Default: 160`,
   },
   rate: {
     value: 'N',

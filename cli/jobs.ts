@@ -269,7 +269,7 @@ const UNKNOWN_RISKS = {
   'no-due-date': 'no due date',
   'entry-not-observed': 'Jobwire did not observe when the job entered its status',
   'entry-too-vague': 'it is too uncertain when the job entered its status',
-  'too-few-jobs': 'too few jobs were dispatched from this status',
+  'too-few-jobs': 'too few jobs that had this status were dispatched',
 } as const;
 
 /** Returns the time of a job in its status, with the usual one. */

@@ -143,7 +143,7 @@ const BackupSettings = z.strictObject({
 const CellSettings = z
   .strictObject({
     region: ApiRegion.optional().describe(
-      'Region of the ordering API: `us`, `nz`, `au`, `uk` or `eu`. Absent: the name of the cell, which must then be such a region.',
+      'Region of the ordering API: `us`, `nz`, `au`, `uk` or `eu`. Absent: the name of the cell, which must be one of these regions.',
     ),
     awsRegion: z
       .string('must be an AWS region')

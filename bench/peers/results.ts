@@ -55,7 +55,7 @@ export function judge(deliveries: readonly Delivery[], events: number, endpoints
 
 /** Rows of the table: key and title. */
 const TITLES = {
-  sustained: 'Commit → delivered, 1 endpoint, sustained: events/s',
+  sustained: 'Publish → received, 1 endpoint, sustained: events/s',
   fanOut: 'Fan-out to 50 endpoints: deliveries/s',
   slow: 'Endpoint that responds after 200 ms, 400 jobs in flight: deliveries/s',
   latencyP50: 'Publish → received at 20 events/s, p50: ms',

@@ -99,7 +99,7 @@ export const jobTiming = {
         .enum(UNKNOWN_RISKS)
         .nullable()
         .describe(
-          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs were dispatched from this status in this and the two previous months. \`null\`: the risk is known.`,
+          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: of the jobs that had this status, fewer than ${MIN_JOBS} with a known duration were dispatched in this and the two previous months. \`null\`: the risk is known.`,
         ),
       flaggedAt: timestamp
         .nullable()

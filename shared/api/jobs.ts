@@ -100,15 +100,17 @@ export const JobRecord = z
   .meta({ id: 'JobRecord', description: 'State of a job at its last observation, with its detail.' });
 export type JobRecord = z.infer<typeof JobRecord>;
 
-const asOfText = z
-  .string()
-  .describe(
-    'Cursor of the end of the event log just before the jobs were read. Read the events after this cursor to get all later changes. The returned jobs may already include some of these changes.',
-  );
+const LATER_CHANGES =
+  'Read the events after this cursor to get all later changes. The returned jobs may already include some of these changes.';
 
 /** A response with a job. */
 export const JobResponse = z
-  .object({ job: JobRecord, asOf: asOfText })
+  .object({
+    job: JobRecord,
+    asOf: z
+      .string()
+      .describe(`Cursor of the end of the event log just before the job was read. ${LATER_CHANGES}`),
+  })
   .meta({ id: 'JobResponse', description: 'A job.' });
 
 /** A response with a page of jobs. */
@@ -120,7 +122,11 @@ export const JobPage = z
         'Jobs of the page. A page can contain fewer jobs than `limit`, or none, although further pages follow.',
       ),
     next: nextCursor,
-    asOf: asOfText,
+    asOf: z
+      .string()
+      .describe(
+        `Cursor of the end of the event log just before the first page was read. It is the same on all pages. ${LATER_CHANGES}`,
+      ),
   })
   .meta({ id: 'JobPage', description: 'A page of jobs.' });
 export type JobPage = z.infer<typeof JobPage>;

@@ -94,13 +94,13 @@ export const problems = {
     status: 429,
     title: 'Too Many Failed Authentications',
     meaning:
-      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Until then, requests from this address succeed only with keys that Jobwire has already accepted.',
+      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. During this time, requests from this address succeed only with keys that Jobwire has already accepted.',
   },
   'too-many-streams': {
     status: 429,
     title: 'Too Many Open Streams',
     meaning:
-      'The API key has reached its limit of open streams and long polls. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended by then.',
+      'The API key has reached its limit of open streams and long polls. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended in the meantime.',
   },
   'too-many-requests': {
     status: 429,

@@ -146,7 +146,7 @@ export const endpointFields = {
     .min(1, 'must be an integer from 1 to 64')
     .max(64, 'must be an integer from 1 to 64')
     .describe(
-      'Maximum number of jobs whose events are delivered in parallel, 1 to 64. Default: the maximum adapts to the endpoint. It starts at 16 and can rise to 160.',
+      'Maximum number of jobs whose events are delivered in parallel, 1 to 64. The actual number adapts to the endpoint. It starts at 16, or at this maximum if that is lower. Default: 160.',
     ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')

@@ -45,7 +45,7 @@ export const Endpoint = z
       .int()
       .nullable()
       .describe(
-        'Maximum number of jobs whose events are delivered in parallel. `null`: the maximum adapts to the endpoint. It starts at 16 and can rise to 160.',
+        'Maximum number of jobs whose events are delivered in parallel. The actual number adapts to the endpoint. `null`: the default maximum, 160.',
       ),
     ratePerSecond: z
       .number()
@@ -92,7 +92,7 @@ export const EndpointHealth = z
     lost: count.describe('Number of events that expired before they were delivered.'),
     parked: z
       .object({
-        count: count.describe('Number of parked events.'),
+        count: count.describe('Number of parked events. At most 1,100 are counted.'),
         oldestAt: timestamp.nullable().describe('Time at which the oldest parked event was parked.'),
       })
       .describe(
@@ -269,7 +269,7 @@ export const DeadEvent = z
   .meta({
     id: 'DeadEvent',
     description:
-      'An event that the endpoint rejected on every attempt. It is listed for as long as events are kept, and for at least 90 days, counted from the time at which it became dead.',
+      'An event that the endpoint rejected on every attempt. It is listed for as long as events are kept, and for at least 90 days, counted from the time at which it became dead. A redelivery that delivers the event removes it from the list.',
   });
 
 /** A replay. */

@@ -230,7 +230,7 @@ export const catalogue = {
     }),
   },
   'job.production_started': {
-    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). Only the job detail contains this value. It is fetched when the job changes in the list, and otherwise once a day.',
+    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). Only the job detail contains this value. The detail is fetched when the job changes in the list, and otherwise once a day.',
     data: z.object({
       ...ofJob,
       changes: z.object({ isCancelable: change(z.boolean()) }),

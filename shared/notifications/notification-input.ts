@@ -236,7 +236,7 @@ export const TemplateInput = z
     preheader: template(1000).describe('Preview text of an e-mail in the inbox.'),
     heading: template(1000).describe('Heading of an e-mail. Default: the subject.'),
     intro: template(5000).describe('Text of an e-mail above the parcels. An empty line starts a paragraph.'),
-    outro: template(5000).describe('Text of an e-mail below the jobs. An empty string means no text.'),
+    outro: template(5000).describe('Text of an e-mail below the parcels. An empty string means no text.'),
     html: template(50_000).describe('Complete HTML of an e-mail. It replaces the default layout.'),
     text: template(50_000).describe(
       'Text of an SMS, or complete plain text of an e-mail. It replaces the default text.',

@@ -206,11 +206,11 @@ export const JobRecipient = z
     reason: z
       .enum(getKeys(messageReasons))
       .nullable()
-      .describe('Why no note can be sent to the recipient by this channel. `null`: it can be sent.'),
+      .describe('Why no note can be sent to the recipient by this channel. `null`: a note can be sent.'),
     detail: z.string().nullable().describe('Explanation of `reason`.'),
     notBefore: timestamp
       .nullable()
-      .describe('End of the quiet hours, before which no SMS is sent. `null`: it can be sent now.'),
+      .describe('End of the quiet hours, before which no SMS is sent. `null`: a note can be sent now.'),
   })
   .meta({ id: 'JobRecipient' });
 

@@ -18,7 +18,7 @@ export const emailTemplateSchema = z
     preheader: line(1000).optional().describe('Preview text in the inbox.'),
     heading: line(1000).optional().describe('Heading. Default: the subject.'),
     intro: line(5000).optional().describe('Plain text above the parcels. An empty line starts a paragraph.'),
-    outro: line(5000).optional().describe('Plain text below the jobs.'),
+    outro: line(5000).optional().describe('Plain text below the parcels.'),
     html: line(60_000).min(1, EMPTY).optional().describe('Complete HTML document, instead of the layout.'),
     text: line(20_000).min(1, EMPTY).optional().describe('Complete text version, instead of the layout.'),
   })

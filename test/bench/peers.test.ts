@@ -41,7 +41,7 @@ it('prints the median, minimum and maximum of the rounds, and the number of roun
   expect(rows.slice(0, 3)).toEqual([
     '|  | one | two |',
     '| --- | --- | --- |',
-    '| Commit → delivered, 1 endpoint, sustained: events/s | 200 (100–300) | 12,345 |',
+    '| Publish → received, 1 endpoint, sustained: events/s | 200 (100–300) | 12,345 |',
   ]);
   expect(rows).toContain(
     '| Start until the API responds: s | 1.23 (1.23–1.23, 1 of 3 rounds) | not measured |',

@@ -102,7 +102,7 @@ export function EndpointFields({
           <NumberField
             name="concurrency"
             label="Concurrent jobs"
-            description="1 to 64. Default: the maximum adapts to the endpoint. It starts at 16 and can rise to 160. Events of one job are always sent one at a time."
+            description="1 to 64. Default: 160. The actual number adapts to the endpoint. Events of one job are always sent one at a time."
           />
           <NumberField
             name="ratePerSecond"

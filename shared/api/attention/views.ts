@@ -111,8 +111,10 @@ export const AttentionItem = z
           .describe(
             'Number of events that wait for delivery. `null`: unknown, or the item is not about deliveries.',
           ),
-        parkedEvents: count.nullable().describe('Number of parked events, at most 1,100.'),
-        deadEvents: count.nullable().describe('Number of dead events of the last 30 days, at most 100.'),
+        parkedEvents: count.nullable().describe('Number of parked events. At most 1,100 are counted.'),
+        deadEvents: count
+          .nullable()
+          .describe('Number of dead events of the last 30 days. At most 100 are counted.'),
       })
       .describe('What the cause affects.'),
     customer: z

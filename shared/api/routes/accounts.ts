@@ -141,7 +141,7 @@ const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, of: ofAccountRecord },
       summary: 'Cancel the move of an account',
       description:
-        'Opens the log of the account again. The account stays paused. First delete the account in the other cell. Otherwise, both cells would poll it and emit its events.',
+        'Opens the log of the account again. The account stays paused. Before the request, delete the account in the other cell. Otherwise, both cells would poll it and emit its events.',
       answer: { status: 200, description: 'The current account.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },

@@ -92,7 +92,7 @@ const JobsQuery = z
       })
       .optional()
       .describe(
-        `Comma-separated additional content of each job. \`detail\`: the fields of the job detail. \`events\`: its ${EXPANDED.events} newest events; a page then has at most ${EXPANDED.jobs} jobs.`,
+        `Comma-separated additional content of each job. \`detail\`: the fields of the job detail. \`events\`: its ${EXPANDED.events} newest events, with at most ${EXPANDED.jobs} jobs per page.`,
       ),
     limit,
     after: cursorBy(decodeJobsCursor, 'must be the `next` of a page of jobs')

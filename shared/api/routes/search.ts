@@ -69,7 +69,7 @@ export const searchRoutes: readonly Route[] = [
       tag: 'Search',
       summary: 'Search',
       description:
-        'Finds accounts and endpoints by id, jobs by job number, order number or tracking number, order groups by name, and recipients by a word of their name. The search text is compared with the beginning of each value. Keys with the role `operate` or `admin` also find recipients by their complete e-mail address, or by their complete mobile number in international format. Returns only what the API key can access. If the key is restricted to some accounts, only the first 500 matches of the region are considered for each kind, so a short text can find nothing.',
+        'Finds accounts and endpoints by id, jobs by job number, order number or tracking number, order groups by name, and recipients by any of the first five words of their name. The search text is compared with the beginning of each value. Keys with the role `operate` or `admin` also find recipients by their complete e-mail address, or by their complete mobile number in international format. Returns only what the API key can access. If the key is restricted to some accounts, only the first 500 matches of the region are considered for each kind, so a short text can find nothing.',
       role: 'read',
       query: SearchQuery,
       answer: {
