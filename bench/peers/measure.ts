@@ -32,6 +32,8 @@ const WARM_UP_EVENTS = 60;
 /** Rate of the receiver while events accumulate that a kill interrupts. */
 const GATED_PER_SECOND = 50;
 const SETTLE_MS = 5_000;
+/** Until connections, caches and garbage of the last phase are gone. */
+const IDLE_SETTLE_MS = 30_000;
 /** Maximum time for all events of a phase to arrive. */
 const PHASE_MS = 600_000;
 const RECOVERY_MS = 180_000;
@@ -162,7 +164,7 @@ export async function measureSystem(
     return { fanOut, fanOutMemory: processes.measure().memoryMb };
   });
   await phase('idle', 0, async () => {
-    await sleep(SETTLE_MS);
+    await sleep(IDLE_SETTLE_MS);
     const before = processes.measure().cpuMs;
     await sleep(sizes.idleSeconds * 1000);
     return { idleCpu: (processes.measure().cpuMs - before) / (sizes.idleSeconds * 10) };
