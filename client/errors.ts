@@ -95,5 +95,7 @@ export function whyUnreachable(cause: unknown): string {
   const inner = cause.cause instanceof Error ? cause.cause : cause;
   const code = codeOf(cause);
   const message = inner.message.replace(/\.$/, '');
+  // The text of Node, which blocks some ports as browsers do (https://fetch.spec.whatwg.org/#port-blocking).
+  if (message === 'bad port') return 'Node and browsers do not connect to this port. Use another one';
   return explainCode(code) ?? (code === '' ? message : `${message} (${code})`);
 }

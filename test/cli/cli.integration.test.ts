@@ -119,7 +119,7 @@ describe('exit codes', () => {
     [
       4,
       ['accounts', 'show', 'acme', '--url', 'http://127.0.0.1:1'],
-      /^http:\/\/127\.0\.0\.1:1 can’t be reached: /,
+      /^http:\/\/127\.0\.0\.1:1 can’t be reached: Node and browsers do not connect to this port\. Use another one\./,
     ],
     [
       5,

@@ -130,14 +130,14 @@ test('local days are shifted across the ends of months and years', () => {
 const item = (change: Partial<AttentionItem>): AttentionItem =>
   ({
     ...{ id: 'us~acme~job~7', kind: 'job_late', region: 'us', account: 'acme', customer: null, actions: [] },
-    subject: { type: 'job', id: '7', name: 'Job 7', orderNumber: null },
+    subject: { type: 'job', id: '7', name: 'Job 7', orderNumber: null, jobNumber: 7 },
     impact: { jobs: 1, waitingEvents: null, parkedEvents: null, deadEvents: null },
     cause: { code: 'late' },
     rank: { score: 52, components: [{ name: 'kind', points: 40, explanation: 'Kind job late' }] },
     ...change,
   }) as AttentionItem;
 const subject = (type: AttentionItem['subject']['type'], id: string) => ({
-  subject: { type, id, name: id, orderNumber: null },
+  subject: { type, id, name: id, orderNumber: null, jobNumber: null },
 });
 
 test('each subject of the queue links to its page', () => {
@@ -191,7 +191,7 @@ test('actions that change something, the last response and a note get a button, 
   const actions = [
     'enableEndpoint',
     'retryParkedEvents',
-    'startReplay',
+    'redeliverEvents',
     'pingEndpoint',
     'listEndpointDeliveries',
     'getEndpointHealth',

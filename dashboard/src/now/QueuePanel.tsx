@@ -97,6 +97,8 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
   const runner = useActions([['attention']]);
   const selects = useSession().may('operate');
   const selection = useSelection(data?.items.map(({ id }) => id) ?? []);
+  const [read] = useParams();
+  const isWall = read('wall') !== undefined;
   const [isUsed, setIsUsed] = useState(false);
   if (selection.selected.size > 0 && !isUsed) setIsUsed(true);
   if (data === undefined)
@@ -124,12 +126,13 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
         {error ? <Failure error={error} again={refetch} /> : null}
         {runner.failure ? <Failure error={runner.failure} /> : null}
         {items.length === 0 && !error ? <EmptyQueue page={data} /> : null}
-        <div>
+        <div className={css.rows}>
           <Rows items={items} rule={rule} runner={runner} selection={selects ? selection : undefined} />
           {isUsed ? <QueueBulkBar items={items} selection={selection} /> : null}
         </div>
         <p className={`${ui.hint} ${css.foot}`}>
-          {items.length < total ? (
+          {isWall ? `${formatCount(total, 'item')} in all. ` : null}
+          {items.length < total && !isWall ? (
             <>
               First {items.length} of {total.toLocaleString()}.{' '}
               <Button size="compact-xs" variant="default" onClick={more}>
@@ -424,7 +427,7 @@ const Row = memo(function Row(props: {
         </div>
       ) : null}
       {opened === 'notify' ? (
-        <NotifyDialog account={account ?? ''} jobNumber={subject.id} close={() => setOpened(null)} />
+        <NotifyDialog account={account ?? ''} jobNumber={String(subject.jobNumber)} close={() => setOpened(null)} />
       ) : null}
     </>
   );

@@ -169,11 +169,11 @@ function toRowAction(
         done: 'The parked events are sent now.',
         run: (api) => api.post('/v1/endpoints/{id}/parked/retry', { ...at, body: { all: true } }),
       };
-    case 'startReplay':
+    case 'redeliverEvents':
       return {
         label: 'Replay dead',
-        done: 'The replay is started. The item is hidden until more events become dead.',
-        run: (api) => replayDead(api, item, body),
+        done: 'The dead events are sent again. Those that are delivered are no longer dead.',
+        run: (api) => api.post('/v1/endpoints/{id}/redeliver', { ...at, body: body as never }),
       };
     case 'resumeAccount':
       return {
@@ -213,20 +213,6 @@ function toRowAction(
     default:
       return undefined;
   }
-}
-
-/** Replays dead events, and hides the item unless it has other causes. */
-async function replayDead(
-  api: Client,
-  { id, region, subject, cause }: AttentionItem,
-  body: Readonly<Record<string, unknown>> | null,
-): Promise<void> {
-  const at = withEndpoint({ region, id: subject.id });
-  const replay = await api.post('/v1/endpoints/{id}/replays', { ...at, body: body as never });
-  const note = `Dead events replayed: ${replay.id}`;
-  if (cause.code === 'dead')
-    await api.post('/v1/attention/{id}/acknowledge', { ...withId(id), body: { note } });
-  else await api.post('/v1/attention/{id}/note', { ...withId(id), body: { note } });
 }
 
 /** A named selection of filters: a query string. */

@@ -62,7 +62,7 @@ export function EndpointFields({
           <TextField
             name="url"
             label="URL"
-            description="An https URL at a public address."
+            description="An https URL at a public address. Other URLs require the setting webhooks.allowPrivateNetworks."
             required
             type="url"
             inputMode="url"

@@ -76,6 +76,7 @@ interface Facts {
   readonly id: ItemId;
   readonly name: string;
   readonly orderNumber?: string | null;
+  readonly jobNumber?: number | undefined;
   readonly since: number;
   readonly cause: Partial<AttentionItem['cause']> & Pick<AttentionItem['cause'], 'code' | 'summary'>;
   readonly impact?: Partial<AttentionItem['impact']>;
@@ -84,7 +85,8 @@ interface Facts {
 }
 
 function toCandidate(facts: Facts, now: number): Candidate {
-  const { kind, id, name, orderNumber = null, since, cause, impact, material, actions } = facts;
+  const { kind, id, name, orderNumber = null, jobNumber = null } = facts;
+  const { since, cause, impact, material, actions } = facts;
   const ageHours = Math.max(0, now - since) / HOUR_MS;
   const { lateHours = null, mustDate = null } = cause;
   const { jobs = null, parkedEvents = null, deadEvents = null, waitingEvents = null } = impact ?? {};
@@ -94,7 +96,7 @@ function toCandidate(facts: Facts, now: number): Candidate {
     kind,
     region: id.region,
     account: id.account || null,
-    subject: { type: id.type, id: id.subject, name, orderNumber },
+    subject: { type: id.type, id: id.subject, name, orderNumber, jobNumber },
     since,
     ageHours: round(ageHours),
     cause: {
@@ -165,7 +167,7 @@ export function toJobItem(
   const mustBeMet = job.mustDate ? ', must be met' : '';
   const dueIn = `due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${mustBeMet}; ${inStatus}`;
   const summary = {
-    late: `${formatHours(lateHours ?? 0)} late${mustBeMet}; ${inStatus}`,
+    late: `${formatHours((now - (due?.at ?? now)) / HOUR_MS)} late${mustBeMet}; ${inStatus}`,
     needs_attention: `${inStatus}, a status that needs attention`,
     stalled: `${inStatus}, longer than the account allows`,
     at_risk: `${dueIn}; more than a quarter of the comparable jobs needed longer`,
@@ -179,6 +181,7 @@ export function toJobItem(
       id,
       name: `Job ${jobNumber}`,
       orderNumber: job.orderNumber,
+      jobNumber,
       since: since ?? now,
       cause: {
         ...{
@@ -260,8 +263,6 @@ export function toEndpointItem(
   const query = `?region=${region}`;
   const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
     ({ operation, method: 'POST', path: `${base}${rest}${query}`, body, role: 'operate' }) as const;
-  const replayed = dead.filter(({ account }) => account !== '_cell');
-  const firstDead = earliest(replayed.map(({ parkedAt }) => parkedAt));
   const [only, ...others] = sink.accounts;
   return toCandidate(
     {
@@ -304,13 +305,12 @@ export function toEndpointItem(
         ...(state === 'disabled' || failing ? [post('enableEndpoint', '/enable')] : []),
         ...(sink.kind === 'webhook' && paused ? [post('resumeEndpoint', '/resume')] : []),
         ...(parked.length > 0 ? [post('retryParkedEvents', '/parked/retry', { all: true })] : []),
-        ...(replayed.length > 0
+        ...(dead.some(({ account }) => account !== '_cell')
           ? [
-              post('startReplay', '/replays', {
-                // The time of an event is before the time at which it was parked.
-                from: { at: new Date(firstDead - HOUR_MS).toISOString() },
-                to: { at: new Date(Math.max(...replayed.map(({ diedAt }) => diedAt))).toISOString() },
-                filter: { types: [...new Set(replayed.map(({ type }) => type))].sort() },
+              post('redeliverEvents', '/redeliver', {
+                states: ['dead'],
+                // Only the counted ones.
+                filter: { from: new Date(earliest(dead.map(({ parkedAt }) => parkedAt))).toISOString() },
               }),
             ]
           : []),
@@ -441,6 +441,7 @@ export function toMessageItem(message: Message, now: number): Candidate | undefi
   const isExplained = state === 'bounced' || state === 'complained';
   const why = message.reason === null || isExplained ? '' : ` ${messageReasons[message.reason]}`;
   const [first, ...more] = jobs;
+  const jobNumber = more.length === 0 ? first : undefined;
   const about =
     first === undefined ? '' : ` about job ${first}${more.length > 0 ? ` and ${more.length} more` : ''}`;
   return toCandidate(
@@ -448,6 +449,7 @@ export function toMessageItem(message: Message, now: number): Candidate | undefi
       kind: 'message_undelivered',
       id: { region, account, type: 'message', subject: id },
       name: `${channel === 'sms' ? 'SMS' : channel === 'email' ? 'E-mail' : 'Message'}${about}`,
+      jobNumber,
       since: sentAt ?? createdAt,
       cause: {
         code: state,
@@ -457,6 +459,17 @@ export function toMessageItem(message: Message, now: number): Candidate | undefi
       impact: { jobs: jobs.length },
       material: { key: state, level: 0 },
       actions: [
+        ...(jobNumber === undefined
+          ? []
+          : [
+              {
+                operation: 'sendNote',
+                method: 'POST' as const,
+                path: `/v1/accounts/${account}/jobs/${jobNumber}/messages`,
+                body: null,
+                role: 'operate' as const,
+              },
+            ]),
         {
           operation: 'getMessage',
           method: 'GET',

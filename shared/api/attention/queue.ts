@@ -296,11 +296,11 @@ async function readCustomer(
   { history }: QueueDeps,
   { account, region, subject, since }: Pick<AttentionItem, 'account' | 'region' | 'subject' | 'since'>,
 ): Promise<AttentionItem['customer']> {
-  if (!history || account === null || subject.type !== 'job') return null;
+  if (!history || account === null || subject.jobNumber === null) return null;
   const { messages } = await listMessages(
     history,
     { region, account },
-    { job: Number(subject.id), limit: 5 },
+    { job: subject.jobNumber, limit: 5 },
   );
   const last = messages.find(({ state }) => state !== 'suppressed') ?? messages[0];
   const informed = messages.some(

@@ -71,10 +71,12 @@ export function rankItem({ kind, ageHours, lateHours, mustDate, affected }: Rank
 const grow = (step: number, days: number, most: number): number =>
   Math.min(most, Math.round(step * Math.log2(1 + Math.max(0, days))));
 
-/** Formats a duration: `5 hours`, `3 days`. */
+/** Formats a duration, rounded down: `44 minutes`, `5 hours`, `3 days`. */
 export function formatHours(hours: number): string {
-  const whole = Math.max(0, Math.floor(hours));
-  if (whole < 1) return 'less than an hour';
+  const minutes = Math.max(0, Math.floor(hours * 60));
+  if (minutes < 1) return 'less than a minute';
+  if (minutes < 60) return minutes === 1 ? '1 minute' : `${minutes} minutes`;
+  const whole = Math.floor(minutes / 60);
   if (whole < 48) return whole === 1 ? '1 hour' : `${whole} hours`;
   return `${Math.floor(whole / 24)} days`;
 }

@@ -98,6 +98,10 @@ export const AttentionItem = z
         id: z.string().describe('Number of the job, or id of the endpoint, account, region or message.'),
         name: z.string().describe('Display name.'),
         orderNumber: z.string().nullable().describe('Order number of the job.'),
+        jobNumber: z
+          .int()
+          .nullable()
+          .describe('Number of the job. `null`: the subject is neither a job nor a message about exactly one job.'),
       })
       .describe('What needs attention.'),
     since: timestamp.describe('Start of the cause, as far as it is known.'),
