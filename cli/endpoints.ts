@@ -53,12 +53,13 @@ const FILTERS = {
   },
 } as const satisfies Flags;
 
+const CONCURRENCY = inputs['NewEndpoint.concurrency'];
 const RATE = inputs['NewEndpoint.ratePerSecond'];
 /** Options of the delivery of events. */
 const DELIVERY = {
   concurrency: {
     value: 'N',
-    about: `Maximum number of jobs whose events are delivered in parallel, ${formatRange(inputs['NewEndpoint.concurrency'])}. The actual number adapts to the endpoint. Default: 160`,
+    about: `Maximum number of jobs whose events are delivered in parallel, ${formatRange(CONCURRENCY)}. The actual number adapts to the endpoint. Default: ${CONCURRENCY.most}`,
   },
   rate: {
     value: 'N',

@@ -15,6 +15,7 @@ import {
   typePatterns,
   webhookSecret,
 } from '../validation.ts';
+import { INITIAL_LANES, MAX_LANES } from './lanes.ts';
 
 /** Maximum number of custom headers of an endpoint, and their maximum total size. */
 const MAX_HEADERS = 20;
@@ -142,11 +143,11 @@ export const endpointFields = {
   ...filterFields,
   headers,
   concurrency: z
-    .int('must be an integer from 1 to 64')
-    .min(1, 'must be an integer from 1 to 64')
-    .max(64, 'must be an integer from 1 to 64')
+    .int(`must be an integer from 1 to ${MAX_LANES}`)
+    .min(1, `must be an integer from 1 to ${MAX_LANES}`)
+    .max(MAX_LANES, `must be an integer from 1 to ${MAX_LANES}`)
     .describe(
-      'Maximum number of jobs whose events are delivered in parallel, 1 to 64. The actual number adapts to the endpoint. It starts at 16, or at this maximum if that is lower. Default: 160.',
+      `Maximum number of jobs whose events are delivered in parallel, 1 to ${MAX_LANES}. The actual number adapts to the endpoint. It starts at ${INITIAL_LANES}, or at this maximum if that is lower. Default: ${MAX_LANES}.`,
     ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')

@@ -1,6 +1,7 @@
 /** Endpoints and deliveries as returned by the API, without secrets. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
 import { count, type RecordOf, timestamp } from '../representation.ts';
+import { MAX_LANES } from './lanes.ts';
 
 const eventId = z.string().describe('Id of the event: `<account>.<epoch>.<sequence>`.');
 const account = z.string().describe('Id of the account. `_cell` for the log of the region.');
@@ -45,7 +46,7 @@ export const Endpoint = z
       .int()
       .nullable()
       .describe(
-        'Maximum number of jobs whose events are delivered in parallel. The actual number adapts to the endpoint. `null`: the default maximum, 160.',
+        `Maximum number of jobs whose events are delivered in parallel. The actual number adapts to the endpoint. \`null\`: the default maximum, ${MAX_LANES}.`,
       ),
     ratePerSecond: z
       .number()

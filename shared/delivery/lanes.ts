@@ -12,7 +12,7 @@
 
 /** Limit of a sink about which nothing is known. */
 export const INITIAL_LANES = 16;
-/** Maximum of a sink without its own. Five drains share the file descriptors (1024) of a Lambda function. */
+/** Highest accepted maximum of a sink, and its default. Five drains share the file descriptors (1024) of a Lambda function. */
 export const MAX_LANES = 160;
 /** Latencies up to this much (ms) above the lowest one are noise. */
 const NOISE_MS = 10;

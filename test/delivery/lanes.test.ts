@@ -66,7 +66,7 @@ describe('the limit of concurrent lanes', () => {
   it('stays within 1 and the maximum of the sink, whatever happens', () => {
     fc.assert(
       fc.property(
-        fc.integer({ min: 1, max: 64 }),
+        fc.integer({ min: 1, max: MAX_LANES }),
         fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined }),
         fc.array(fc.oneof(fc.constant('failure' as const), fc.double({ min: 0, max: 20_000, noNaN: true })), {
           maxLength: 300,

@@ -1,6 +1,7 @@
 /** The fields of an endpoint form. */
 import { Button, Checkbox } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
+import { MAX_LANES } from '../../../shared/delivery/lanes.ts';
 import { Panel } from '../components.tsx';
 import { parseLocalTime, toLocalTime } from '../dates.ts';
 import {
@@ -102,7 +103,7 @@ export function EndpointFields({
           <NumberField
             name="concurrency"
             label="Concurrent jobs"
-            description="1 to 64. Default: 160. The actual number adapts to the endpoint. Events of one job are always sent one at a time."
+            description={`1 to ${MAX_LANES}. Default: ${MAX_LANES}. The actual number adapts to the endpoint. Events of one job are always sent one at a time.`}
           />
           <NumberField
             name="ratePerSecond"

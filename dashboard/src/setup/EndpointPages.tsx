@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { useLocation } from 'wouter';
 import type { SecretRotation } from '../../../client/index.ts';
 import { EndpointUpdate, Rotation } from '../../../shared/delivery/endpoint-input.ts';
+import { MAX_LANES } from '../../../shared/delivery/lanes.ts';
 import { withEndpoint, withRevision } from '../api.ts';
 import { Facts, Loaded, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions, SelectField } from '../form.tsx';
@@ -248,7 +249,7 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
         Origins: endpoint.origins.join(', ') || undefined,
         'Job fields': fields.join(', ') || undefined,
         Headers: headers.join(', ') || undefined,
-        'Concurrent jobs': concurrency ?? 16,
+        'Concurrent jobs': concurrency ?? MAX_LANES,
         'Requests per second': ratePerSecond ?? 'No limit',
         Created: endpoint.createdAt ? <RelativeTime at={endpoint.createdAt} /> : undefined,
       }}
