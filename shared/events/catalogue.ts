@@ -407,7 +407,7 @@ export const catalogue = {
     }),
   },
   'endpoint.disabled': {
-    when: 'An endpoint was disabled, because all deliveries failed for days or because it responded with 410. When an operator enables it again, delivery resumes where it stopped.',
+    when: 'An endpoint was disabled, because all deliveries failed for days, or because it responded with 410 or with the header `webhook-delivery: disable`. When an operator enables it again, delivery resumes where it stopped.',
     data: z.object({
       ...ofSink,
       reason: z.string().describe('Error message.'),

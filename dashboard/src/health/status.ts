@@ -213,7 +213,7 @@ const ENDPOINT_STATES: Readonly<Record<Endpoint['state'], StateText>> = {
     label: 'Disabled',
     tone: 'bad',
     meaning:
-      'No events are sent: deliveries failed for days, or the endpoint responded with 410. Its cursors are kept, but events expire after the retention period.',
+      'No events are sent: deliveries failed for days, or the endpoint responded with 410 or with the header webhook-delivery: disable. Its cursors are kept, but events expire after the retention period.',
     advice:
       'When the endpoint is fixed, enable it: it resumes at its cursors. Expired events can no longer be sent.',
   },

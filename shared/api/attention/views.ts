@@ -197,7 +197,7 @@ export const AttentionPage = z
       .nullable()
       .describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
     total: count.describe('Number of items that match the filters.'),
-    counts: AttentionCounts.describe('Numbers of all items that the API key can access in these regions.'),
+    counts: AttentionCounts.describe('Numbers of all items that the API key can access in the regions in `watched`. Of the filters, only `region` applies.'),
     watched: z
       .object({
         regions: z.array(z.string()).describe('Names of the regions.'),
