@@ -80,7 +80,7 @@ export const attentionCommands = {
   }),
 
   'attention snooze': command({
-    about: 'Hides an item until a given time, or until its cause changes materially if that is earlier.',
+    about: 'Hides an item until a given time or until its cause changes materially, whichever is earlier.',
     args: ['ITEM'],
     flags: {
       until: {

@@ -79,7 +79,7 @@ const single: Commands = {
       config: { value: 'FILE', about: 'Configuration file. Default: a demo' },
       port: {
         value: 'N',
-        about: 'Port of the HTTP API. Default: 4000, or the port in the configuration',
+        about: 'Port of the HTTP API. Default: the port in the configuration, otherwise 4000',
         range: { least: 0, most: 65_535 },
       },
       seed: {
@@ -137,7 +137,7 @@ const single: Commands = {
   find: command({
     about:
       'Finds accounts, jobs, order groups, recipients and endpoints by the beginning of an id, a job number, an order number, a tracking number or a name.',
-    more: 'Case is ignored. A recipient is also found by a complete e-mail address or mobile number, with the role operate or admin.',
+    more: 'Case is ignored. With the role operate or admin, a recipient is also found by a complete e-mail address or mobile number.',
     args: ['TEXT'],
     flags: {
       kinds: {

@@ -237,7 +237,7 @@ export function toEndpointState(
       tone: 'warn',
       meaning: 'Events have been waiting for more than 15 minutes, although deliveries succeed.',
       advice:
-        'If the endpoint has just recovered or starts in the past, wait. Otherwise raise its concurrency or rate, or select fewer event types.',
+        'If the endpoint has just recovered or starts in the past, wait. Otherwise raise its concurrency or rate if they are set, or select fewer event types.',
     };
   }
   if (health.parked.count > 0) {
