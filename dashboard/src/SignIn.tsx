@@ -82,7 +82,7 @@ export function SignIn(props: {
         </Button>
         <p className={ui.hint}>
           Create keys in Setup, with <code>jobwire keys create</code>, or through the API.{' '}
-          <code>npm start</code> prints the file that contains the first key.
+          <code>npm start</code> prints the path of the file with the first key.
         </p>
       </form>
     </main>

@@ -198,7 +198,7 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
     }),
   'order_group.dispatched': ({ orderGroup, jobs, excludedJobs, repeated }) =>
     good(`Order group dispatched${repeated ? ' again' : ''}`, {
-      to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} delisted` : ''})`,
+      to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} ended without dispatch` : ''})`,
     }),
   'account.baselined': ({ openJobs }) => plain(`Tracking started with ${formatCount(openJobs, 'open job')}`),
   'account.poll_failing': ({ consecutiveFailures, reason }) =>

@@ -38,8 +38,9 @@ export default function BulkBar<T>(props: {
       });
       return;
     }
+    const command = `${action.label}${action.label.includes(' ') ? ':' : ''} ${count}`;
     confirm({
-      title: `${action.label} ${count}?`,
+      title: `${command}?`,
       body: (
         <>
           <p>{action.effect}</p>
@@ -52,7 +53,7 @@ export default function BulkBar<T>(props: {
           {preview.skipped.length > 0 ? <p>Left out: {preview.skipped.join(', ')}.</p> : null}
         </>
       ),
-      verb: `${action.label} ${count}`,
+      verb: command,
       onConfirm: async () => {
         setFailure(null);
         try {

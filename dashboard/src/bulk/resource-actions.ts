@@ -44,7 +44,7 @@ export const listEndpointActions = (api: Client): BulkAction<Resource>[] => [
   },
   {
     ...{ label: 'Retry parked', done: 'retried' },
-    effect: 'Their parked events are delivered again at once.',
+    effect: 'Their parked events are sent again at once.',
     run: (rows) => runBatches(api, 'endpoints', 'retry', rows),
   },
 ];

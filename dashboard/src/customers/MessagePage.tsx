@@ -67,7 +67,7 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
             Created: <Timestamp at={message.createdAt} as="whole" />,
             Due: message.dueAt ? <Timestamp at={message.dueAt} as="whole" /> : undefined,
             Sent: message.sentAt ? <Timestamp at={message.sentAt} as="whole" /> : undefined,
-            By: message.sentBy ? (message.sentBy.name ?? message.sentBy.id) : undefined,
+            'Sent by': message.sentBy ? (message.sentBy.name ?? message.sentBy.id) : undefined,
             Attempts: message.attempts,
             Repeats: message.repeats > 0 ? message.repeats : undefined,
             Segments: message.segments ?? undefined,

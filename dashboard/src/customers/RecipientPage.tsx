@@ -106,7 +106,7 @@ const FIELD_LABELS = {
   orderNumber: 'order number',
   jobNumber: 'job number',
   channels: 'channels',
-  kinds: 'message types',
+  kinds: 'message kinds',
   paused: 'paused',
 };
 
@@ -229,7 +229,7 @@ function RecipientFields({ recipient }: { readonly recipient?: Recipient }) {
           <NumberField name="jobNumber" label="Job number" disabled={disabled} />
         ) : null}
         <SelectField name="channels" label="Channels" data={toOptions(CHANNELS)} />
-        <Checkbox.Group label="Message types" {...form.getInputProps('kinds')}>
+        <Checkbox.Group label="Message kinds" {...form.getInputProps('kinds')}>
           <div className={ui.fields}>
             {kinds.map((kind) => (
               <Checkbox key={kind} value={kind} label={kindNames[kind]} description={messageKinds[kind]} />
@@ -254,7 +254,7 @@ function RecipientFacts({ recipient }: { readonly recipient: Recipient }) {
           'E-mail': email,
           Mobile: mobile,
           Jobs: formatScope(recipient),
-          'Message types': recipient.kinds.map((kind) => kindNames[kind]).join(', '),
+          'Message kinds': recipient.kinds.map((kind) => kindNames[kind]).join(', '),
           Channels: channels.map((channel) => channelNames[channel]).join(', '),
           Language: locale === null ? 'Account default' : localeNames[locale],
           'Time zone': zone ?? 'Account default',

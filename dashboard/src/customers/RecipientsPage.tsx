@@ -129,7 +129,7 @@ function Table(props: { readonly account: string; readonly recipients: readonly 
           <th scope="col">Recipient</th>
           <th scope="col">Addresses</th>
           <th scope="col">Jobs</th>
-          <th scope="col">Message types</th>
+          <th scope="col">Message kinds</th>
         </tr>
       </thead>
       <tbody ref={place} className={css.virtual} style={{ height: rows.getTotalSize() }}>

@@ -93,7 +93,7 @@ const FIELD_LABELS = {
   enabled: 'notifications',
   dryRun: 'dry run',
   ownUser: 'API user',
-  windowSeconds: 'collection window',
+  windowSeconds: 'notification window',
   maxAgeHours: 'maximum age',
   locale: 'language',
   zone: 'time zone',
@@ -159,7 +159,7 @@ function SettingsForm(props: {
           <div className={ui.columns}>
             <NumberField
               name="windowSeconds"
-              label="Collection window (seconds)"
+              label="Notification window (seconds)"
               description="Changes of an order within this time are combined into one message."
             />
             <NumberField
@@ -259,7 +259,7 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
             Since: settings.since ? <Timestamp at={settings.since} as="whole" /> : undefined,
             'API user': settings.ownUser ? 'Notified' : 'Not notified',
             'Reply-to address': settings.replyTo,
-            'Collection window': formatCount(settings.windowSeconds, 'second'),
+            'Notification window': formatCount(settings.windowSeconds, 'second'),
             'Maximum age': formatCount(settings.maxAgeHours, 'hour'),
             Language: localeNames[settings.locale],
             'Time zone': settings.zone,

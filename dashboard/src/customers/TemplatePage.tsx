@@ -196,7 +196,9 @@ function Editor(props: {
                 </Button>
               ) : null}
               {saved.custom && isEmpty ? (
-                <span className={ui.hint}>All fields are default. To save this, delete the template.</span>
+                <span className={ui.hint}>
+                  All fields have their default text. Delete the template instead of saving it.
+                </span>
               ) : null}
             </div>
           ) : null}

@@ -28,7 +28,7 @@ export default function TemplatesPage({ account }: { readonly account: string })
     <AccountPage account={account} part="templates" title={`Templates of ${account}`}>
       <Panel
         title="Templates"
-        aside="A locale without its own template uses the account’s template for another locale of the language, or the template of Jobwire."
+        aside="A locale without its own template uses the account’s template for another locale of the language, or the default template."
       >
         <Loaded query={templates}>
           {(listed) => (
@@ -37,7 +37,7 @@ export default function TemplatesPage({ account }: { readonly account: string })
               rows={ROWS}
               keyOf={({ kind, channel }) => `${kind} ${channel}`}
               columns={{
-                'Message type': ({ kind, channel }) => (
+                'Message kind': ({ kind, channel }) => (
                   <>
                     <span className={ui.name}>{kindNames[kind]}</span>, {channelNames[channel]}
                     <div className={ui.hint}>{messageKinds[kind]}</div>

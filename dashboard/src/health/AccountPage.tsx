@@ -132,7 +132,7 @@ function MissingJobs({ report: { missingJobs } }: { readonly report: AccountStat
   return [
     suspected > 0 ? `${suspected} to be confirmed by a second observation` : '',
     pending > 0 ? `${pending} not yet investigated` : '',
-    contradictory > 0 ? `${contradictory} with contradictory answers` : '',
+    contradictory > 0 ? `${contradictory} with contradictory responses` : '',
   ]
     .filter(Boolean)
     .join('; ');

@@ -308,7 +308,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
         'Success rate, 24 h': healthColumn(({ statistics: { successRate } }) =>
           successRate === null ? '–' : formatPercent(successRate),
         ),
-        'Latency, median · 95 %': healthColumn(({ statistics }) => formatLatency(statistics)),
+        'Latency, median · p95': healthColumn(({ statistics }) => formatLatency(statistics)),
         Parked: healthColumn(({ parked }) => <ProblemCount count={parked.count} />),
         Dead: healthColumn(({ dead }) => formatDeadCount(dead)),
         Problem: {

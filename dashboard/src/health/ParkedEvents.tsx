@@ -115,7 +115,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         keyOf={({ event }) => event}
         columns={{
           ...parkedColumns,
-          'Next attempt': ({ retryAt }) => <RelativeTime at={retryAt} none="After the event before it" />,
+          'Next attempt': ({ retryAt }) => <RelativeTime at={retryAt} none="After the earlier event" />,
           Reason: {
             wide: true,
             render: ({ reason }) => <bdi>{reason ?? 'An earlier event of the job is parked.'}</bdi>,

@@ -31,6 +31,8 @@ interface Values {
 }
 
 const STATES = { dead: 'Dead events', parked: 'Parked events', both: 'Parked and dead events' };
+/** Labels of the button. */
+const VERBS = { dead: 'Replay', parked: 'Retry', both: 'Retry and replay' };
 const DEBOUNCE_MS = 300;
 
 export default function RedeliveryForm(props: {
@@ -69,6 +71,7 @@ export default function RedeliveryForm(props: {
     placeholderData: keepPreviousData,
     gcTime: 0,
   });
+  const verb = VERBS[values.state];
   const isCurrent = selected === values && checked.success && !preview.isPlaceholderData;
   const count = isCurrent && preview.data ? preview.data.parked + preview.data.dead : undefined;
   return (
@@ -93,7 +96,7 @@ export default function RedeliveryForm(props: {
       {preview.error ? <Failure error={preview.error} again={preview.refetch} /> : null}
       {preview.data ? <Preview report={preview.data} /> : null}
       <FormActions
-        verb={count === undefined ? 'Replay' : `Replay ${formatCount(count, 'event')}`}
+        verb={count === undefined ? verb : `${verb} ${formatCount(count, 'event')}`}
         isDisabled={count === undefined || count === 0}
       />
     </Form>

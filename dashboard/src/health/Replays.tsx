@@ -114,7 +114,7 @@ function Progress({ replay }: { readonly replay: ReplayRun }) {
       <span className={ui.hint}>
         {formatReplayProgress(replay)}
         {truncatedAccounts.length > 0
-          ? `; starts later than requested in ${formatAccounts(truncatedAccounts)}, because older events are expired`
+          ? `; starts later than requested in ${formatAccounts(truncatedAccounts)}, because older events have expired`
           : ''}
       </span>
     </>

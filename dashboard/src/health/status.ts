@@ -54,7 +54,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     meaning:
       'Several consecutive polls failed, so no changes are detected. Polls are retried with increasing delays of up to 15 minutes.',
     advice:
-      'If other accounts of the region are up to date, test the credentials of this account. If all of them fail, wait until the ordering API responds again: no change is lost.',
+      'If other accounts of the region are up to date, test the credentials of this account. If all of them fail, wait until the ordering API responds again. Changes made in the meantime are then detected.',
   },
   credentials_rejected: {
     label: 'Credentials rejected',
@@ -69,7 +69,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     meaning:
       'The credentials belong to another account of the ordering API. Polling is stopped until an operator confirms.',
     advice:
-      'If the stored secret is wrong, replace the credentials, then confirm. If the other account is the correct one, confirm the new identity.',
+      'If the stored secret is wrong, replace the credentials, then confirm them. If the other account is the correct one, change to it.',
   },
   quarantined: {
     label: 'Quarantined',
@@ -96,7 +96,7 @@ const CREATING: StateText = {
 const STALE: StateText = {
   label: 'Stale',
   tone: 'bad',
-  meaning: 'The last complete poll is longer ago than two polls may take, although no poll failed.',
+  meaning: 'No poll has completed for more than two poll intervals, although no poll failed.',
   advice:
     'Check the last polls below. If other accounts are stale too, all polls are delayed: see poll-lag in the runbook.',
 };
@@ -237,7 +237,7 @@ export function toEndpointState(
       tone: 'warn',
       meaning: 'Events have been waiting for more than 15 minutes, although deliveries succeed.',
       advice:
-        'If the endpoint has just recovered or starts in the past, wait. Otherwise raise its concurrency or rate if they are set, or select fewer event types.',
+        'If the endpoint has just recovered, or was created with a start in the past, wait. Otherwise raise its concurrency or rate if they are set, or select fewer event types.',
     };
   }
   if (health.parked.count > 0) {

@@ -29,7 +29,7 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
       aside={
         job.lastListedAt === null ? undefined : (
           <>
-            Last seen in the list of active jobs <RelativeTime at={job.lastListedAt} />
+            Last observed in the list of active jobs <RelativeTime at={job.lastListedAt} />
           </>
         )
       }

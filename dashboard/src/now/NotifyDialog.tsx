@@ -17,7 +17,7 @@ import { getNoteText, noteTextNames } from './note-texts.ts';
 import css from './QueuePanel.module.css';
 
 const MAX_LENGTH = 1000;
-const OWN_TEXT = 'Own text';
+const OWN_TEXT = 'Custom text';
 
 interface Target {
   readonly account: string;

@@ -86,7 +86,7 @@ export default function QueueBulkBar(props: {
             close={() => setAssigns(false)}
             save={(text) =>
               perform({
-                ...{ label: text === '' ? 'Unassign' : `Assign to ${text}:`, done: 'assigned' },
+                ...{ label: text === '' ? 'Unassign' : `Assign to ${text}`, done: 'assigned' },
                 effect: text === '' ? 'The assignees are removed.' : 'Other assignees are replaced.',
                 run: each('assign', () => ({ assignee: text === '' ? null : text })),
               })

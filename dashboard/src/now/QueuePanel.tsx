@@ -163,6 +163,7 @@ function Hiding({
   if (parts.length === 0) return null;
   return (
     <>
+      Hidden:{' '}
       {parts.map((state, at) => (
         <span key={state}>
           {at > 0 ? ', ' : ''}
@@ -170,8 +171,8 @@ function Hiding({
             {counts[state].toLocaleString()} {state}
           </Link>
         </span>
-      ))}{' '}
-      hidden.{' '}
+      ))}
+      .{' '}
     </>
   );
 }
@@ -244,7 +245,7 @@ function EmptyQueue({
   if (isFiltered)
     return (
       <Empty>
-        No items match the filters; {formatCount(counts.open, 'item')} open in all.{' '}
+        No items match the filters. {formatCount(counts.open, 'item is', 'items are')} open in total.{' '}
         <Button
           size="compact-xs"
           variant="default"

@@ -7,13 +7,13 @@ type Language = 'en' | 'de' | 'fr';
 const TEXTS: Readonly<Record<string, Readonly<Record<Language, string>>>> = {
   'Longer than planned': {
     en: 'Your order is taking longer than planned. We will write to you again as soon as it is on its way. We apologize for the delay.',
-    de: 'Ihr Auftrag dauert länger als geplant. Wir melden uns wieder, sobald er unterwegs ist. Bitte entschuldigen Sie die Verzögerung.',
-    fr: 'Votre commande prend plus de temps que prévu. Nous vous écrirons de nouveau dès qu’elle sera en route. Veuillez nous excuser de ce retard.',
+    de: 'Ihre Bestellung dauert länger als geplant. Wir melden uns wieder, sobald sie unterwegs ist. Bitte entschuldigen Sie die Verzögerung.',
+    fr: 'Votre commande prend plus de temps que prévu. Nous vous écrirons de nouveau dès qu’elle sera en route. Veuillez nous excuser pour ce retard.',
   },
   'Artwork needed': {
     en: 'To continue with your order, we need your artwork or your approval. Please contact us.',
-    de: 'Um Ihren Auftrag fortzusetzen, benötigen wir Ihre Druckdaten oder Ihre Freigabe. Bitte melden Sie sich bei uns.',
-    fr: 'Pour poursuivre votre commande, nous avons besoin de vos fichiers ou de votre accord. Veuillez nous contacter.',
+    de: 'Um Ihre Bestellung weiter bearbeiten zu können, benötigen wir Ihre Druckdaten oder Ihre Freigabe. Bitte melden Sie sich bei uns.',
+    fr: 'Pour poursuivre le traitement de votre commande, nous avons besoin de vos fichiers ou de votre accord. Veuillez nous contacter.',
   },
 };
 

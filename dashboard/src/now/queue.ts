@@ -184,7 +184,7 @@ function toRowAction(
     case 'testAccount':
       return {
         label: 'Test',
-        done: `The credentials of ${subject.name} work.`,
+        done: `The credentials of ${subject.name} are valid.`,
         run: async (api) => {
           const { ok, steps } = await api.post('/v1/accounts/{id}/test', ofAccount);
           const problem = steps.find((step) => !step.ok)?.message ?? 'The test failed.';
@@ -204,8 +204,8 @@ function toRowAction(
               : `Confirm ${subject.name}?`,
           body:
             cause.code === 'quarantined'
-              ? 'Each missing job is checked once more, and can then be reported as cancelled or unavailable.'
-              : 'The credentials are correct again. The next poll verifies it.',
+              ? 'Each missing job is investigated once more, and may then be reported as cancelled or unavailable.'
+              : 'Confirm only if the credentials are correct again. The next poll verifies them.',
           verb: 'Confirm',
         },
         run: (api) => api.post('/v1/accounts/{id}/confirm', { ...ofAccount, body: {} }),

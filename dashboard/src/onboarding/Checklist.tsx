@@ -284,7 +284,7 @@ function NotificationsStep(props: {
         <div className={ui.actions}>
           {accounts.length > 1 ? (
             <NativeSelect
-              aria-label="Account to notify customers of"
+              aria-label="Account whose customers are notified"
               data={accounts.map(({ id }) => id)}
               value={account}
               onChange={({ currentTarget: { value } }) => setChosen(value)}

@@ -202,8 +202,8 @@ function CredentialsPanel({ resource: { latest, store } }: AccountProps) {
     <Panel title="New credentials">
       <Form of={form}>
         <p className={ui.hint}>
-          The new credentials replace the current ones immediately. The next poll uses them, even if polling
-          was suspended.
+          The new credentials replace the current ones immediately. The account is polled with them at once,
+          unless it is paused or waits for a confirmation.
         </p>
         <CredentialFields />
         {forAll ? <TestNewCredentials region={region} /> : null}

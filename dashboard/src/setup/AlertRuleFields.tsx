@@ -111,7 +111,10 @@ export function AlertRuleFields(props: {
             <SelectField
               name="quietAction"
               label="Messages in quiet hours"
-              data={toOptions({ defer: 'Send afterwards, if the state still differs', drop: 'Never send' })}
+              data={toOptions({
+                defer: 'Send afterwards, if the state differs from the last reported one',
+                drop: 'Never send',
+              })}
             />
           </>
         ) : null}

@@ -222,7 +222,7 @@ function DeleteEndpoint(props: {
       summary="Stops all deliveries permanently. To stop them for a while, pause the endpoint instead."
       deleted={[
         'its cursors: undelivered events are not sent',
-        'its parked and rejected events',
+        'its parked and dead events',
         'its replays, including running ones',
         ...(kind === 'webhook' ? ['its signing secret and headers'] : []),
       ]}

@@ -122,7 +122,7 @@ export function Revoke({ of: key }: { readonly of: ApiKey }) {
   const body = (
     <>
       <p>Requests with this key are rejected within 30 seconds. This cannot be undone.</p>
-      <p>Open streams continue until they end. Keys created with it remain valid.</p>
+      <p>Open streams of the key are closed. Keys created with it remain valid.</p>
       {isOwn ? <p>This is the key you signed in with: you will be signed out.</p> : null}
     </>
   );

@@ -35,7 +35,7 @@ export default function Overview() {
           name="Endpoints"
           count={endpoints?.length}
           note={declaredNote(endpoints)}
-          purpose="Webhook URLs that receive signed events, in order for each job, with retries."
+          purpose="Webhook URLs and SQS queues that receive events, in order for each job, with retries."
         >
           <Link href={link(ENDPOINTS_PATH)}>View endpoints</Link>
           {may('admin') ? <Link href={link('/setup/new-endpoint')}>New endpoint</Link> : null}
