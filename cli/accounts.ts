@@ -176,7 +176,7 @@ export const accounts = {
             status.consecutiveFailures > 0 ? String(status.consecutiveFailures) : null,
           ],
           ['Open jobs', status.openJobs === null ? null : String(status.openJobs)],
-          ['Unreadable jobs', status.unreadJobs > 0 ? String(status.unreadJobs) : null],
+          ['Unread jobs', status.unreadJobs > 0 ? String(status.unreadJobs) : null],
           ['Jobs with truncated texts', status.truncatedJobs > 0 ? String(status.truncatedJobs) : null],
           ['Missing, outcome unknown', unresolved > 0 ? String(unresolved) : null],
           ['Quarantined since', out.exactly(status.quarantinedAt)],

@@ -258,7 +258,7 @@ function printRule({ out }: Context, rule: DataOf<'get', '/v1/alert-rules/{id}'>
       ['Accounts', rule.accounts === null ? 'all' : clean(rule.accounts.join(', '))],
       ['Target', clean(formatTarget(rule))],
       ['Reminders', rule.repeatMinutes === null ? 'none' : `every ${rule.repeatMinutes} min`],
-      ['Resolved', rule.notifyResolved ? 'is sent' : 'is not sent'],
+      ['When resolved', rule.notifyResolved ? 'a message' : 'no message'],
       [
         'Quiet hours',
         quiet && `${quiet.from}-${quiet.to} ${clean(quiet.zone)}, ${quiet.days.join(', ')}: ${quiet.action}`,

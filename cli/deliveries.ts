@@ -490,6 +490,6 @@ function printReplay({ out }: Context, replay: Replay): void {
 export function printTruncation({ out }: Context, late: readonly string[] | undefined): void {
   if (!late?.length) return;
   out.note(
-    `The log starts later than requested, because older events have expired: ${clean(late.join(', '))}.`,
+    `Delivery starts later than requested, because older events of these accounts have expired: ${clean(late.join(', '))}.`,
   );
 }

@@ -339,7 +339,7 @@ export const endpoints = {
           ['Lost', health.lost > 0 ? String(health.lost) : null],
           [
             'Last 24 hours',
-            `${statistics.delivered} of ${statistics.attempts} attempts delivered (last 500 at most)`,
+            `${statistics.delivered} of ${statistics.attempts} attempts delivered (at most the last 500)`,
           ],
           [
             'Latency',

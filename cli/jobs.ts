@@ -142,7 +142,7 @@ export const jobs = {
           ['Order number', job.orderNumber && clean(job.orderNumber)],
           ['Order group', job.orderGroup && clean(job.orderGroup)],
           ['Origin', job.originCode && clean(job.originCode)],
-          ['Due', job.dateDue && `${clean(job.dateDue)}${job.mustDate ? ' (must)' : ''}`],
+          ['Due', job.dateDue && `${clean(job.dateDue)}${job.mustDate ? ' (mandatory)' : ''}`],
           ['Risk', formatRisk(job)],
           ['Reason', describeForecast(job)],
           ['In status', describeStay(job)],

@@ -59,7 +59,8 @@ export const notes = {
         const address = clean(to?.address ?? '');
         if (dryRun) out.note(`Not sent. Without --dry-run, it goes to ${address}.`);
         else if (created) out.note(`Message ${clean(message.id)} to ${address} is queued.`);
-        else out.note(`Not sent again: ${address} has this text in message ${clean(message.id)} (${state}).`);
+        else
+          out.note(`Not sent again: message ${clean(message.id)} to ${address} has the same text (${state}).`);
       });
     },
   }),

@@ -410,7 +410,7 @@ export const notifications = {
           ['Created', out.exactly(message.createdAt)],
           ['Due', out.exactly(message.dueAt)],
           ['Sent', out.exactly(message.sentAt)],
-          ['By', message.sentBy && clean(message.sentBy.name ?? message.sentBy.id)],
+          ['Sent by', message.sentBy && clean(message.sentBy.name ?? message.sentBy.id)],
           ['Attempts', message.attempts > 0 ? String(message.attempts) : null],
           [
             'Sent again',

@@ -42,7 +42,7 @@ const FIELDS = {
   },
   kinds: {
     value: 'A,B',
-    about: 'Kinds of notification. Default: dispatched, tracking',
+    about: 'Kinds of messages. Default: dispatched, tracking',
     choices: inputs['NewRecipient.kinds'],
     many: true,
   },
