@@ -327,7 +327,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   function indexFormer(region: string): void {
     if (indexing || indexed.has(region)) return;
     indexing = true;
-    run('index former data', () =>
+    run('index the data of earlier versions', () =>
       indexFormerData(table, region, now(), FORMER_PAGES)
         .then((done) => done && indexed.add(region))
         .finally(() => {
@@ -341,19 +341,19 @@ export async function startHost(options: HostOptions): Promise<Host> {
   for (const region of Object.keys(config.regions)) {
     await indexFormerSinks(table, region, now());
     await refreshSinks(region);
-    run('tidy endpoints', () => tidyEndpoints(endpoints, region));
+    run('clean up endpoints', () => tidyEndpoints(endpoints, region));
   }
   let ticking = false;
   const ticker = setInterval(() => {
     if (ticking) return;
     ticking = true;
-    run('tick', () =>
+    run('run the tick', () =>
       tick().finally(() => {
         ticking = false;
       }),
     );
   }, options.tickMs ?? 1000);
-  run('tick', tick);
+  run('run the tick', tick);
 
   return {
     log,
