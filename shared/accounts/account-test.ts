@@ -122,7 +122,7 @@ async function tryOut(
         return { ok: true, message: `The credentials belong to account ${id} of the ordering API.` };
       if (pinned === id)
         return { ok: true, message: `The credentials belong to the tracked account, ${id}.` };
-      const message = `The credentials belong to account ${id} of the ordering API, but the tracked account is ${pinned}. Set the credentials of account ${pinned}, or add a new account for ${id}. If ${id} is the new number of the same customer, confirm the account with upstreamId ${id}.`;
+      const message = `The credentials belong to account ${id} of the ordering API, but the tracked account is ${pinned}. Set the credentials of account ${pinned}, or add a new account for ${id}. If ${id} is the new id of account ${pinned}, confirm the account with upstreamId ${id}.`;
       return { ok: false, message };
     });
     if (!isItself) return false;

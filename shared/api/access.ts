@@ -82,7 +82,7 @@ export const ofRegion: Subject<AccountRef> = {
   async find({ c, caller, params }, { feed }) {
     const ref = cellLog(params.id ?? '');
     if (caller.accounts === null && feed.regions.includes(ref.region)) return ref;
-    return problem(c, 'not-found', { detail: 'There is no such region, or it has no accounts yet.' });
+    return problem(c, 'not-found', { detail: 'There is no such region, or the API key cannot access it.' });
   },
 };
 
@@ -141,8 +141,6 @@ export const ofOwnEndpoint: Subject<Endpoint> = {
   async find(asked, parts) {
     const found = await ofEndpoint.find(asked, parts);
     if (found instanceof Response || isEndpointKind(found.kind)) return found;
-    return problem(asked.c, 'not-found', {
-      detail: 'Built-in endpoints can only be read, enabled and replayed to.',
-    });
+    return problem(asked.c, 'not-found', { detail: 'Built-in endpoints do not support this operation.' });
   },
 };

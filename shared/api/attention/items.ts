@@ -169,7 +169,7 @@ export function toJobItem(
   const summary = {
     late: `${formatHours((now - (due?.at ?? now)) / HOUR_MS)} late${mustBeMet}; ${inStatus}`,
     needs_attention: `${inStatus}, a status that needs attention`,
-    stalled: `${inStatus}, longer than the account allows`,
+    stalled: `${inStatus}, longer than the limit set for the account`,
     at_risk: `${dueIn}; more than a quarter of the comparable jobs needed longer`,
     due_soon: dueIn,
   }[code];
@@ -335,7 +335,7 @@ const ACCOUNT_CAUSES = {
   quarantined:
     'Quarantined: too many jobs disappeared at once, so none is reported as cancelled or unavailable',
   failing: 'Polling is failing',
-  stale: 'The last complete poll is longer ago than two polls may take',
+  stale: 'No poll has completed for more than two poll intervals',
 } as const;
 
 /** Returns the item of an account. `undefined`: it is observed. `record`: the account with the time of its last change. */

@@ -7,7 +7,7 @@ import { count, type RecordOf, timestamp } from '../../representation.ts';
 export const attentionKinds = {
   job_late: 'The job is past its due time and not dispatched.',
   job_needs_attention: 'The job is in a status that needs attention (account setting `attentionStatuses`).',
-  job_stalled: 'The job has been in its status for longer than the account allows.',
+  job_stalled: 'The job has been in its status for longer than the limit set for the account.',
   job_at_risk:
     'The job may become late: more than a quarter of the comparable jobs needed longer than the time left.',
   job_due_soon: 'The job is due soon and not dispatched.',
