@@ -6,7 +6,7 @@ type Language = 'en' | 'de' | 'fr';
 /** Texts by language, by their names in the form. */
 const TEXTS: Readonly<Record<string, Readonly<Record<Language, string>>>> = {
   'Longer than planned': {
-    en: 'Your order is taking longer than planned. We will write to you again as soon as it is on its way. We apologize for the delay.',
+    en: 'Your order is taking longer than planned. We will write to you again as soon as it is on its way. We are sorry for the delay.',
     de: 'Ihre Bestellung dauert länger als geplant. Wir melden uns wieder, sobald sie unterwegs ist. Bitte entschuldigen Sie die Verzögerung.',
     fr: 'Votre commande prend plus de temps que prévu. Nous vous écrirons de nouveau dès qu’elle sera en route. Veuillez nous excuser pour ce retard.',
   },

@@ -57,7 +57,7 @@ export const german: Texts = {
     },
     dispatch_revoked: {
       subject: NOT_DISPATCHED,
-      preheader: 'Wir hatten den Versand zu früh gemeldet. Bitte entschuldigen Sie.',
+      preheader: 'Wir hatten den Versand zu früh gemeldet. Wir bitten um Entschuldigung.',
       heading: NOT_DISPATCHED,
       intro: `${GREETING}wir hatten Ihnen mitgeteilt, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} versandt {{ count | plural: "wurde", "wurden" }}. Das war zu früh: {{ count | plural: "Er wurde", "Sie wurden" }} noch nicht versandt. Bitte entschuldigen Sie die Verwirrung.`,
       outro: CLOSING,
@@ -79,7 +79,7 @@ export const german: Texts = {
     },
     reinstated: {
       subject: REINSTATED,
-      preheader: 'Wir hatten irrtümlich eine Stornierung gemeldet. Bitte entschuldigen Sie.',
+      preheader: 'Wir hatten irrtümlich eine Stornierung gemeldet. Wir bitten um Entschuldigung.',
       heading: REINSTATED,
       intro: `${GREETING}wir hatten Ihnen mitgeteilt, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} offenbar storniert {{ count | plural: "wurde", "wurden" }}. Das war ein Irrtum: {{ count | plural: "Er wird", "Sie werden" }} in der Produktion wieder geführt. Bitte entschuldigen Sie die Verwirrung.`,
       outro: CLOSING,
@@ -94,7 +94,7 @@ export const german: Texts = {
   },
   sms: {
     dispatched: {
-      text: `{{ brand.name }}: {% if group %}${JOBS} Ihrer Bestellung {{ order }}${DETAILS} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }}${DETAILS} ist unterwegs{% endif %}{% if parcel_count > 1 %} in {{ parcel_count }} Paketen{% endif %}.{% if tracking %} Verfolgen: {{ tracking }}{% endif %}`,
+      text: `{{ brand.name }}: {% if group %}${JOBS} Ihrer Bestellung {{ order }}${DETAILS} {{ count | plural: "ist", "sind" }}{% else %}Ihre Bestellung {{ order }}${DETAILS} ist{% endif %}{% if parcel_count > 1 %} in {{ parcel_count }} Paketen{% endif %} unterwegs.{% if tracking %} Verfolgen: {{ tracking }}{% endif %}`,
     },
     tracking: {
       text: `{{ brand.name }}: Sendungsverfolgung für Ihre Bestellung {{ order }}${DETAILS}{% if tracking %}: {{ tracking }}{% else %} ist verfügbar.{% endif %}`,

@@ -6,6 +6,7 @@ const DETAILS = '{% if details %} ({{ details }}){% endif %}';
 
 /** Words in which the variants of English differ. */
 export interface EnglishWords {
+  readonly apologize: string;
   readonly canceled: string;
   readonly email: string;
   readonly parcel: string;
@@ -18,7 +19,8 @@ export interface EnglishWords {
 }
 
 /** English texts with the words of a variant. */
-export function english({ canceled, email, parcel, dispatched, toDispatch, dispatch }: EnglishWords): Texts {
+export function english(words: EnglishWords): Texts {
+  const { apologize, canceled, email, parcel, dispatched, toDispatch, dispatch } = words;
   const parcels = `${parcel}s`;
   const closing = `{% if brand.reply_to %}Questions? Just reply to this ${email}.\n\n{% endif %}Thank you,\n{{ brand.name }}`;
   const notDispatched = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "has", "have" }} not been ${dispatched} yet{% else %}Your order {{ order }} has not been ${dispatched} yet{% endif %}`;
@@ -69,9 +71,9 @@ export function english({ canceled, email, parcel, dispatched, toDispatch, dispa
       },
       dispatch_revoked: {
         subject: notDispatched,
-        preheader: `Our ${dispatch} notification was sent too early. We apologize.`,
+        preheader: `Our ${dispatch} notification was sent too early. We ${apologize}.`,
         heading: notDispatched,
-        intro: `${GREETING}We notified you that {% if count == 1 %}this print job was{% else %}these {{ count }} print jobs were{% endif %} ${dispatched}. That was too early: {{ count | plural: "it has", "they have" }} not been ${dispatched} yet. We apologize for the confusion.`,
+        intro: `${GREETING}We notified you that {% if count == 1 %}this print job was{% else %}these {{ count }} print jobs were{% endif %} ${dispatched}. That was too early: {{ count | plural: "it has", "they have" }} not been ${dispatched} yet. We ${apologize} for the confusion.`,
         outro: closing,
       },
       due_date_changed: {
@@ -91,9 +93,9 @@ export function english({ canceled, email, parcel, dispatched, toDispatch, dispa
       },
       reinstated: {
         subject: reinstated,
-        preheader: 'Our cancellation notification was wrong. We apologize.',
+        preheader: `Our cancellation notification was wrong. We ${apologize}.`,
         heading: reinstated,
-        intro: `${GREETING}We notified you that {% if count == 1 %}this print job seemed{% else %}these {{ count }} print jobs seemed{% endif %} to be ${canceled}. That was wrong: {{ count | plural: "it is", "they are" }} listed in production again. We apologize for the confusion.`,
+        intro: `${GREETING}We notified you that {% if count == 1 %}this print job seemed{% else %}these {{ count }} print jobs seemed{% endif %} to be ${canceled}. That was wrong: {{ count | plural: "it is", "they are" }} listed in production again. We ${apologize} for the confusion.`,
         outro: closing,
       },
       note: {

@@ -29,7 +29,7 @@ export const french: Texts = {
     dispatchedOn: (day) => `Expédié le ${day}`,
     newDueDate: (to, from) => {
       if (to === null) return `Aucune date d’expédition (auparavant ${from})`;
-      return `Expédition prévue d’ici le ${to}${from === null ? '' : ` (auparavant ${from})`}`;
+      return `Expédition prévue d’ici au ${to}${from === null ? '' : ` (auparavant ${from})`}`;
     },
     footerReason: (brand) => `Vous recevez cet e-mail, car ${brand} vous informe de l’état de vos commandes.`,
     unsubscribe: 'Se désabonner',
@@ -63,7 +63,7 @@ export const french: Texts = {
     due_date_changed: {
       subject: NEW_DATE,
       preheader:
-        '{% if date_due and former_date_due %}La date était auparavant le {{ former_date_due }}.{% else %}Cela concerne {{ count }} {{ count | plural: "article", "articles" }}.{% endif %}',
+        '{% if date_due and former_date_due %}Date précédente\u00a0: {{ former_date_due }}.{% else %}Cela concerne {{ count }} {{ count | plural: "article", "articles" }}.{% endif %}',
       heading: NEW_DATE,
       intro: `${GREETING}La date d’expédition prévue {% if count == 1 %}de votre article{% else %}de {{ count }} articles{% endif %} a changé{% if date_due and former_date_due %}\u00a0: le {{ date_due }} au lieu du {{ former_date_due }}{% elsif date_due %}\u00a0: le {{ date_due }}{% endif %}.`,
       outro: CLOSING,
@@ -72,14 +72,14 @@ export const french: Texts = {
       subject: CANCELLED,
       preheader: 'Si vous ne vous y attendiez pas, veuillez nous contacter.',
       heading: CANCELLED,
-      intro: `${GREETING}{% if count == 1 %}Cet article ne figure{% else %}Ces {{ count }} articles ne figurent{% endif %} plus dans la production et {{ count | plural: "semble annulé", "semblent annulés" }}.`,
+      intro: `${GREETING}{% if count == 1 %}Cet article ne figure{% else %}Ces {{ count }} articles ne figurent{% endif %} plus parmi les articles en production et {{ count | plural: "semble annulé", "semblent annulés" }}.`,
       outro: `Si vous ne vous y attendiez pas, veuillez nous contacter.\n\n${CLOSING}`,
     },
     reinstated: {
       subject: REINSTATED,
       preheader: 'Nous vous avons annoncé une annulation par erreur. Nous vous prions de nous en excuser.',
       heading: REINSTATED,
-      intro: `${GREETING}Nous vous avons annoncé que {% if count == 1 %}cet article semblait annulé{% else %}ces {{ count }} articles semblaient annulés{% endif %}. C’était une erreur\u00a0: {{ count | plural: "il figure", "ils figurent" }} de nouveau dans la production. Veuillez nous excuser pour cette confusion.`,
+      intro: `${GREETING}Nous vous avons annoncé que {% if count == 1 %}cet article semblait annulé{% else %}ces {{ count }} articles semblaient annulés{% endif %}. C’était une erreur\u00a0: {{ count | plural: "il figure", "ils figurent" }} de nouveau parmi les articles en production. Veuillez nous excuser pour cette confusion.`,
       outro: CLOSING,
     },
     note: {

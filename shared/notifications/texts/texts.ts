@@ -6,11 +6,11 @@ import { french } from './fr.ts';
 import type { Texts } from './language.ts';
 
 const american = english({
-  ...{ canceled: 'canceled', email: 'email', parcel: 'package' },
+  ...{ apologize: 'apologize', canceled: 'canceled', email: 'email', parcel: 'package' },
   ...{ dispatched: 'shipped', toDispatch: 'ship', dispatch: 'shipping' },
 });
 const british = english({
-  ...{ canceled: 'cancelled', email: 'email', parcel: 'parcel' },
+  ...{ apologize: 'apologise', canceled: 'cancelled', email: 'email', parcel: 'parcel' },
   ...{ dispatched: 'dispatched', toDispatch: 'be dispatched', dispatch: 'dispatch' },
 });
 
