@@ -63,7 +63,7 @@ async function answer(url: string, response: object): Promise<void> {
         body: JSON.stringify(response),
       });
       if (answered.ok) return;
-      throw new Error(`CloudFormation did not take the answer: ${answered.status}.`);
+      throw new Error(`CloudFormation did not accept the response: ${answered.status}.`);
     } catch (cause) {
       if (attempt === ANSWER_ATTEMPTS) throw cause;
     }

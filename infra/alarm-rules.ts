@@ -164,7 +164,7 @@ function listNotificationsRules(metrics: CellMetrics): AlarmRule[] {
     },
     {
       title: 'messages-put-off',
-      means: 'For 15 minutes, SES or SNS has repeatedly accepted no messages.',
+      means: 'For 15 minutes, SES or SNS has repeatedly not accepted messages.',
       metric: metrics.metric('MessagesPutOff', Stats.SUM),
       ...{ from: 10, in: [3, 3], about: 'state' },
     },

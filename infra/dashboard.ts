@@ -109,7 +109,7 @@ export class Dashboard extends Construct {
       // Caches `no-cache` responses for a second, and immutable ones for as long as CloudFront decides.
       cachePolicy: CachePolicy.CACHING_OPTIMIZED,
       compress: true,
-      functionAssociations: this.#createEdgeFunction('Files', 'which file answers a path', filesFunction()),
+      functionAssociations: this.#createEdgeFunction('Files', 'maps a path to a file', filesFunction()),
     } satisfies BehaviorOptions;
     const requests = {
       origin: new RestApiOrigin(api.rest, {
@@ -124,11 +124,11 @@ export class Dashboard extends Construct {
       originRequestPolicy: pass.policy,
       // Compression at the edge delays a stream until enough data is buffered.
       compress: false,
-      functionAssociations: this.#createEdgeFunction('Viewer', 'whose address it is', viewerFunction()),
+      functionAssociations: this.#createEdgeFunction('Viewer', 'adds the viewer address', viewerFunction()),
     } satisfies BehaviorOptions;
 
     return new Distribution(this, 'Distribution', {
-      comment: `Jobwire, ${name}: the dashboard, and the API beside it`,
+      comment: `Jobwire, ${name}: the dashboard and the API`,
       defaultBehavior: { ...files, responseHeadersPolicy: this.#createHeadersPolicy(PAGE_FILE, 'Page') },
       additionalBehaviors: {
         ...Object.fromEntries(API_PATTERNS.map((pattern) => [pattern, requests])),
@@ -169,7 +169,7 @@ export class Dashboard extends Construct {
       ...others
     } = FILE_HEADERS;
     return new ResponseHeadersPolicy(this, id, {
-      comment: `Jobwire: what goes with ${file}`,
+      comment: `Jobwire: response headers of ${file}`,
       // CloudFront accepts these headers only as settings.
       securityHeadersBehavior: {
         contentSecurityPolicy: { contentSecurityPolicy: getContentPolicy(file), override: true },

@@ -23,7 +23,7 @@ export class DistributionPass extends Construct {
   constructor(scope: Construct, id: string, { name }: Cell) {
     super(scope, id);
     this.policy = new OriginRequestPolicy(this, 'Policy', {
-      comment: `Jobwire, ${name}: all that a viewer sends but the host; of cookies, the session’s`,
+      comment: `Jobwire, ${name}: all headers except Host, all query parameters, and the session cookie`,
       // API Gateway routes by the host.
       headerBehavior: OriginRequestHeaderBehavior.denyList('host'),
       queryStringBehavior: OriginRequestQueryStringBehavior.all(),

@@ -127,12 +127,12 @@ async function probe({ cell, settings, url, minutes, signal }: Options, cleanup:
   await secrets.send(new CreateSecretCommand({ Name: secretRef, SecretString }));
 
   const path = { params: { path: { id } } };
-  cleanup.add(`the account ${id}`, `jobwire accounts delete ${id}`, () =>
+  cleanup.add(`the account ${id}`, `jobwire accounts delete ${id} --yes`, () =>
     api.delete('/v1/accounts/{id}', path),
   );
   await api.post('/v1/accounts', { body: { id, secretRef, pollIntervalSeconds: 60, paused: true } });
   const signing = `whsec_${randomBytes(32).toString('base64')}`;
-  cleanup.add(`the endpoint ${id}`, `jobwire endpoints delete ${id}`, () =>
+  cleanup.add(`the endpoint ${id}`, `jobwire endpoints remove ${id}`, () =>
     api.delete('/v1/endpoints/{id}', path),
   );
   await api.post('/v1/endpoints', {
