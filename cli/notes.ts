@@ -60,7 +60,9 @@ export const notes = {
         if (dryRun) out.note(`Not sent. Without --dry-run, it goes to ${address}.`);
         else if (created) out.note(`Message ${clean(message.id)} to ${address} is queued.`);
         else
-          out.note(`Not sent again: message ${clean(message.id)} to ${address} has the same text (${state}).`);
+          out.note(
+            `Not sent again: message ${clean(message.id)} to ${address} has the same text (${state}).`,
+          );
       });
     },
   }),

@@ -28,7 +28,7 @@ export const DRAINS = {
    * rate is proportional to its memory, at the same price per event.
    */
   memoryMb: 768,
-  batchSize: 5,
+  batchSize: 4,
   maxReceiveCount: 3,
   /** A message is only a hint: due work is in the table, and the tick finds it. */
   retentionSeconds: 3600,

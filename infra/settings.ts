@@ -394,7 +394,7 @@ const StageSettings = z.strictObject({
     'Maximum number of concurrent invocations of pollAccount. Each polls up to ten accounts.',
   ),
   drainConcurrency: wholeNumber(2, 1000).describe(
-    'Maximum number of concurrent invocations of drainSink. Each drains up to five sinks.',
+    'Maximum number of concurrent invocations of drainSink. Each drains up to four sinks.',
   ),
   canary: z
     .strictObject({

@@ -12,8 +12,8 @@
 
 /** Limit of a sink about which nothing is known. */
 export const INITIAL_LANES = 16;
-/** Highest accepted maximum of a sink, and its default. Five drains share the file descriptors (1024) of a Lambda function. */
-export const MAX_LANES = 160;
+/** Highest accepted maximum of a sink, and its default. Four drains share the file descriptors (1024) of a Lambda function. */
+export const MAX_LANES = 220;
 /** Latencies up to this much (ms) above the lowest one are noise. */
 const NOISE_MS = 10;
 /** Windows after which the lowest latency is measured anew: the receiver may have become slower for other reasons. */

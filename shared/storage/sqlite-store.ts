@@ -69,6 +69,8 @@ const APPLICATION_ID = 0x4a6f6277;
  */
 const BUSY_MS = 5_000;
 const MAX_WAL_BYTES = 64 * 1024 * 1024;
+/** Pages (4 kB) in the write-ahead log before it is copied to the database. Meanwhile, commits wait. */
+const CHECKPOINT_PAGES = 8_192;
 /** Maximum number of transaction tokens in memory. */
 const TOKENS = 1_000;
 /** Maximum number of expired items that one sweep deletes. */
@@ -453,6 +455,7 @@ function prepare(database: DatabaseSync, schemas: Schemas): void {
   // FULL: acknowledged writes survive a power failure.
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${MAX_WAL_BYTES};
+    PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
     BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${LAYOUT};`);
   for (const [name, schema] of Object.entries(schemas)) {
     const table = quote(name);

@@ -79,7 +79,7 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     cursors: fc.constant({ [OWN]: '0' }),
     expiresAt: texts('2027-01-01T00:00:00.000Z'),
     pollIntervalSeconds: fc.integer({ min: 60, max: 600 }),
-    concurrency: fc.integer({ min: 1, max: 160 }),
+    concurrency: fc.integer({ min: 1, max: 220 }),
     ratePerSecond: fc.integer({ min: 1, max: 100 }),
     replay: texts(''),
     recipient: texts(...(told?.recipients ?? [])),

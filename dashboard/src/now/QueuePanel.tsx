@@ -428,7 +428,11 @@ const Row = memo(function Row(props: {
         </div>
       ) : null}
       {opened === 'notify' ? (
-        <NotifyDialog account={account ?? ''} jobNumber={String(subject.jobNumber)} close={() => setOpened(null)} />
+        <NotifyDialog
+          account={account ?? ''}
+          jobNumber={String(subject.jobNumber)}
+          close={() => setOpened(null)}
+        />
       ) : null}
     </>
   );

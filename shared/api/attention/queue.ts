@@ -297,11 +297,7 @@ async function readCustomer(
   { account, region, subject, since }: Pick<AttentionItem, 'account' | 'region' | 'subject' | 'since'>,
 ): Promise<AttentionItem['customer']> {
   if (!history || account === null || subject.jobNumber === null) return null;
-  const { messages } = await listMessages(
-    history,
-    { region, account },
-    { job: subject.jobNumber, limit: 5 },
-  );
+  const { messages } = await listMessages(history, { region, account }, { job: subject.jobNumber, limit: 5 });
   const last = messages.find(({ state }) => state !== 'suppressed') ?? messages[0];
   const informed = messages.some(
     ({ state, sentAt }) => state === 'sent' && sentAt !== null && sentAt >= since,

@@ -101,7 +101,9 @@ export const AttentionItem = z
         jobNumber: z
           .int()
           .nullable()
-          .describe('Number of the job. `null`: the subject is neither a job nor a message about exactly one job.'),
+          .describe(
+            'Number of the job. `null`: the subject is neither a job nor a message about exactly one job.',
+          ),
       })
       .describe('What needs attention.'),
     since: timestamp.describe('Start of the cause, as far as it is known.'),
@@ -197,7 +199,9 @@ export const AttentionPage = z
       .nullable()
       .describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
     total: count.describe('Number of items that match the filters.'),
-    counts: AttentionCounts.describe('Numbers of all items that the API key can access in the regions in `watched`. Of the filters, only `region` applies.'),
+    counts: AttentionCounts.describe(
+      'Numbers of all items that the API key can access in the regions in `watched`. Of the filters, only `region` applies.',
+    ),
     watched: z
       .object({
         regions: z.array(z.string()).describe('Names of the regions.'),
