@@ -1,5 +1,5 @@
 /** The drains that run in this process: one at a time for each sink. */
-import type { NewWork } from '../shared/delivery/drain-deps.ts';
+import type { DrainDeps, NewWork } from '../shared/delivery/drain-deps.ts';
 
 /** Time that an idle drain keeps its lease. */
 const LINGER_MS = 5_000;
@@ -9,6 +9,8 @@ interface Drainer {
   /** Accounts whose new events caused this drain. Those of later wake-ups are in `accounts`. */
   readonly initial: Set<string>;
   readonly accounts: Set<string>;
+  /** Accounts that the drain has taken last. It may end before it reads their logs. */
+  taken: readonly string[];
   /** Whether a cursor is due. */
   due: boolean;
   /** Resolves the wait of an idle drain. */
@@ -23,7 +25,7 @@ export function createDrainers(
   drain: (
     region: string,
     sink: string,
-    linger: (holdMs?: number) => Promise<NewWork | undefined>,
+    work: Required<Pick<DrainDeps, 'linger' | 'takeGrown'>>,
   ) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
@@ -44,17 +46,28 @@ export function createDrainers(
       running.wake?.();
       return;
     }
-    const drainer: Drainer = { initial: new Set(accounts), accounts: new Set(), due: false, wake: undefined };
+    const drainer: Drainer = {
+      initial: new Set(accounts),
+      accounts: new Set(),
+      taken: [],
+      due: false,
+      wake: undefined,
+    };
     drainers.set(name, drainer);
     run('drain a sink', async () => {
       let more = false;
       try {
-        more = await drain(region, sink, async (holdMs = LINGER_MS) =>
-          released ? undefined : waitForWork(drainer, holdMs),
-        );
+        more = await drain(region, sink, {
+          linger: async (holdMs = LINGER_MS) => (released ? undefined : waitForWork(drainer, holdMs)),
+          takeGrown(onGrowth) {
+            drainer.wake = onGrowth;
+            return takeAccounts(drainer);
+          },
+        });
       } finally {
         drainers.delete(name);
-        if (more || drainer.accounts.size > 0) request(region, sink, [...drainer.accounts]);
+        const left = [...(more ? drainer.taken : []), ...drainer.accounts];
+        if (more || left.length > 0) request(region, sink, left);
       }
     });
   }
@@ -81,9 +94,16 @@ async function waitForWork(drainer: Drainer, ms: number): Promise<NewWork | unde
     });
     drainer.wake = undefined;
   }
-  const work = { accounts: [...initial, ...accounts], due: drainer.due };
-  initial.clear();
-  accounts.clear();
+  const work = { accounts: takeAccounts(drainer), due: drainer.due };
   drainer.due = false;
   return work.due || work.accounts.length > 0 ? work : undefined;
+}
+
+function takeAccounts(drainer: Drainer): readonly string[] {
+  const { initial, accounts } = drainer;
+  if (initial.size + accounts.size === 0) return [];
+  drainer.taken = [...initial, ...accounts];
+  initial.clear();
+  accounts.clear();
+  return drainer.taken;
 }

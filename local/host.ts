@@ -71,6 +71,8 @@ const DELETE_MS = 10_000;
 const LATE_WRITES_MS = 120_000;
 const POLL_CONCURRENCY = 8;
 const POLL_MS = 120_000;
+/** Maximum number of accounts whose remaining wake marks are processed concurrently. */
+const WAKES_AT_ONCE = 49;
 const DRAIN_MS = 55_000;
 /** Maximum number of pages of an earlier version's jobs and recipients that one tick adds to the search index. */
 const FORMER_PAGES = 5;
@@ -207,7 +209,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
   // All sinks of an account are woken by the same commit and read the same events.
   const sharedLog = shareReads(log);
-  const drains = createDrainers(async (region, sink, linger) => {
+  const drains = createDrainers(async (region, sink, work) => {
     const report = await drainSink(
       {
         table,
@@ -219,7 +221,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         disableAfterSeconds: config.webhooks.disableAfterDays * 86_400,
         open: openPort,
         deliveries,
-        linger,
+        ...work,
         ...(options.onAttempt ? { attempted: options.onAttempt } : {}),
       },
       region,
@@ -283,11 +285,12 @@ export async function startHost(options: HostOptions): Promise<Host> {
   /** Does the work of the Lambda that is scheduled each minute: due polls, remaining wake marks, sinks due for a retry, notifications. */
   async function tick(): Promise<void> {
     for (const region of Object.keys(config.regions)) {
-      const due = await claimDue(table, region, {
-        now: now(),
-        limit: POLL_CONCURRENCY * 2,
-        claimSeconds: POLL_MS / 1000 + 30,
-      });
+      // A claim expires if its poll waits too long.
+      const limit = POLL_CONCURRENCY * 2 - polls.activeCount - polls.pendingCount;
+      const due =
+        limit > 0
+          ? await claimDue(table, region, { now: now(), limit, claimSeconds: POLL_MS / 1000 + 30 })
+          : [];
       for (const ref of due) {
         run('poll', () =>
           polls(async () => {
@@ -302,13 +305,16 @@ export async function startHost(options: HostOptions): Promise<Host> {
       }
       indexFormer(region);
       await refreshSinks(region);
-      for (const { ref, sequence } of await listPendingWakes(table, region, 100)) {
-        if (marks.has(`${region}/${ref.account}`)) continue;
+      const pending = (await listPendingWakes(table, region, 100)).filter(
+        ({ ref }) => !marks.has(`${region}/${ref.account}`),
+      );
+      // Concurrently, so that the forwarder extends the feed with all of them at once.
+      await pLimit(WAKES_AT_ONCE).map(pending, ({ ref, sequence }) =>
         // A failure must not stop the other work of the tick. The mark is kept.
-        await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)).catch((cause: unknown) => {
+        wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)).catch((cause: unknown) => {
           if (!stopped) onFault('wake sinks', cause);
-        });
-      }
+        }),
+      );
       for (const name of await listDueSinks(table, region, now())) drains.request(region, name);
       startSender(region);
       startAlerts(region);

@@ -2,6 +2,7 @@
 
 import { isEndpointKind } from '../built-in-sinks.ts';
 import type { LoggedEvent } from '../log/log.ts';
+import { RELAXED } from '../storage/table.ts';
 import type { Run } from './cursors.ts';
 import { type DeliveryEntry, toDeliveryEntry } from './delivery-log.ts';
 import type { DeliveryCounter } from './delivery-statistics.ts';
@@ -80,7 +81,7 @@ export class AttemptRecorder {
     const attempts = this.#attempts;
     if (!deliveries || attempts.length === 0) return this.#logging;
     this.#attempts = [];
-    const logged = deliveries.record(attempts).catch(() => {
+    const logged = deliveries.record(attempts, RELAXED).catch(() => {
       this.#unlogged += attempts.length;
     });
     this.#logging = Promise.all([this.#logging, logged]).then(() => undefined);

@@ -170,7 +170,7 @@ export class CursorRuns {
 
   /** Called when the log of an account grew. */
   addGrownAccount(account: string): void {
-    if (follows(this.#sink, account)) this.#waiting.add(account);
+    if (follows(this.#sink, account) && !this.#deferred.has(account)) this.#waiting.add(account);
   }
 
   /**
@@ -232,7 +232,9 @@ export class CursorRuns {
       .filter(({ pk }) => pk === cursorPk(region, id))
       .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
     for (const { sk } of cursors) {
-      if (!this.#deferred.has(sk) && !this.#open.some(({ name }) => name === sk)) this.#waiting.add(sk);
+      // The log of an open cursor at its end may have grown.
+      const isBusy = this.#open.some(({ name, exhausted }) => name === sk && !exhausted);
+      if (!this.#deferred.has(sk) && !isBusy) this.#waiting.add(sk);
     }
   }
 
@@ -430,7 +432,11 @@ export class CursorRuns {
           const next = await this.#store(run);
           if (!finished && next !== 'gone') return;
           this.#drop(run);
-          if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
+          // Another lease owns it: only a later drain may open it again.
+          if (next === 'gone') this.#deferred.add(run.name);
+          // Not `exhausted`: the log grew while the cursor was being closed.
+          else if (!run.exhausted || (next === 'due' && window.readTo >= run.head))
+            this.#waiting.add(run.name);
         } finally {
           run.storing = false;
           if (finished) run.busy = false;

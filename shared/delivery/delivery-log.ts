@@ -16,7 +16,7 @@ import {
   formatTimestamp,
   keys,
 } from '../storage/schema.ts';
-import { type Item, type Query, RELAXED, type Table } from '../storage/table.ts';
+import type { Durability, Item, Query, Table } from '../storage/table.ts';
 import { DeliveryCounter, readDeliveryStatistics, type StatisticsWindow } from './delivery-statistics.ts';
 import type { Delivery, DeliveryStatistics, EndpointHealth } from './endpoint-views.ts';
 import { type DeliveryOutcome, EXCERPT_BYTES, type SinkRecord } from './sink.ts';
@@ -123,7 +123,7 @@ export interface DeliveryLog {
     now: number,
   ): Promise<DeliveryStatistics>;
   /** Stores any number of entries. Throws `TableError` on failure; then some entries may be stored. */
-  record(entries: readonly DeliveryEntry[]): Promise<void>;
+  record(entries: readonly DeliveryEntry[], durability?: Durability): Promise<void>;
   /**
    * Returns deliveries of a sink, newest first. `next` is present if there may be more. If a filter excludes most of them, the page
    * can have fewer entries than `limit`, because at most {@link EXAMINED_ATTEMPTS} are read for it.
@@ -161,7 +161,7 @@ export function createDeliveryLog(
     count: (sink, now) => new DeliveryCounter(history, sink, now),
     statistics: (sink, window, now) => readDeliveryStatistics(history, sink, window, now),
 
-    async record(entries) {
+    async record(entries, durability) {
       // One id for the whole call. The index after it distinguishes entries of the same millisecond and keeps
       // their order.
       const call = options.newId().slice(-12);
@@ -181,7 +181,7 @@ export function createDeliveryLog(
             }),
           };
         }),
-        RELAXED,
+        durability,
       );
     },
 

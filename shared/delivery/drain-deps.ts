@@ -34,6 +34,11 @@ export interface DrainDeps {
    * Default: the drain ends at once (on Lambda, waiting costs money).
    */
   readonly linger?: (holdMs?: number) => Promise<NewWork | undefined>;
+  /**
+   * Returns the accounts whose logs grew since the last call, without waiting. `onGrowth` is called when there are more. Called while
+   * events are in delivery. Default: they are found when all due work is done.
+   */
+  readonly takeGrown?: (onGrowth: () => void) => readonly string[];
   /** Waits in real time, for sinks with a rate. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
 }

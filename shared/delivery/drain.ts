@@ -185,6 +185,9 @@ class Drain {
     for (;;) {
       if (this.#canContinue()) {
         this.#keepLease();
+        for (const account of this.#deps.takeGrown?.(() => this.#wake?.()) ?? []) {
+          this.#runs.addGrownAccount(account);
+        }
         if (this.#inFlight > 0 || this.#runs.open.length > 0) this.#runs.refreshDue();
         this.#runs.openWaiting();
         this.#runs.readAhead();

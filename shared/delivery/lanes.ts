@@ -83,8 +83,8 @@ export class LaneLimit {
     this.#limit = Math.max(1, Math.floor(this.#limit / 2));
   }
 
-  /** Limit to store for the next drain. `undefined` while it is the initial one. */
+  /** Limit to store for the next drain. `undefined`: the sink did not fail, so the next drain searches again. */
   get stored(): number | undefined {
-    return this.#isSearching && this.#limit <= INITIAL_LANES ? undefined : this.#limit;
+    return this.#hasFailed ? this.#limit : undefined;
   }
 }

@@ -55,6 +55,8 @@ export interface CommitRequest {
   /** The last known head. `commit` finds a newer one by itself. */
   readonly head: Head;
   readonly events: readonly EventDraft[];
+  /** Whether it must survive a power failure even without events, because later events depend on it. */
+  readonly durable?: boolean | undefined;
   /** The state changes that the events report: snapshots, index shards, groups. */
   readonly writes: readonly Write[];
   /** Attributes of Head to set in the same transaction. */
@@ -355,7 +357,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         };
         const grown = buildWrites(ref, head, request.events, request.headAttributes);
         // Without events, nothing depends on the commit that another poll would not observe again.
-        const durability = request.events.length === 0 ? RELAXED : undefined;
+        const durability = request.events.length === 0 && !request.durable ? RELAXED : undefined;
         const outcome = await table.transact(
           [fence, ...grown.writes, ...request.writes],
           newId(),

@@ -71,8 +71,8 @@ const BUSY_MS = 5_000;
 const MAX_WAL_BYTES = 64 * 1024 * 1024;
 /** Pages (4 kB) in the write-ahead log before it is copied to the database. Meanwhile, commits wait. */
 const CHECKPOINT_PAGES = 8_192;
-/** Maximum number of transaction tokens in memory. */
-const TOKENS = 1_000;
+/** Maximum number of transaction tokens in memory, each with the writes of its transaction. */
+const TOKENS = 50;
 /** Maximum number of expired items that one sweep deletes. */
 const SWEEP_ITEMS = 500;
 /** Maximum number of items in one page. */
@@ -452,7 +452,7 @@ function prepare(database: DatabaseSync, schemas: Schemas): void {
   if (!isNew && application !== APPLICATION_ID) throw new StoreFormatError('it is not a Jobwire database');
   if (layout > LAYOUT)
     throw new StoreFormatError(`it was written by a later version of Jobwire (layout ${layout})`);
-  // FULL: acknowledged writes survive a power failure.
+  // FULL: acknowledged writes survive a power failure, unless they are relaxed.
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${MAX_WAL_BYTES};
     PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};

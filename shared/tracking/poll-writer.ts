@@ -13,6 +13,8 @@ export type Attributes = { readonly [attribute: string]: Value | undefined };
 /** One transaction of a poll. `status` and `head`: changed attributes of Status and Head. */
 export interface Transaction {
   readonly events?: readonly EventDraft[];
+  /** Whether it must survive a power failure even without events. */
+  readonly durable?: boolean;
   readonly writes?: readonly Write[];
   readonly status?: Attributes;
   readonly head?: Attributes | undefined;
@@ -53,7 +55,7 @@ export class PollWriter {
   }
 
   /** Commits a transaction to the log. */
-  async commit({ events = [], writes = [], status = {}, head }: Transaction): Promise<void> {
+  async commit({ events = [], durable, writes = [], status = {}, head }: Transaction): Promise<void> {
     const { log, ref, pollId, projectionVersion } = this.#options;
     // After the first write of newer code, older code must not read the account.
     const raised = this.#head.attributes.projectionVersion !== projectionVersion;
@@ -62,6 +64,7 @@ export class PollWriter {
       revision: this.#revision,
       head: this.#head,
       events,
+      durable,
       writes,
       statusAttributes: { ...status, pollId },
       ...(headAttributes === undefined ? {} : { headAttributes }),

@@ -32,7 +32,11 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   'order_group.partially_dispatched': [
     ...['Order group partially dispatched', undefined, 'SPRING-38 (1 of 2 jobs)'],
   ],
-  'order_group.dispatched': ['Order group dispatched', undefined, 'SPRING-38 (2 jobs, 1 delisted)'],
+  'order_group.dispatched': [
+    'Order group dispatched',
+    undefined,
+    'SPRING-38 (2 jobs, 1 ended without dispatch)',
+  ],
   'account.baselined': ['Tracking started with 184 open jobs'],
   'account.poll_failing': [
     'Polling failing, 3 consecutive failures: GET /Jobs/active failed: the ordering API is unavailable (503)',

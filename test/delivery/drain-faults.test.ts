@@ -930,6 +930,65 @@ describe('a lingering drain', () => {
     expect(stored.filter((position) => position !== 0)).toEqual(expected);
   });
 
+  test('sends new events of other jobs while an event is in delivery', async () => {
+    const rig = await createDeliveryRig(delivered);
+    const [ref] = rig.refs;
+    if (!ref) throw new Error('There is no account.');
+    const slow = Promise.withResolvers<void>();
+    const sent: number[] = [];
+    rig.port.deliver = async (events) => {
+      const [first] = events;
+      if (!first) throw new Error('Nothing is sent.');
+      sent.push(first.event.sequence);
+      if (first.event.sequence === 1) {
+        await rig.log.append(ref, [moved(2, 'a')]);
+        grown.push('acme');
+        wake();
+        await slow.promise;
+      } else slow.resolve();
+      return events.map(() => ({ kind: 'delivered' }) as const);
+    };
+    const grown: string[] = [];
+    let wake = (): void => {};
+    const takeGrown = (onGrowth: () => void): string[] => {
+      wake = onGrowth;
+      return grown.splice(0);
+    };
+    await rig.say([moved(1, 'a')]);
+    const deps = { ...rig.deps, takeGrown, linger: async () => undefined };
+    const report = await drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
+    expect(report).toMatchObject({ outcome: 'drained', delivered: 2 });
+    expect(sent).toEqual([1, 2]);
+  });
+
+  test('reads events that are announced while the position is stored', async () => {
+    const rig = await createDeliveryRig(delivered);
+    const [ref] = rig.refs;
+    if (!ref) throw new Error('There is no account.');
+    const grown: string[] = [];
+    let wake = (): void => {};
+    const table: typeof rig.table = {
+      ...rig.table,
+      async write(write) {
+        const isEnd = 'update' in write && write.set.position === 1 && 'duePk' in write.set;
+        if (isEnd && grown.length === 0) {
+          await rig.log.append(ref, [moved(2, 'a')]);
+          grown.push('acme');
+          wake();
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        return rig.table.write(write);
+      },
+    };
+    const takeGrown = (onGrowth: () => void): string[] => {
+      wake = onGrowth;
+      return grown.splice(0);
+    };
+    await rig.say([moved(1, 'a')]);
+    const report = await drainSink({ ...rig.deps, table, takeGrown }, REGION, 'erp', rig.state.now + 60_000);
+    expect(report).toMatchObject({ outcome: 'drained', delivered: 2 });
+  });
+
   test('keeps its lease', async () => {
     const rig = await createDeliveryRig(delivered);
     const announce = async () => {

@@ -50,9 +50,12 @@ describe('the limit of concurrent lanes', () => {
     expect(send(limit, 3, () => 5)).toBe(4);
   });
 
-  it('continues where the previous drain ended', () => {
+  it('continues after a failure where the previous drain ended, and otherwise searches again', () => {
     const limit = new LaneLimit(undefined, undefined);
     send(limit, 2, () => 200);
+    expect(limit.stored).toBeUndefined();
+    limit.noteFailure();
+    expect(limit.current).toBeGreaterThan(INITIAL_LANES);
     expect(new LaneLimit(undefined, limit.stored).current).toBe(limit.current);
   });
 

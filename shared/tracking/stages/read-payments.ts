@@ -94,6 +94,8 @@ export async function commitPayments(
     if (applied.events.length > 0 || (isLast && isMoved)) {
       await writer.commit({
         events: applied.events,
+        // The first reading decides which payments are new.
+        durable: evidence.since === null,
         writes: [{ put: { ...key, state: text } }],
         status: attributes,
       });
