@@ -1,7 +1,16 @@
 /** `jobwire alerts …` */
 import { type AlertRule, type DataOf, ifMatch } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
-import { type Context, CSV, command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
+import {
+  type Context,
+  CSV,
+  command,
+  type Flags,
+  type FlagValues,
+  limitFlag,
+  UsageError,
+  withoutDefaults,
+} from './command.ts';
 import { parseList, readSecret } from './input.ts';
 import { clean } from './output.ts';
 
@@ -17,8 +26,8 @@ const REGION_OF_NEW = {
 
 const atRule = (id: string, region: string | undefined) => ({ params: { path: { id }, query: { region } } });
 
-/** Options of a new or changed rule. */
-const FIELDS = {
+/** Options of a new or changed rule, except those of its quiet hours and its target. */
+const BASICS = {
   accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
   for: {
     value: 'MINUTES',
@@ -38,6 +47,11 @@ const FIELDS = {
     choices: ['on', 'off'],
     field: 'notifyResolved',
   },
+} as const satisfies Flags;
+
+/** Options of a new or changed rule. */
+const FIELDS = {
+  ...BASICS,
   quiet: {
     value: 'HH:MM-HH:MM',
     about: 'Quiet hours, such as 21:00-08:00. none: no quiet hours',
@@ -150,6 +164,7 @@ export const alerts = {
 
   'alerts change': command({
     about: 'Changes an alert rule. Other values are kept.',
+    more: '--quiet replaces all settings of the quiet hours: those that are not given get their defaults.',
     args: ['ID'],
     flags: {
       region: REGION,
@@ -157,6 +172,7 @@ export const alerts = {
       above: { value: 'N', about: 'Threshold', range: inputs['NewAlertRule.threshold'], field: 'threshold' },
       name: { value: 'TEXT', about: 'Name in the messages' },
       ...FIELDS,
+      ...withoutDefaults(BASICS),
     },
     example: 'alerts change late --above 10 --quiet 21:00-08:00 --quiet-zone Europe/London',
     async run(context, [id], flags) {

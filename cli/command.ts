@@ -484,6 +484,16 @@ export function describeFlag({ about, choices, range, default: fallback }: Flag)
   ].join('. ');
 }
 
+/** Returns options without the defaults in their descriptions: in a command that changes a resource, an absent option keeps its value. */
+export function withoutDefaults<F extends Flags>(flags: F): F {
+  return Object.fromEntries(
+    Object.entries(flags).map(([name, flag]) => [
+      name,
+      { ...flag, about: flag.about.replace(/\. Default: .*$/, '') },
+    ]),
+  ) as F;
+}
+
 /** Exit codes, for scripts. */
 export const EXIT_CODES = {
   0: 'Success.',

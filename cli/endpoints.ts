@@ -21,6 +21,7 @@ import {
   limitFlag,
   type Range,
   UsageError,
+  withoutDefaults,
 } from './command.ts';
 import { atEndpoint, deliveryCommands, printAttempt, printTruncation, REGION } from './deliveries.ts';
 import { parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
@@ -221,7 +222,7 @@ export const endpoints = {
         field: 'url',
       },
       ...FILTERS,
-      ...DELIVERY,
+      ...withoutDefaults(DELIVERY),
       start: {
         value: 'WHEN',
         about:

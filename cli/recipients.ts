@@ -11,7 +11,15 @@ import {
   NOT_UTF8,
   splitCsv,
 } from '../shared/notifications/recipients-file.ts';
-import { CSV, command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
+import {
+  CSV,
+  command,
+  type Flags,
+  type FlagValues,
+  limitFlag,
+  UsageError,
+  withoutDefaults,
+} from './command.ts';
 import { parseList, withId } from './input.ts';
 import { clean } from './output.ts';
 
@@ -140,7 +148,7 @@ export const recipients = {
     about: 'Changes a recipient. Other values are kept. To remove a value, set it to "none".',
     args: ['ACCOUNT', 'ID'],
     flags: {
-      ...FIELDS,
+      ...withoutDefaults(FIELDS),
       pause: { about: 'Pause notifications to the recipient', field: 'paused' },
       resume: { about: 'Resume notifications to the recipient', field: 'paused' },
     },

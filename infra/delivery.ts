@@ -38,7 +38,7 @@ export const DRAINS = {
 export const WAKES = {
   memoryMb: 1024,
   batchSize: 100,
-  /** Marks of a second are one transaction of the cell feed, and one message per sink. */
+  /** Marks of a second are one transaction of the cell feed per 49 accounts, and one message per sink. */
   batchingSeconds: 1,
   /** Concurrent batches per shard of the stream. All marks of an account are in the same one. */
   parallelization: 4,

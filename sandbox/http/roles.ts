@@ -3,8 +3,8 @@
 import type { Role } from '../world/records.ts';
 
 /**
- * Rights: to order and read orders, to administer the account, to read and set privileged fields. A viewer reads only the
- * account and the lookups.
+ * Rights: to order and read orders, to administer the account, to read and set privileged fields. A viewer has none of them,
+ * and may use only operations that need no right.
  */
 const ALLOWED = {
   ordering: ['user', 'administrator', 'staff'],

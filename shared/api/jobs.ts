@@ -100,8 +100,7 @@ export const JobRecord = z
   .meta({ id: 'JobRecord', description: 'State of a job at its last observation, with its detail.' });
 export type JobRecord = z.infer<typeof JobRecord>;
 
-const LATER_CHANGES =
-  'Read the events after this cursor to get all later changes. The returned jobs may already include some of these changes.';
+const LATER_CHANGES = 'Read the events after this cursor to get all later changes.';
 
 /** A response with a job. */
 export const JobResponse = z
@@ -109,7 +108,9 @@ export const JobResponse = z
     job: JobRecord,
     asOf: z
       .string()
-      .describe(`Cursor of the end of the event log just before the job was read. ${LATER_CHANGES}`),
+      .describe(
+        `Cursor of the end of the event log just before the job was read. ${LATER_CHANGES} The returned job may already include some of these changes.`,
+      ),
   })
   .meta({ id: 'JobResponse', description: 'A job.' });
 
@@ -125,7 +126,7 @@ export const JobPage = z
     asOf: z
       .string()
       .describe(
-        `Cursor of the end of the event log just before the first page was read. It is the same on all pages. ${LATER_CHANGES}`,
+        `Cursor of the end of the event log just before the first page was read. It is the same on all pages. ${LATER_CHANGES} The returned jobs may already include some of these changes.`,
       ),
   })
   .meta({ id: 'JobPage', description: 'A page of jobs.' });

@@ -1,6 +1,6 @@
 /**
  * Suppressions: addresses that are sent nothing. Unsubscribing concerns one account. A bounce, a complaint and a number that accepts no SMS
- * concern the address itself, and count for all accounts of the region. Stored by a keyed hash of the address, with its masked form.
+ * concern the address itself, and count for all accounts of the cell. Stored by a keyed hash of the address, with its masked form.
  *
  * Reasons are separate attributes, each with its time. So removing one keeps the others, and adding one needs no read.
  */
@@ -104,7 +104,7 @@ export async function findUnsubscription(
 }
 
 /**
- * Lifts the suppression of an address for an account, and the address's own reasons for all accounts of the region. An account can lift
+ * Lifts the suppression of an address for an account, and the address's own reasons for all accounts of the cell. An account can lift
  * what its own messages caused. With `whole`, also what messages of other accounts caused.
  */
 export async function liftSuppression(
@@ -178,7 +178,7 @@ export async function listSuppressions(
   return { suppressions, next: stored.length > most ? (suppressions.at(-1)?.id ?? null) : null };
 }
 
-/** Returns the keys of possible suppressions of an address: in the account, and for all accounts of the region. */
+/** Returns the keys of possible suppressions of an address: in the account, and for all accounts of the cell. */
 function toKeys(ref: AccountRef, channel: Channel, sealed: string): Key[] {
   return [keys.suppression(ref, channel, sealed), keys.suppression(cellLog(ref.region), channel, sealed)];
 }

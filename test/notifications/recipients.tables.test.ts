@@ -821,7 +821,7 @@ eachTable('suppressed addresses', (makeTable) => {
   });
 
   test.each(['bounced', 'complained', 'opted_out'] as const)(
-    '%s applies to all accounts of the region',
+    '%s applies to all accounts of the cell',
     async (reason) => {
       const { deps, table } = await createRig(makeTable);
       await suppress(deps, ACME, EMAIL, reason);

@@ -200,7 +200,7 @@ function LiftingNote({
       ))}
       <p>
         {reasons.some((reason) => reason !== 'unsubscribed')
-          ? `The address receives messages of ${account} and of the other accounts of the region again, because bounces, complaints and opt-outs apply to all accounts.`
+          ? `The address receives messages of ${account} and of the other accounts of the cell again, because bounces, complaints and opt-outs apply to all accounts.`
           : `The address receives messages of ${account} again.`}
       </p>
     </div>

@@ -53,7 +53,7 @@ export interface QueuePlace {
   readonly id: string;
 }
 
-/** Retention of what users have done with an item, after their last action (days). */
+/** Retention of the state of an item after the last action of a user, and of each entry of its history (days). */
 export const STATE_DAYS = 90;
 /** Maximum number of stored states read per region. */
 const MAX_STATES = 5_000;

@@ -182,7 +182,7 @@ export const recipientRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Delete a suppression',
       description:
-        'A suppression has one or more reasons. The reasons `bounced`, `complained` and `opted_out` concern the address itself and are removed for all accounts of the region. If messages of other accounts caused these reasons, only an API key for all accounts can remove them. If the recipient unsubscribed, delete the suppression only if the recipient asks for it.',
+        'A suppression has one or more reasons. The reasons `bounced`, `complained` and `opted_out` concern the address itself and are removed for all accounts of the cell. If messages of other accounts caused these reasons, only an API key for all accounts can remove them. If the recipient unsubscribed, delete the suppression only if the recipient asks for it.',
       role: 'operate',
       of: ofAccount,
       params: z.object({ suppression: one.describe('Id of the suppression.') }),
