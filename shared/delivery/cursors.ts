@@ -232,9 +232,7 @@ export class CursorRuns {
       .filter(({ pk }) => pk === cursorPk(region, id))
       .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
     for (const { sk } of cursors) {
-      // The log of an open cursor at its end may have grown.
-      const isBusy = this.#open.some(({ name, exhausted }) => name === sk && !exhausted);
-      if (!this.#deferred.has(sk) && !isBusy) this.#waiting.add(sk);
+      if (!this.#deferred.has(sk) && !this.#open.some(({ name }) => name === sk)) this.#waiting.add(sk);
     }
   }
 

@@ -975,7 +975,7 @@ describe('a lingering drain', () => {
           await rig.log.append(ref, [moved(2, 'a')]);
           grown.push('acme');
           wake();
-          await new Promise((resolve) => setImmediate(resolve));
+          await setImmediate();
         }
         return rig.table.write(write);
       },
@@ -987,6 +987,31 @@ describe('a lingering drain', () => {
     await rig.say([moved(1, 'a')]);
     const report = await drainSink({ ...rig.deps, table, takeGrown }, REGION, 'erp', rig.state.now + 60_000);
     expect(report).toMatchObject({ outcome: 'drained', delivered: 2 });
+  });
+
+  test('does not open a cursor again that a later lease owns', async () => {
+    const rig = await createDeliveryRig(delivered);
+    const grown: string[] = [];
+    let sent = 0;
+    rig.port.deliver = async (events) => {
+      sent += events.length;
+      grown.push('acme');
+      await rig.table.write({
+        update: keys.cursor(REGION, 'erp', 'acme'),
+        set: { fence: rig.state.now + 1_000_000 },
+      });
+      return events.map(() => ({ kind: 'delivered' }) as const);
+    };
+    await rig.say([moved(1, 'a')]);
+    let asked = 0;
+    const linger = async (): Promise<NewWork | undefined> => {
+      asked += 1;
+      // At first, the position is stored.
+      return asked === 1 || asked > 3 ? undefined : { accounts: ['acme'], due: true };
+    };
+    const deps = { ...rig.deps, linger, takeGrown: () => grown.splice(0) };
+    await drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
+    expect(sent).toBe(1);
   });
 
   test('keeps its lease', async () => {

@@ -6,7 +6,7 @@ import type { DrainDeps, NewWork } from '../../shared/delivery/drain-deps.ts';
 type Work = Required<Pick<DrainDeps, 'linger' | 'takeGrown'>>;
 
 /** Drains that run the scripts one after the other. `ended` resolves when all of them have run and no drain runs. */
-function runDrains(...scripts: ((work: Work) => Promise<boolean | void>)[]) {
+function runDrains(...scripts: ((work: Work) => Promise<unknown>)[]) {
   const left = [...scripts];
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
   let running = 0;
@@ -14,7 +14,7 @@ function runDrains(...scripts: ((work: Work) => Promise<boolean | void>)[]) {
   const drains = createDrainers(
     async (_region, _sink, work) => {
       count += 1;
-      return (await left.shift()?.(work)) ?? false;
+      return (await left.shift()?.(work)) === true;
     },
     (_what, action) => {
       running += 1;
