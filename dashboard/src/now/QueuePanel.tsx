@@ -22,7 +22,7 @@ import { ATTENTION_MS, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
-import { formatDuration, Timestamp } from '../times.tsx';
+import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref, useParams, useRegion } from '../urls.ts';
 import css from './QueuePanel.module.css';
@@ -329,11 +329,17 @@ function Rows(props: {
   );
 }
 
-/** Formats for how long the cause has existed. Empty for a job that is due soon, whose cause contains the time left. */
+/**
+ * Formats for how long the cause has existed, rounded down as in the texts of the API. Empty for a job that is due soon, whose cause
+ * contains the time left.
+ */
 function formatAge({ kind, since }: AttentionItem, now: number): string {
   if (kind === 'job_due_soon') return '';
-  const age = now - Date.parse(since);
-  return age < MINUTE_MS ? '< 1 min' : formatDuration(age);
+  const minutes = Math.floor((now - Date.parse(since)) / MINUTE_MS);
+  if (minutes < 1) return '< 1 min';
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }
 
 function Age({ item }: { readonly item: AttentionItem }) {
