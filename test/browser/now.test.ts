@@ -294,7 +294,7 @@ describe('statistics', () => {
       const { statuses } = await site.api<Durations>('/accounts/acme/status-durations');
       return statuses.find(({ status }) => status === 'Cutting')?.dispatches;
     };
-    await expect.poll(readDispatches, { timeout: 20_000 }).toBe(10);
+    await expect.poll(readDispatches, { timeout: 60_000 }).toBe(10);
     // The shortest duration that is distinguished is five minutes.
     const job = account.createJob({ status: 'Cutting', dateDue: Date.now() + 4 * 60_000, mustDate: true });
     const page = await open('/');
@@ -325,7 +325,7 @@ describe('statistics', () => {
     await item.waitFor({ state: 'detached' });
     await page.goto(`${site.url}/jobs?risk=at-risk`);
     await page.getByText('Last 8 weeks: 0 of 1 job at risk became late').waitFor();
-  }, 90_000);
+  }, 180_000);
 
   test('each status links to the jobs that it counts, and the late total to the late jobs', async () => {
     const page = await open('/?region=us');

@@ -35,10 +35,6 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
   ],
   // These are used in test/infra/infra.integration.test.ts.
   [/^Polling\/Tick: dynamodb:DeleteItem on SEARCH#/, 'Entries of data of an earlier version.'],
-  [
-    /^Api\/Manage: dynamodb:BatchGetItem on SENT#/,
-    'Reads messages about a job that needs attention. Here, messages are sent about other jobs.',
-  ],
   // These are used in test/notifications/cell.integration.test.ts.
   [
     /^Delivery\/DrainSink: dynamodb:(PutItem|BatchWriteItem) on SENT/,
