@@ -143,13 +143,17 @@ function disableHealth(health: SinkHealth, reason: string, now: number): SinkHea
   return { ...health, waitUntil: 0, disabledAt: now, disabledReason: reason };
 }
 
-/** Returns the health of a sink that was enabled: it resumes at its positions, with a probe first. */
+/**
+ * Returns the health of a sink that was enabled, or is retried before its wait has ended: it resumes at its positions, with a probe
+ * first. A retried sink fails until an attempt succeeds, and an additional attempt does not make the next wait longer.
+ */
 export function enableHealth(health: SinkHealth): SinkHealth {
+  const wasDisabled = health.disabledAt !== null;
   return {
     ...health,
-    failures: Math.max(1, health.failures),
+    failures: Math.max(1, wasDisabled ? health.failures : health.failures - 1),
     waitUntil: 0,
-    failingSince: null,
+    failingSince: wasDisabled ? null : health.failingSince,
     disabledAt: null,
     disabledReason: null,
   };

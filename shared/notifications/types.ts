@@ -121,7 +121,7 @@ export const isUndelivered = (state: MessageState): boolean =>
 export const messageReasons = {
   revoked: 'The change was revoked before the message was sent.',
   too_old: 'The change is older than `maxAgeHours`.',
-  no_recipient: 'There is no recipient for the message.',
+  no_recipient: 'No recipient gets messages of this kind about this job.',
   unsubscribed: 'The recipient has unsubscribed.',
   opted_out: 'The mobile number has opted out of SMS.',
   bounced: 'E-mail to this address was returned as undeliverable.',

@@ -267,6 +267,15 @@ describe('a sink that an operator enables', () => {
     ).toBe(1);
   });
 
+  test('is still failing if it only waited, and waits no longer after another failure than before', () => {
+    const before = healthy({ failures: 3, waitUntil: NOW + 5, failingSince: NOW - DAY_MS, problem: 'down' });
+    const retried = enableHealth(before);
+    expect(retried).toEqual({ ...before, failures: 2, waitUntil: 0 });
+    const after = updateHealth(retried, saw({ failure: { reason: 'down' } }), createPolicy(), NOW, EVEN);
+    expect(after).toMatchObject({ failures: 3, failingSince: NOW - DAY_MS });
+    expect(enableHealth(healthy({ failures: 1, waitUntil: NOW + 5 })).failures, 'a probe first').toBe(1);
+  });
+
   test('is not disabled by the next failure', () => {
     const before = enableHealth(
       healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS, disabledAt: NOW - 9 }),

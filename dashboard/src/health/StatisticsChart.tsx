@@ -37,7 +37,8 @@ export default memo(function StatisticsChart({ statistics }: { readonly statisti
           {...CHART}
           data={data}
           series={[{ name: 'Success', color: 'var(--accent)' }]}
-          valueFormatter={formatPercent}
+          // The axis passes the place of the tick as a second argument.
+          valueFormatter={(share) => formatPercent(share)}
           yAxisProps={{ domain: [0, 1], width: 52 }}
         />
       </div>
