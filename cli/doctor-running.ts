@@ -89,7 +89,7 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
   const checks = active.flatMap((account): Check[] => {
     const { id, status } = account;
     const report = reports.get(id);
-    if (report?.ok === false) return [toTestCheck(id, report)];
+    if (report?.ok === false) return [toTestCheck(id, report, !account.managed)];
     const fix = status ? ACCOUNT_FIXES[status.state] : undefined;
     if (status && !fix && staleSince(status.observedThrough, account.pollIntervalSeconds, Date.now())) {
       const message = `No poll has been complete since ${status.observedThrough}, although no poll failed.`;
@@ -140,7 +140,7 @@ async function checkEndpoints(client: Client): Promise<Check[]> {
     const fix = (toCommand: ToCommand): string =>
       state === 'disabled'
         ? `Repair the receiver at ${url}. Then run: ${toCommand(`endpoints enable ${id} --region ${region}`)}`
-        : `Check the receiver at ${url}. For details, run: ${toCommand(`endpoints health ${id} --region ${region}`)}`;
+        : `Check the receiver at ${url}. For details, run: ${toCommand(`endpoints health ${id} --region ${region}`)}. To retry at once after the fix, run: ${toCommand(`endpoints enable ${id} --region ${region}`)}`;
     const message = `${state}: ${health?.problem ?? 'no details.'}`;
     checks.push({ check: `Endpoint ${id}`, state: 'fail', message, fix });
   }
@@ -151,14 +151,18 @@ async function checkEndpoints(client: Client): Promise<Check[]> {
   ];
 }
 
-/** Returns the result of a credentials test as a check. Its last step names the setting to change. */
-export function toTestCheck(id: string, { ok, steps }: TestReport): Check {
+/**
+ * Returns the result of a credentials test as a check. Its last step names the setting to change. `isDeclared`: the account is in the
+ * configuration file of a running Jobwire, which reads the file and the secrets when it starts.
+ */
+export function toTestCheck(id: string, { ok, steps }: TestReport, isDeclared: boolean): Check {
   const check = `Account ${id}`;
   const message = steps.at(-1)?.message ?? 'Nothing was tested.';
   if (ok) return { check, state: 'ok', message };
   return {
     ...{ check, state: 'fail', message },
-    fix: (toCommand) => `Then test it again. Run: ${toCommand(`accounts test ${id}`)}`,
+    fix: (toCommand) =>
+      `${isDeclared ? 'Correct it in the configuration file or the secret file that this names, and restart Jobwire. ' : ''}Then test it again. Run: ${toCommand(`accounts test ${id}`)}`,
   };
 }
 

@@ -68,7 +68,8 @@ export async function checkMail(config: Config | undefined): Promise<Check[]> {
   const { checkSmtp } = await import('../shared/notifications/smtp.ts');
   const problem = await checkSmtp(smtp, PROBE_MS);
   if (problem) return [{ check, state: 'fail', ...problem }];
-  return [{ check, state: 'ok', message: `${smtp.host}:${smtp.port} responds and accepts the login.` }];
+  const login = smtp.user === undefined ? '' : ' and accepts the login';
+  return [{ check, state: 'ok', message: `${smtp.host}:${smtp.port} responds${login}.` }];
 }
 
 /** Reads the discovery document and the keys of the issuer. */

@@ -288,7 +288,7 @@ function printNext(
   out.line(`  ${jobwire} events tail --account ${account}`);
   out.line(
     signingSecretFile === null
-      ? `  ${jobwire} endpoints add https://example.com/webhooks --types 'job.*'`
+      ? `  ${jobwire} endpoints add https://receiver.example/webhooks --types 'job.*'`
       : `  ${jobwire} endpoints ping webhook`,
   );
 }

@@ -406,7 +406,7 @@ export const notifications = {
           ['Channel', message.channel],
           ['Locale and zone', to && `${to.locale}, ${clean(to.zone)}`],
           ['State', out.paint(STATE_STYLE[state] ?? 'reset', state)],
-          ['Reason', message.reason && formatReason(message)],
+          ['Reason', formatReason(message)],
           ['Created', out.exactly(message.createdAt)],
           ['Due', out.exactly(message.dueAt)],
           ['Sent', out.exactly(message.sentAt)],
@@ -521,14 +521,15 @@ function messageColumns({ out }: Context): Column<Message>[] {
     { name: 'STATE', value: ({ state }) => state, style: ({ state }) => STATE_STYLE[state] },
     {
       name: 'REASON',
-      value: (message) => (message.reason === null ? undefined : formatReason(message)),
+      value: formatReason,
       long: true,
     },
   ];
 }
 
-const formatReason = ({ reason, detail }: Message): string =>
-  clean(detail === null ? reason : `${reason}: ${detail}`);
+/** A message that waits for another attempt has no reason, but the detail of the last attempt. */
+const formatReason = ({ reason, detail }: Message): string | undefined =>
+  clean([reason, detail].filter((part) => part !== null).join(': ')) || undefined;
 
 const TEMPLATE = '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}';
 const atTemplate = (id: string, [kind, channel, locale]: readonly [string, string, string]) => ({

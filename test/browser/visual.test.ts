@@ -125,7 +125,7 @@ async function open(path: string): Promise<Page> {
 }
 
 describe.each(places)('$name', ({ name, path }) => {
-  test('looks as stored', { timeout: 180_000 }, async () => {
+  test('looks as stored', { timeout: 600_000 }, async () => {
     const page = await open(
       path(desk as Desk).replace(
         /\/us\/(erp|down)/,

@@ -93,7 +93,7 @@ describe('init', () => {
         `  export JOBWIRE_API_KEY="$(cat ${apiKeyFile})"`,
         `  node ${binary} accounts show acme`,
         `  node ${binary} events tail --account acme`,
-        `  node ${binary} endpoints add https://example.com/webhooks --types 'job.*'`,
+        `  node ${binary} endpoints add https://receiver.example/webhooks --types 'job.*'`,
         '',
       ].join('\n'),
     );
