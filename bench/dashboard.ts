@@ -1,6 +1,6 @@
 /**
- * A child process: measures the dashboard in a real browser, signed in on the live events of the page Now, while events are committed at a constant rate and
- * its totals change: the duration of frames, and the latency from commit to screen.
+ * A child process: measures the dashboard in a real browser, signed in on the live events of the page Now, while events are
+ * committed at a constant rate and its totals change: the duration of frames, and the latency from commit to screen.
  */
 import { once } from 'node:events';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';

@@ -2,8 +2,9 @@
  * A child process: measures long lists of the dashboard in a real browser, and the memory of the page Now after an hour. A self-hosted
  * Jobwire polls a sandbox: an account with 10,000 open jobs, and two with 100 late jobs each, all of which need attention.
  *
- * The hour passes in some minutes: the clock of the page is virtual and advances by a minute 80 times, of which the first 20 are not measured.
- * All its timers run, so it sends the requests of that time. In each of these minutes, the status of 20 jobs changes, and the page receives their events from its stream.
+ * The hour passes in some minutes: the clock of the page is virtual and advances by a minute 80 times, of which the first 20 are not
+ * measured. All its timers run, so it sends the requests of that time. In each of these minutes, the status of 20 jobs changes, and
+ * the page receives their events from its stream.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -89,7 +89,18 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
   const checks = active.flatMap((account): Check[] => {
     const { id, status } = account;
     const report = reports.get(id);
-    if (report?.ok === false) return [toTestCheck(id, report, !account.managed)];
+    if (report?.ok === false) {
+      const correct = account.managed
+        ? ''
+        : 'If a setting or a secret is wrong, correct it in the configuration file or in the secret file, and restart Jobwire. ';
+      return [
+        toTestCheck(
+          id,
+          report,
+          (toCommand) => `${correct}Then test it again. Run: ${toCommand(`accounts test ${id}`)}`,
+        ),
+      ];
+    }
     const fix = status ? ACCOUNT_FIXES[status.state] : undefined;
     if (status && !fix && staleSince(status.observedThrough, account.pollIntervalSeconds, Date.now())) {
       const message = `No poll has been complete since ${status.observedThrough}, although no poll failed.`;
@@ -151,19 +162,12 @@ async function checkEndpoints(client: Client): Promise<Check[]> {
   ];
 }
 
-/**
- * Returns the result of a credentials test as a check. Its last step names the setting to change. `isDeclared`: the account is in the
- * configuration file of a running Jobwire, which reads the file and the secrets when it starts.
- */
-export function toTestCheck(id: string, { ok, steps }: TestReport, isDeclared: boolean): Check {
+/** Returns the result of a credentials test as a check. Its last step names the setting to change. `fix`: what to do after the change. */
+export function toTestCheck(id: string, { ok, steps }: TestReport, fix: NonNullable<Check['fix']>): Check {
   const check = `Account ${id}`;
   const message = steps.at(-1)?.message ?? 'Nothing was tested.';
   if (ok) return { check, state: 'ok', message };
-  return {
-    ...{ check, state: 'fail', message },
-    fix: (toCommand) =>
-      `${isDeclared ? 'Correct it in the configuration file or the secret file that this names, and restart Jobwire. ' : ''}Then test it again. Run: ${toCommand(`accounts test ${id}`)}`,
-  };
+  return { check, state: 'fail', message, fix };
 }
 
 /** For an account or endpoint that was deleted meanwhile. */

@@ -399,8 +399,7 @@ async function checkCredentials(file: ConfigFile | undefined): Promise<Check[]> 
       { region, credentials: { clientId, clientSecret } },
     );
     if (outcome.kind === 'tested') {
-      const check = toTestCheck(id, outcome.report, false);
-      return outcome.report.ok ? check : { ...check, fix: 'Then run this command again.' };
+      return toTestCheck(id, outcome.report, 'Then run this command again.');
     }
     return {
       ...{ check: `Account ${id}`, state: 'fail' as const, message: outcome.reason },

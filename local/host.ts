@@ -26,7 +26,7 @@ import {
 } from '../shared/delivery/signing-secrets.ts';
 import { follows, listSinks, type Sink, type SinkRecord } from '../shared/delivery/sink.ts';
 import { indexFormerSinks, listDueSinks, listPendingWakes, wakeSinks } from '../shared/delivery/wakes.ts';
-import { createForwarder } from '../shared/log/feed-forwarding.ts';
+import { createForwarder, LOGS_AT_ONCE } from '../shared/log/feed-forwarding.ts';
 import { epochFloor } from '../shared/log/head.ts';
 import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
@@ -71,8 +71,6 @@ const DELETE_MS = 10_000;
 const LATE_WRITES_MS = 120_000;
 const POLL_CONCURRENCY = 8;
 const POLL_MS = 120_000;
-/** Maximum number of accounts whose remaining wake marks are processed concurrently. */
-const WAKES_AT_ONCE = 49;
 const DRAIN_MS = 55_000;
 /** Maximum number of pages of an earlier version's jobs and recipients that one tick adds to the search index. */
 const FORMER_PAGES = 5;
@@ -282,15 +280,19 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
   const sending = new Set<string>();
 
+  /** Number of claimed polls that have not ended, by region. Each region has its own limit: a claim expires if its poll waits too long. */
+  const claimed = new Map<string, number>();
+
   /** Does the work of the Lambda that is scheduled each minute: due polls, remaining wake marks, sinks due for a retry, notifications. */
   async function tick(): Promise<void> {
     for (const region of Object.keys(config.regions)) {
-      // A claim expires if its poll waits too long.
-      const limit = POLL_CONCURRENCY * 2 - polls.activeCount - polls.pendingCount;
+      const underway = claimed.get(region) ?? 0;
+      const limit = POLL_CONCURRENCY * 2 - underway;
       const due =
         limit > 0
           ? await claimDue(table, region, { now: now(), limit, claimSeconds: POLL_MS / 1000 + 30 })
           : [];
+      claimed.set(region, underway + due.length);
       for (const ref of due) {
         run('poll', () =>
           polls(async () => {
@@ -300,7 +302,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
             const lagMs = Math.max(0, now() - ref.dueAt);
             const report = await pollAccount(deps, ref, now() + POLL_MS);
             options.onPoll?.(report, { lagMs });
-          }),
+          }).finally(() => claimed.set(region, (claimed.get(region) ?? 0) - 1)),
         );
       }
       indexFormer(region);
@@ -309,7 +311,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         ({ ref }) => !marks.has(`${region}/${ref.account}`),
       );
       // Concurrently, so that the forwarder extends the feed with all of them at once.
-      await pLimit(WAKES_AT_ONCE).map(pending, ({ ref, sequence }) =>
+      await pLimit(LOGS_AT_ONCE).map(pending, ({ ref, sequence }) =>
         // A failure must not stop the other work of the tick. The mark is kept.
         wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)).catch((cause: unknown) => {
           if (!stopped) onFault('wake sinks', cause);

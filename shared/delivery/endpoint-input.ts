@@ -17,6 +17,7 @@ import {
 } from '../validation.ts';
 import { INITIAL_LANES, MAX_LANES } from './lanes.ts';
 
+const CONCURRENCY_RULE = `must be an integer from 1 to ${MAX_LANES}`;
 /** Maximum number of custom headers of an endpoint, and their maximum total size. */
 const MAX_HEADERS = 20;
 const MAX_HEADER_BYTES = 4096;
@@ -143,9 +144,9 @@ export const endpointFields = {
   ...filterFields,
   headers,
   concurrency: z
-    .int(`must be an integer from 1 to ${MAX_LANES}`)
-    .min(1, `must be an integer from 1 to ${MAX_LANES}`)
-    .max(MAX_LANES, `must be an integer from 1 to ${MAX_LANES}`)
+    .int(CONCURRENCY_RULE)
+    .min(1, CONCURRENCY_RULE)
+    .max(MAX_LANES, CONCURRENCY_RULE)
     .describe(
       `Maximum number of jobs whose events are delivered in parallel, 1 to ${MAX_LANES}. The actual number adapts to the endpoint. It starts at ${INITIAL_LANES}, or at this maximum if that is lower. Default: ${MAX_LANES}.`,
     ),

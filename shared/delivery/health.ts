@@ -145,7 +145,7 @@ function disableHealth(health: SinkHealth, reason: string, now: number): SinkHea
 
 /**
  * Returns the health of a sink that was enabled, or is retried before its wait has ended: it resumes at its positions, with a probe
- * first. A retried sink fails until an attempt succeeds, and an additional attempt does not make the next wait longer.
+ * first. A retried sink counts as failing until an attempt succeeds, and an additional attempt does not make the next wait longer.
  */
 export function enableHealth(health: SinkHealth): SinkHealth {
   const wasDisabled = health.disabledAt !== null;

@@ -19,7 +19,7 @@ import { findEpochEnd, type Head, toHead } from './head.ts';
  * Maximum number of logs in one transaction: Head, and a range and a position for each. One request of at
  * most 100 keys reads them.
  */
-const LOGS_AT_ONCE = 49;
+export const LOGS_AT_ONCE = 49;
 /** As for an account's log: of n concurrent forwarders, one succeeds in each round. */
 const RENUMBER_ATTEMPTS = 100;
 /** In ms. */

@@ -69,7 +69,7 @@ const APPLICATION_ID = 0x4a6f6277;
  */
 const BUSY_MS = 5_000;
 const MAX_WAL_BYTES = 64 * 1024 * 1024;
-/** Pages (4 kB) in the write-ahead log before it is copied to the database. Meanwhile, commits wait. */
+/** Size (pages of 4 kB) of the write-ahead log at which it is copied to the database. Commits wait for the copy. */
 const CHECKPOINT_PAGES = 8_192;
 /** Maximum number of transaction tokens in memory, each with the writes of its transaction. */
 const TOKENS = 50;

@@ -61,7 +61,7 @@ test('a drain that cannot send is not repeated for the commits that started it',
   expect(drains.count()).toBe(1);
 });
 
-test('a drain takes commits while it works, and is told of further ones', async () => {
+test('a drain takes commits while it works, and is notified of further ones', async () => {
   const drains = runDrains(async ({ linger, takeGrown }) => {
     const grown = Promise.withResolvers<void>();
     expect(takeGrown(grown.resolve)).toEqual(['acme']);

@@ -22,6 +22,8 @@ import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { historySchema, keys } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
 import { pageAccountsWithStatus } from '../../shared/tracking/operator.ts';
 import { readEndpoint } from '../support/endpoints.ts';
@@ -333,4 +335,38 @@ test('an endpoint that answers 410 is disabled, with an event in the region’s 
   expect(JSON.parse(receivers.of('/watch')[1]?.body ?? '')).toMatchObject({ type: 'endpoint.recovered' });
   const bodies = receivers.of('/erp').map(({ body }) => JSON.parse(body).data.status);
   expect(new Set(bodies)).toEqual(new Set(['1', '2', '3']));
+});
+
+test('accounts of one region whose ordering API does not respond leave the claims of other regions', async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  open.push(async () => {
+    silent.closeAllConnections();
+    silent.close();
+  });
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const declare = (id: string, region: string) => ({ id, region, clientId: id, clientSecret: 'x' });
+  const service = (realm: string) => ({ baseUrl: url, authUrl: url, realm });
+  const config = parseConfig(
+    {
+      regions: { us: service('us'), nz: service('nz') },
+      accounts: [
+        ...Array.from({ length: 40 }, (_, at) => declare(`us-${at}`, 'us')),
+        declare('kowhai', 'nz'),
+      ],
+    },
+    {},
+  );
+  const table = createMemoryTable();
+  const ticked = Promise.withResolvers<void>();
+  const host = await startHost({
+    ...{ config, table, history: createMemoryTable(historySchema), secretKey: Buffer.alloc(32, 1) },
+    ...{ publicUrl: 'http://jobwire.example', exclusive: true, tickMs: 50 },
+    onFault: ticked.reject,
+    onTick: (region) => region === 'nz' && ticked.resolve(),
+  });
+  open.push(() => host.stop(100));
+  await ticked.promise;
+  const status = await table.get(keys.status({ region: 'nz', account: 'kowhai' }));
+  expect(status?.claimedAt).toEqual(expect.any(Number));
 });

@@ -690,19 +690,25 @@ describe('reading the cell feed', () => {
   });
 });
 
+/** Returns the table with the number of writes of each transaction so far. */
+function countTransactions(table: Table): { readonly counted: Table; readonly transactions: number[] } {
+  const transactions: number[] = [];
+  const counted: Table = {
+    ...table,
+    transact(writes, token) {
+      transactions.push(writes.length);
+      return table.transact(writes, token);
+    },
+  };
+  return { counted, transactions };
+}
+
 describe('filling the cell feed', () => {
   test('writes concurrent commits of several accounts in one transaction', async () => {
     const table = createMemoryTable();
     const names = Array.from({ length: 40 }, (_, at) => `account-${at}`);
     const cell = await createCell(table, names);
-    const transactions: number[] = [];
-    const counted: Table = {
-      ...table,
-      transact(writes, token) {
-        transactions.push(writes.length);
-        return table.transact(writes, token);
-      },
-    };
+    const { counted, transactions } = countTransactions(table);
     const forwarder = createForwarder(counted, cell.forwarding);
     for (const name of names) await cell.say(name, 2);
     expect(await Promise.all(names.map((name) => forwarder.forward(ref(name))))).not.toContain(false);
@@ -716,14 +722,7 @@ describe('filling the cell feed', () => {
     const table = createMemoryTable();
     const names = ['acme', 'beta', 'zeta'];
     const cell = await createCell(table, names);
-    const transactions: number[] = [];
-    const counted: Table = {
-      ...table,
-      transact(writes, token) {
-        transactions.push(writes.length);
-        return table.transact(writes, token);
-      },
-    };
+    const { counted, transactions } = countTransactions(table);
     const forwarder = createForwarder(counted, { ...cell.forwarding, everyMs: 1_000 });
     for (const name of names) await cell.say(name, 1);
     await forwarder.forward(ref('acme'));

@@ -5,6 +5,7 @@
 import * as fc from 'fast-check';
 import { openApiDocument } from '../../shared/api/openapi.ts';
 import { createReference } from '../../shared/api/reference-page.ts';
+import { MAX_LANES } from '../../shared/delivery/lanes.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
 import { type ApiWorld, BOOTSTRAP, CANARY, FAR, FOREIGN, MOVING, NOTED, OWN, REGIONS } from './api-world.ts';
 import { ADDRESSES } from './notification-samples.ts';
@@ -79,7 +80,7 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     cursors: fc.constant({ [OWN]: '0' }),
     expiresAt: texts('2027-01-01T00:00:00.000Z'),
     pollIntervalSeconds: fc.integer({ min: 60, max: 600 }),
-    concurrency: fc.integer({ min: 1, max: 220 }),
+    concurrency: fc.integer({ min: 1, max: MAX_LANES }),
     ratePerSecond: fc.integer({ min: 1, max: 100 }),
     replay: texts(''),
     recipient: texts(...(told?.recipients ?? [])),
