@@ -15,7 +15,7 @@ import {
   typePatterns,
   webhookSecret,
 } from '../validation.ts';
-import { INITIAL_LANES, MAX_LANES } from './lanes.ts';
+import { MAX_LANES } from './lanes.ts';
 
 const CONCURRENCY_RULE = `must be an integer from 1 to ${MAX_LANES}`;
 /** Maximum number of custom headers of an endpoint, and their maximum total size. */
@@ -148,7 +148,7 @@ export const endpointFields = {
     .min(1, CONCURRENCY_RULE)
     .max(MAX_LANES, CONCURRENCY_RULE)
     .describe(
-      `Maximum number of jobs whose events are delivered in parallel, 1 to ${MAX_LANES}. The actual number adapts to the endpoint. It starts at ${INITIAL_LANES}, or at this maximum if that is lower. Default: ${MAX_LANES}.`,
+      `Maximum number of jobs whose events are delivered in parallel, 1 to ${MAX_LANES}. The actual number adapts to the endpoint. Default: ${MAX_LANES}.`,
     ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
