@@ -189,7 +189,7 @@ export const PollRecord = z
     outcome: z
       .enum(['complete', 'partial', 'failed'])
       .describe(
-        'Result of the poll. `partial`: pages failed or time ran out, and the next poll completes the remaining work. `failed`: nothing could be read.',
+        'Result of the poll. `partial`: pages failed or time ran out. The next poll continues. `failed`: nothing could be read.',
       ),
     requests: count.describe('Number of requests to the ordering API.'),
     events: count.describe('Number of emitted events.'),
@@ -235,7 +235,7 @@ export const AccountRecord = z
         complete: z
           .boolean()
           .describe(
-            'In the new cell: whether all data of the account was imported. Polling does not start before. In the former cell: whether the log is closed.',
+            'In the new cell: whether all data was imported. Polling starts after that. In the former cell: whether the log is closed.',
           ),
       })
       .nullable()

@@ -39,7 +39,7 @@ export const EventSettings = z
       )
       .refine((days) => Object.keys(days).length <= MAX_STATUSES, COUNT_RULE)
       .describe(
-        'Numbers of working days by status name, instead of `stalledAfterWorkingDays`. `null`: `job.stalled` is not emitted for this status. Default: `{}`.',
+        'Working days by status name, instead of `stalledAfterWorkingDays`. `null`: `job.stalled` is not emitted for this status. Default: `{}`.',
       ),
     attentionStatuses: z
       .array(statusName, 'must be a list of status names')

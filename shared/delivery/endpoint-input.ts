@@ -148,7 +148,7 @@ export const endpointFields = {
     .min(1, CONCURRENCY_RULE)
     .max(MAX_LANES, CONCURRENCY_RULE)
     .describe(
-      `Maximum number of jobs whose events are delivered in parallel, 1 to ${MAX_LANES}. The actual number adapts to the endpoint. Default: ${MAX_LANES}.`,
+      `Maximum number of jobs delivered in parallel, 1 to ${MAX_LANES} (default). The number adapts to the endpoint.`,
     ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
