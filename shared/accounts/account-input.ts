@@ -189,7 +189,7 @@ export const PollRecord = z
     outcome: z
       .enum(['complete', 'partial', 'failed'])
       .describe(
-        'Result of the poll. `partial`: pages failed or time ran out. The next poll continues. `failed`: nothing could be read.',
+        'Result of the poll. `partial`: some jobs are left to the next poll. `failed`: nothing could be read.',
       ),
     requests: count.describe('Number of requests to the ordering API.'),
     events: count.describe('Number of emitted events.'),
