@@ -148,7 +148,7 @@ export const endpointFields = {
     .min(1, CONCURRENCY_RULE)
     .max(MAX_LANES, CONCURRENCY_RULE)
     .describe(
-      `Maximum number of jobs delivered in parallel, 1 to ${MAX_LANES} (default). The number adapts to the endpoint.`,
+      `Maximum number of jobs whose events are sent in parallel, 1 to ${MAX_LANES}. The number adapts to the endpoint. Default: ${MAX_LANES}.`,
     ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
