@@ -8,6 +8,7 @@
  * Not guaranteed: that a key can use its whole quota. Parts that a process does not use are lost at the end of the minute. While the
  * table does not respond, requests are admitted.
  */
+import { randomUUID } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { keys } from '../storage/schema.ts';
 import { type Table, TableError } from '../storage/table.ts';
@@ -26,8 +27,6 @@ export interface RequestLimit {
 const WINDOW_SECONDS = 60;
 /** Largest part of the quota that a process takes at once. */
 const LARGEST_PART = 1 / 50;
-/** Maximum number of processes that can be first, one after the other, before a request is admitted without being counted. */
-const MAX_RACES = 20;
 /** Number of keys in memory from which those of past minutes are removed: more than a cell can have. */
 const MAX_KEYS_IN_MEMORY = 1200;
 
@@ -63,22 +62,19 @@ export function createRequestLimit(deps: {
   }
 
   async function extend(keyId: string, part: Part): Promise<void> {
-    for (let races = 0; part.taken < perMinute && part.left === 0; races += 1) {
-      if (races === MAX_RACES) {
-        part.left = 1;
-        return;
-      }
+    // Ends, because each process that is first takes a part of the quota.
+    while (part.taken < perMinute && part.left === 0) {
       const size = Math.min(part.next, perMinute - part.taken);
       const taken = part.taken + size;
       const { done, item } = await table.write({
         update: keys.requestCount(region, keyId, part.window),
-        set: { taken, ttl: (part.window + 2) * WINDOW_SECONDS },
+        // The id distinguishes this write, if it is sent twice, from that of another process with the same sum.
+        set: { taken, id: randomUUID(), ttl: (part.window + 2) * WINDOW_SECONDS },
         when: [['taken', part.taken === 0 ? 'absent or =' : '=', part.taken]],
       });
       part.taken = done ? taken : Number(item?.taken ?? 0);
-      if (!done) continue;
-      part.left += size;
       part.next = Math.max(1, Math.min(2 * size, Math.floor(perMinute * LARGEST_PART)));
+      if (done) part.left += size;
     }
   }
 
