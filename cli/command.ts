@@ -1,4 +1,7 @@
-/** Commands as data: parsing, `--help` and docs/cli.md all use one table. */
+/**
+ * Commands as data: parsing, `--help` and docs/cli.md all use one table.
+ * One file: what is parsed, described and reported as wrong is the same table.
+ */
 import { parseArgs } from 'node:util';
 import type { Client } from '../client/index.ts';
 import { findSimilarName } from '../shared/similar-name.ts';

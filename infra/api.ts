@@ -16,10 +16,8 @@ import {
 } from 'aws-cdk-lib/aws-apigateway';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { ApiGateway } from 'aws-cdk-lib/aws-route53-targets';
-import { CfnWebACL, CfnWebACLAssociation } from 'aws-cdk-lib/aws-wafv2';
 import { Construct } from 'constructs';
 import { ApiEnv, LiveEnv, ManageEnv } from '../functions/env.ts';
-import { PASS_HEADER, VIEWER_HEADER } from '../functions/handlers/rest-proxy.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems.ts';
 import { routes } from '../shared/api/routes/all.ts';
 import { SLOT_GRACE_MS } from '../shared/api/waiting-limit.ts';
@@ -35,6 +33,7 @@ import { type Notifications, setChannels } from './notifications.ts';
 import { setUpstream } from './polling.ts';
 import { grantSendToQueues } from './queues.ts';
 import type { StateTable } from './state-table.ts';
+import { addWebAcl } from './web-acl.ts';
 
 interface Props extends Cell {
   readonly table: StateTable;
@@ -348,126 +347,6 @@ function addGatewayResponses(api: RestApi, corsOrigins: readonly string[]): void
       templates: { 'application/problem+json': JSON.stringify(body) },
     });
   }
-}
-
-/** Paths of requests that contain templates of messages, in the notation of WAF. The stage precedes them. */
-const TEMPLATE_PATHS = '/v1/accounts/[^/]+/(templates/.+|notifications/preview)$';
-
-/** Associates a web ACL with the API. */
-function addWebAcl(
-  scope: Construct,
-  api: RestApi,
-  { stage }: Cell,
-  pass: DistributionPass | undefined,
-): void {
-  const visible = (metricName: string) => ({
-    cloudWatchMetricsEnabled: true,
-    metricName,
-    // Samples contain request headers, and so the API key.
-    sampledRequestsEnabled: false,
-  });
-  const managed = (name: string, counted: readonly string[] = [], only: object = {}) => ({
-    managedRuleGroupStatement: {
-      ...{ vendorName: 'AWS', name, ...only },
-      ruleActionOverrides: counted.map((rule) => ({ name: rule, actionToUse: { count: {} } })),
-    },
-  });
-  const rate = {
-    evaluationWindowSec: 60,
-    // Half of the stage's total limit.
-    limit: Math.max(10, stage.api.requestsPerSecond * 30),
-  };
-  const untouched = [{ priority: 0, type: 'NONE' }];
-  const passed = pass && {
-    byteMatchStatement: {
-      fieldToMatch: { singleHeader: { Name: PASS_HEADER } },
-      positionalConstraint: 'EXACTLY',
-      searchString: pass.id,
-      textTransformations: untouched,
-    },
-  };
-  const rules = [
-    {
-      name: 'rate',
-      action: { block: {} },
-      statement: {
-        rateBasedStatement: {
-          ...rate,
-          aggregateKeyType: 'IP',
-          // Requests through the distribution come from few addresses, each shared by many viewers.
-          ...(passed && { scopeDownStatement: { notStatement: { statement: passed } } }),
-        },
-      },
-    },
-    ...(passed
-      ? [
-          {
-            name: 'rate-of-viewers',
-            action: { block: {} },
-            statement: {
-              rateBasedStatement: {
-                ...rate,
-                aggregateKeyType: 'CUSTOM_KEYS',
-                customKeys: [{ header: { name: VIEWER_HEADER, textTransformations: untouched } }],
-                scopeDownStatement: passed,
-              },
-            },
-          },
-        ]
-      : []),
-    {
-      name: 'common',
-      overrideAction: { none: {} },
-      statement: managed(
-        'AWSManagedRulesCommonRuleSet',
-        [
-          // Clients are programs, not browsers.
-          'NoUserAgent_HEADER',
-          // The cursor of the stream of all accounts is up to 8,000 characters long.
-          'SizeRestrictions_QUERYSTRING',
-          // Bodies may be 10 kB, and name addresses of endpoints, which the app checks better.
-          'SizeRestrictions_BODY',
-          'GenericRFI_BODY',
-          'EC2MetaDataSSRF_BODY',
-        ],
-        // Templates contain HTML, which a rule takes for cross-site scripting.
-        {
-          scopeDownStatement: {
-            notStatement: {
-              statement: {
-                regexMatchStatement: {
-                  fieldToMatch: { uriPath: {} },
-                  regexString: TEMPLATE_PATHS,
-                  textTransformations: untouched,
-                },
-              },
-            },
-          },
-        },
-      ),
-    },
-    {
-      name: 'bad-inputs',
-      overrideAction: { none: {} },
-      statement: managed('AWSManagedRulesKnownBadInputsRuleSet'),
-    },
-  ];
-  const acl = new CfnWebACL(scope, 'WebAcl', {
-    scope: 'REGIONAL',
-    defaultAction: { allow: {} },
-    // Not `all`: WAF reserves that name.
-    visibilityConfig: visible('acl'),
-    rules: rules.map((rule, priority) => ({ ...rule, priority, visibilityConfig: visible(rule.name) })),
-  });
-  new CfnWebACLAssociation(scope, 'WebAclAssociation', {
-    webAclArn: acl.attrArn,
-    resourceArn: Stack.of(scope).formatArn({
-      service: 'apigateway',
-      account: '',
-      resource: `/restapis/${api.restApiId}/stages`,
-      resourceName: api.deploymentStage.stageName,
-    }),
-  });
 }
 
 function acknowledge(api: RestApi, { stage }: Cell): void {

@@ -25,7 +25,7 @@ import { problem } from './problems.ts';
 import { createReference } from './reference-page.ts';
 import { limitRequests, type RequestLimit } from './request-limit.ts';
 import type { AlertParts, Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
-import { IMPORT_PATH } from './routes/accounts.ts';
+import { IMPORT_PATH } from './routes/account-moves.ts';
 import { routes } from './routes/all.ts';
 import { IssuerError, NoAccessError, type SignIn } from './sign-in.ts';
 import { type StaticBody, toStaticBody } from './static-body.ts';

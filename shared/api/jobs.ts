@@ -1,4 +1,7 @@
-/** Jobs of an account: pages of snapshots, and a job with its detail. */
+/**
+ * Jobs of an account: pages of snapshots, and a job with its detail.
+ * One file: the fields of an entry, the filters on them and the order of a page are one contract.
+ */
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import { toStatus } from '../accounts/accounts.ts';

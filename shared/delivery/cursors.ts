@@ -7,6 +7,7 @@
  *                    └──────────────────────┘
  *
  * Every write is valid only for the holder of the latest lease; see `lease.ts`.
+ * One file: the states of the diagram are one machine with one set of runs.
  */
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cursorPk, keys } from '../storage/schema.ts';

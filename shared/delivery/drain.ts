@@ -13,6 +13,7 @@
  * `cursors.ts` manages the cursors. The lease makes a drain the only one of its sink (`lease.ts`). `sink-status.ts`
  * records what failures mean for the sink, and `parking.ts` stores rejected events. Replays have their own cursors beside
  * the live ones, with fewer of them open at a time.
+ * One file: reading, sending and storing share the state of one drain.
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { LoggedEvent } from '../log/log.ts';

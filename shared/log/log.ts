@@ -9,6 +9,7 @@
  * increase it. So an older or overlapping poll can never commit after a newer one. The number of an event
  * comes from `Head.sequence`, in the same transaction. A writer without a fence (`append`) increases only
  * `Head.sequence`; a poll whose fence still holds renumbers its events.
+ * One file: all writes follow one protocol, which only all of them together keep.
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, type EventUrls, toEvent } from '../events/event.ts';

@@ -2,6 +2,7 @@
  * Tables in one SQLite database, with a synchronous interface; `sqlite-table.ts` implements the port with it.
  * An item is a row: its attributes as JSON, its binary values concatenated in one column, and the index keys
  * in further columns. SQLite compares texts by their UTF-8 bytes, as DynamoDB does.
+ * One file: reads and writes share the layout of rows and its statements.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';

@@ -12,6 +12,8 @@
  * | a distribution with a bucket and an API as origins | `distribution.ts`, from the template |
  * | MaximumRetryAttempts, BisectBatchOnFunctionError and partial failures of a stream | not part of the scenario |
  * | TTL and PITR of a GlobalTable | none: no test needs them |
+ *
+ * One file: deployment, calls and replacements share the running emulator.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

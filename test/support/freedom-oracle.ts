@@ -13,6 +13,7 @@
  * - A status change from `null`: the first status may be news or not (rule 4).
  * - job.cancelled of a job that is in no list, and locked or of unknown permissions, if its dispatch was not in the log: it
  *   cannot be distinguished from a returned job.
+ * One file: what is never allowed, required and allowed is decided from the same history.
  */
 import type { ActiveJobDto } from '../../sandbox/world/views.ts';
 import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts';

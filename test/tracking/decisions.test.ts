@@ -1,4 +1,7 @@
-/** Pure decisions of the tracker that are not in decisions/: timestamps, account states, the index, the chunks. */
+/**
+ * Pure decisions of the tracker without a file of their own: timestamps, account states, the index, the chunks.
+ * One file: each is small, and each file would load the tracker once more.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { turnFrom } from '../../shared/accounts/accounts.ts';

@@ -1,0 +1,145 @@
+/** Routes that move an account to another cell. */
+import * as z from 'zod';
+import { AccountRecord, NewAccount, NewCredentials } from '../../accounts/account-input.ts';
+import type { AccountRef } from '../../storage/schema.ts';
+import { ofAccountRecord } from '../access.ts';
+import { beginMove, cancelMove, exportAccount, importAccount } from '../account-move.ts';
+import { type Route, route } from '../route.ts';
+
+const TO_RULE = 'must be 1 to 300 characters that name the other cell, such as the base URL of its API';
+
+/** Path of the route that accepts large bodies. */
+export const IMPORT_PATH = '/v1/accounts/import';
+
+/** The routes, of the cell that the account leaves and of the one that it enters. */
+export const moveRoutes: readonly Route[] = [
+  route(
+    {
+      ...{
+        method: 'put',
+        path: '/v1/accounts/{id}/move',
+        id: 'beginAccountMove',
+        tag: 'Accounts',
+        role: 'admin',
+      },
+      summary: 'Begin to move an account to another cell',
+      description:
+        'Pauses the account, closes its log and stops its customer notifications in this cell. Repeat the request until `waitingFor` is `null`. Then the data can be exported. The account cannot be resumed here.',
+      allAccounts: true,
+      of: ofAccountRecord,
+      body: z
+        .strictObject({
+          to: z.string(TO_RULE).trim().min(1, TO_RULE).max(300, TO_RULE).describe('Name of the other cell.'),
+        })
+        .meta({ id: 'NewMove' }),
+      example: { to: 'https://large.jobwire.example.com' },
+      answer: {
+        status: 200,
+        description: 'State of the move.',
+        schema: z
+          .object({
+            account: AccountRecord,
+            waitingFor: z
+              .string()
+              .nullable()
+              .describe(
+                'Description of the work that must be complete before the data can be exported. `null`: the data can be exported.',
+              ),
+          })
+          .meta({ id: 'BegunAccountMove' }),
+      },
+      problems: ['conflict'],
+    },
+    async ({ subject, body: { to } }, { manage }) => {
+      const outcome = await beginMove(manage.accounts, toRef(subject), to);
+      return outcome.kind === 'begun'
+        ? { body: { account: outcome.account, waitingFor: outcome.waitingFor } }
+        : outcome;
+    },
+  ),
+  route(
+    {
+      ...{ method: 'delete', path: '/v1/accounts/{id}/move', id: 'cancelAccountMove', tag: 'Accounts' },
+      ...{ role: 'admin', allAccounts: true, of: ofAccountRecord },
+      summary: 'Cancel the move of an account',
+      description:
+        'Opens the log of the account again. The account stays paused. Before the request, delete the account in the other cell. Otherwise, both cells would poll it and emit its events.',
+      answer: { status: 200, description: 'The current account.', schema: AccountRecord },
+      problems: ['conflict', 'unprocessable-content'],
+    },
+    async ({ subject }, { manage }) => {
+      const outcome = await cancelMove(manage.accounts, toRef(subject));
+      return outcome.kind === 'changed' ? { body: outcome.account } : outcome;
+    },
+  ),
+  route(
+    {
+      ...{ method: 'post', path: '/v1/accounts/{id}/export', id: 'exportAccount', tag: 'Accounts' },
+      ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, repeatable: true },
+      summary: 'Export an account that is moved to another cell',
+      description:
+        'Returns the data of the account page by page: state of its jobs, settings, recipients, templates, suppressions, and notices and messages that are not sent yet. The data includes personal data and the key that signs unsubscribe links, but no credentials.',
+      body: z
+        .strictObject({
+          after: z
+            .string('must be text')
+            .max(2000, 'must be at most 2000 characters')
+            .regex(/^\d{1,2}:/, 'must be the `next` of a previous page')
+            .optional()
+            .describe('`next` of the previous page.'),
+        })
+        .meta({ id: 'AccountExport' }),
+      answer: {
+        status: 200,
+        description: 'A page.',
+        schema: z
+          .object({
+            data: z
+              .string()
+              .describe('Content of the page, for `POST /v1/accounts/import` of the other cell.'),
+            next: z
+              .string()
+              .nullable()
+              .describe('Value of `after` for the next page. `null`: this is the last page.'),
+          })
+          .meta({ id: 'AccountExportPage' }),
+      },
+      problems: ['conflict'],
+    },
+    async ({ subject, body: { after } }, { manage }) => {
+      const outcome = await exportAccount(manage.accounts, toRef(subject), after);
+      return outcome.kind === 'page' ? { body: { data: outcome.data, next: outcome.next } } : outcome;
+    },
+  ),
+  route(
+    {
+      ...{ method: 'post', path: IMPORT_PATH, id: 'importAccount', tag: 'Accounts' },
+      ...{ role: 'admin', allAccounts: true, repeatable: true },
+      summary: 'Import an account from another cell',
+      description:
+        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts the polls of the account, unless the account was paused before the move. A page can be sent again without a further effect. The only exception: if a page is sent again after the last page, its suppressions are still added.',
+      body: z
+        .strictObject({
+          data: z
+            .string('must be the data of a page of an export')
+            .max(1_400_000, 'must be at most 1400000 characters')
+            .describe('`data` of a page of the export.'),
+          credentials: NewCredentials.optional(),
+          secretRef: NewAccount.shape.secretRef,
+        })
+        .meta({ id: 'AccountImport' }),
+      example: { data: 'H4sIAAAAAAAAA…', credentials: { clientId: 'acme-api', clientSecret: '…' } },
+      answer: { status: 200, description: 'The account in this cell.', schema: AccountRecord },
+      problems: ['conflict', 'unprocessable-content'],
+    },
+    async ({ body }, { manage }) => {
+      const outcome = await importAccount(manage.accounts, body);
+      return outcome.kind === 'imported' ? { body: outcome.account } : outcome;
+    },
+  ),
+];
+
+/** Key of an account in the tables. */
+export function toRef({ region, id }: AccountRecord): AccountRef {
+  return { region, account: id };
+}
