@@ -99,7 +99,7 @@ describe('endpoints in the configuration', () => {
       origins: ['WEB'],
       jobFields: { mustDate: true, dateOut: null },
       headers: { 'X-Tenant': 'acme' },
-      concurrency: 220,
+      concurrency: 400,
       ratePerSecond: 0.5,
     };
     expect(parseConfig(withEndpoint(wishes), {}).endpoints).toEqual([
@@ -116,9 +116,9 @@ describe('endpoints in the configuration', () => {
     [{ headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id must not be a header'],
     [{ headers: { connection: 'close' } }, 'headers.connection must not be a header'],
     [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a must be printable ASCII'],
-    [{ concurrency: 221 }, 'concurrency must be an integer from 1 to 220'],
+    [{ concurrency: 401 }, 'concurrency must be an integer from 1 to 400'],
     [{ ratePerSecond: 0 }, 'ratePerSecond must be a number from 0.1 to 1000'],
-    [{ concurrency: '8' }, 'concurrency must be an integer from 1 to 220, as a number, not as text'],
+    [{ concurrency: '8' }, 'concurrency must be an integer from 1 to 400, as a number, not as text'],
     [{ url: 'https://10.0.0.1/' }, 'url is not accepted'],
     [{ url: 'https://erp.example.com:22/' }, 'url is not accepted'],
   ])('are rejected with a message that names the field: %j', (endpoint, words) => {

@@ -5,7 +5,7 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import type { DrainDeps, DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { createEventBusSink } from '../../shared/delivery/event-bus.ts';
-import { MAX_LANES } from '../../shared/delivery/lanes.ts';
+import { MAX_LANES, SharedLanes } from '../../shared/delivery/lanes.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import type { SigningReader } from '../../shared/delivery/signing-secrets.ts';
 import type { SinkPort, SinkRecord } from '../../shared/delivery/sink.ts';
@@ -30,6 +30,8 @@ export interface DrainSinkDeps {
  * is recorded.
  */
 const TAIL_MS = 20_000;
+/** Lanes of all drains of a process. A function has 1,024 file descriptors. */
+const LANES = 900;
 
 /**
  * Drains the sinks of a batch concurrently, each until all due work is done or time runs out. The rest stays
@@ -39,7 +41,8 @@ const TAIL_MS = 20_000;
  * lookup, found the sink busy and stopped.
  */
 export function createDrainSinkHandler(deps: DrainSinkDeps) {
-  const { region, draining, telemetry, tracing } = deps;
+  const { region, telemetry, tracing } = deps;
+  const draining = { ...deps.draining, sharedLanes: new SharedLanes(LANES) };
   return async (
     event: SQSEvent,
     context: Pick<Context, 'getRemainingTimeInMillis'>,

@@ -280,18 +280,24 @@ class Drain {
   #send(port: SinkPort): void {
     const lanes = this.#attribution.isProbing ? 1 : this.#lanes.current;
     this.#isFull = false;
-    while (this.#inFlight < lanes && this.#canContinue() && this.#pause() === undefined) {
+    for (;;) {
+      const shared = this.#deps.sharedLanes?.free(this.#inFlight) ?? lanes;
+      const free = Math.min(lanes - this.#inFlight, shared);
+      if (free <= 0 || !this.#canContinue() || this.#pause() !== undefined) break;
       const most =
-        this.#attribution.isProbing || this.#sink.ratePerSecond
-          ? 1
-          : Math.min(port.maxBatch, lanes - this.#inFlight);
+        this.#attribution.isProbing || this.#sink.ratePerSecond ? 1 : Math.min(port.maxBatch, free);
       const batch = this.#nextBatch(most);
       if (batch.length === 0) return;
-      this.#inFlight += batch.length;
+      this.#countInFlight(batch.length);
       this.#pacer.count(batch.length);
       this.#begin(() => this.#deliver(port, batch));
     }
     if (this.#inFlight >= lanes) this.#lanes.noteReached();
+  }
+
+  #countInFlight(lanes: number): void {
+    this.#inFlight += lanes;
+    this.#deps.sharedLanes?.count(lanes);
   }
 
   /** Returns up to `size` events of as many lanes. */
@@ -378,7 +384,7 @@ class Drain {
         this.#settle(one, outcome, latencyMs);
       });
     } finally {
-      this.#inFlight -= batch.length;
+      this.#countInFlight(-batch.length);
     }
   }
 

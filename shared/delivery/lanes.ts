@@ -12,12 +12,35 @@
 
 /** Limit of a sink about which nothing is known. */
 export const INITIAL_LANES = 16;
-/** Highest accepted maximum of a sink, and its default. Four drains share the file descriptors (1024) of a Lambda function. */
-export const MAX_LANES = 220;
+/** Highest accepted maximum of a sink, and its default. */
+export const MAX_LANES = 400;
 /** Latencies up to this much (ms) above the lowest one are noise. */
 const NOISE_MS = 10;
 /** Windows after which the lowest latency is measured anew: the receiver may have become slower for other reasons. */
 const WINDOWS_PER_MEASUREMENT = 50;
+
+/**
+ * The lanes that all drains of a process have in delivery. Each can need a connection, and the file descriptors of a process are
+ * limited. Every drain may use {@link INITIAL_LANES}, whatever the others use; what exceeds them is limited by `max` for all together.
+ */
+export class SharedLanes {
+  readonly #max: number;
+  #inUse = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Number of further lanes that a drain with `own` lanes in delivery may use. */
+  free(own: number): number {
+    return Math.max(this.#max - this.#inUse, INITIAL_LANES - own, 0);
+  }
+
+  /** Counts lanes whose delivery begins (positive) or ends (negative). */
+  count(lanes: number): void {
+    this.#inUse += lanes;
+  }
+}
 
 /** The limit of one sink. */
 export class LaneLimit {

@@ -477,13 +477,13 @@ describe('endpoints', () => {
     await page.getByLabel('At a time').check();
     await button(page, 'Add a header').click();
     await field(page, 'Name of header 1').fill('host');
-    await field(page, 'Concurrent jobs').fill('221');
+    await field(page, 'Concurrent jobs').fill('401');
     await field(page, 'Requests per second').fill('0');
     await button(page, 'Create endpoint').click();
     const errors = await errorSummary(page).getByRole('listitem').allTextContents();
     expect(errors.sort()).toEqual([
       expect.stringMatching(/^Accounts: It must name at least one account\.$/),
-      expect.stringMatching(/^Concurrent jobs: It must be .* 1 to 220\.$/),
+      expect.stringMatching(/^Concurrent jobs: It must be .* 1 to 400\.$/),
       expect.stringMatching(/^Event types: It must name at least one type\.$/),
       expect.stringMatching(/^Id: It must be 1–63/),
       expect.stringMatching(/^Name of header 1: It must not be a header/),

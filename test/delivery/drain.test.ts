@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
+import { INITIAL_LANES, SharedLanes } from '../../shared/delivery/lanes.ts';
 import { discardParked, listDeadPage, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
 import {
   type DeliveryOutcome,
@@ -412,6 +413,33 @@ describe('drain', () => {
     expect(await rig.drain()).toMatchObject({ delivered: 90 });
     expect(most).toBe(3);
   });
+
+  test.each([
+    { others: 100, most: 40 },
+    { others: 139, most: INITIAL_LANES },
+  ])(
+    'of 140 shared lanes, $others in use by others, a drain uses $most: the initial ones always',
+    async ({ others, most }) => {
+      const sharedLanes = new SharedLanes(140);
+      sharedLanes.count(others);
+      let highest = 0;
+      let inFlight = 0;
+      const rig = await createDeliveryRig(async () => {
+        inFlight += 1;
+        highest = Math.max(highest, inFlight);
+        for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+        inFlight -= 1;
+        return { kind: 'delivered' };
+      });
+      for (let from = 0; from < 400; from += 80)
+        await rig.say(Array.from({ length: 80 }, (_, at) => moved(from + at, 'x')));
+      await drainSink({ ...rig.deps, sharedLanes }, REGION, 'erp', rig.state.now + 60_000);
+      expect(rig.got).toHaveLength(400);
+      expect(highest).toBe(most);
+      sharedLanes.count(-others);
+      expect(sharedLanes.free(140)).toBe(140);
+    },
+  );
 
   test("an endpoint's rate limit holds in any second, across drains", async () => {
     const times: number[] = [];

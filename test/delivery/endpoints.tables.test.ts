@@ -895,9 +895,9 @@ describe('an invalid request is rejected with one message', () => {
       'headers must contain at most 20 headers.',
     ],
     [headers({ 'X-A': 'v'.repeat(4096) }), 'headers must be at most 4096 bytes in total.'],
-    [{ url: URL, concurrency: 0 }, 'concurrency must be an integer from 1 to 220.'],
-    [{ url: URL, concurrency: 221 }, 'concurrency must be an integer from 1 to 220.'],
-    [{ url: URL, concurrency: 1.5 }, 'concurrency must be an integer from 1 to 220.'],
+    [{ url: URL, concurrency: 0 }, 'concurrency must be an integer from 1 to 400.'],
+    [{ url: URL, concurrency: 401 }, 'concurrency must be an integer from 1 to 400.'],
+    [{ url: URL, concurrency: 1.5 }, 'concurrency must be an integer from 1 to 400.'],
     [{ url: URL, ratePerSecond: 0.05 }, 'ratePerSecond must be a number from 0.1 to 1000.'],
     [{ url: URL, ratePerSecond: 1001 }, 'ratePerSecond must be a number from 0.1 to 1000.'],
     [{ url: URL, ratePerSecond: 'fast' }, 'ratePerSecond must be a number from 0.1 to 1000.'],
@@ -945,7 +945,7 @@ describe('an invalid request is rejected with one message', () => {
       [{ headers: { host: 'x' } }, 'headers.host must not be a header that Jobwire or the connection sets.'],
       [{ secret: newSecret() }, 'secret is not a known setting.'],
       [{ id: 'other' }, 'id is not a known setting.'],
-      [{ concurrency: 221 }, 'concurrency must be an integer from 1 to 220.'],
+      [{ concurrency: 401 }, 'concurrency must be an integer from 1 to 400.'],
     ];
     for (const [change, reason] of refusals) {
       expect(await updateEndpoint(rig.deps, REGION, 'erp', change)).toEqual({ kind: 'rejected', reason });
