@@ -8,6 +8,7 @@ import { createOrderingClient } from '../ordering/client.ts';
 import { cleanLine, OrderingError } from '../ordering/errors.ts';
 import { describeFault, describeTimeout } from '../ordering/remedies.ts';
 import { createTokenSource } from '../ordering/tokens.ts';
+import type { Fetch } from '../ordering/transport.ts';
 import { notFound, type Rejection } from '../resources.ts';
 import { SecretError } from '../secrets.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
@@ -28,7 +29,7 @@ interface CredentialsTestDeps {
   /** Timeout of a step (ms). Default: 10 s. */
   readonly stepMs?: number;
   /** Function that sends requests. Default: the global fetch. */
-  readonly fetch?: typeof globalThis.fetch;
+  readonly fetch?: Fetch;
 }
 
 /** Dependencies of a test of an account. */

@@ -9,6 +9,7 @@ import {
 import { OrderingError } from '../ordering/errors.ts';
 import { unlessAborted } from '../ordering/exchange.ts';
 import { createTokenSource, type TokenCache, type TokenSource } from '../ordering/tokens.ts';
+import type { Fetch } from '../ordering/transport.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { Account } from './accounts.ts';
@@ -45,8 +46,8 @@ interface Options {
   readonly tokenCache?: (ref: AccountRef, version: string) => TokenCache;
   readonly now: () => number;
   readonly onRequest?: (info: RequestInfo) => void;
-  /** Function that sends requests to the API and to the token endpoint. Default: the global fetch. */
-  readonly fetch?: typeof globalThis.fetch;
+  /** Function that sends requests to the API and to the token endpoint. Default: Node's HTTP client. */
+  readonly fetch?: Fetch;
   /** Timing of the clients. Default: the clients' own defaults. */
   readonly timing?: Pick<OrderingClientOptions, 'timeoutMs' | 'maxRetryAfterMs' | 'sleep' | 'random'>;
 }

@@ -14,6 +14,7 @@ import {
   TransactionsPage,
 } from './schemas.ts';
 import type { TokenSource } from './tokens.ts';
+import { type Fetch, httpFetch } from './transport.ts';
 
 /**
  * An answer and the time of its observation (epoch ms). `askedAt` is just before the successful request was
@@ -147,7 +148,7 @@ export interface OrderingClientOptions {
   maxRetryAfterMs?: number;
   /** Times before which no request of a kind is sent. The client adds to it. Default: none. */
   holds?: Holds;
-  fetch?: typeof globalThis.fetch;
+  fetch?: Fetch;
   /** Returns the current time in epoch ms. */
   now?: () => number;
   sleep?: (ms: number, signal?: AbortSignal) => Promise<unknown>;
@@ -202,7 +203,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
     random = Math.random,
     onRequest,
   } = options;
-  const fetch = options.fetch ?? globalThis.fetch;
+  const fetch = options.fetch ?? httpFetch;
   const baseUrl = baseAddress('baseUrl', options.baseUrl);
   const slot = pLimit(maxConcurrency);
   const errors: { [K in OrderingErrorKind]?: number } = {};

@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { findCode } from '../error-codes.ts';
 import { isHtml, OrderingError } from './errors.ts';
+import type { Fetch, FetchAnswer } from './transport.ts';
 
 /** One HTTP exchange of the client or the token source. */
 interface ExchangeRequest {
@@ -9,7 +10,7 @@ interface ExchangeRequest {
   init: { method: 'GET' | 'POST'; headers: Record<string, string>; body?: URLSearchParams };
   /** Timeout of the whole exchange: connecting, waiting and reading the body to its end (ms). */
   timeoutMs: number;
-  fetch: typeof globalThis.fetch;
+  fetch: Fetch;
   /** Returns the current time in epoch ms. */
   now: () => number;
   signal?: AbortSignal | undefined;
@@ -18,7 +19,7 @@ interface ExchangeRequest {
 /** A complete answer. Times are epoch ms. */
 export interface Exchanged {
   status: number;
-  headers: Headers;
+  headers: FetchAnswer['headers'];
   text: string;
   askedAt: number;
   answeredAt: number;
@@ -47,7 +48,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
   const timer = setTimeout(() => giveUp.abort(), timeoutMs);
   const onAbort = () => giveUp.abort();
   signal?.addEventListener('abort', onAbort, { once: true });
-  let response: Response | undefined;
+  let response: FetchAnswer | undefined;
   try {
     const askedAt = now();
     response = await fetch(url, { ...init, redirect: 'manual', signal: giveUp.signal });
@@ -83,7 +84,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
   }
 }
 
-async function readText(operation: string, response: Response): Promise<string> {
+async function readText(operation: string, response: FetchAnswer): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {

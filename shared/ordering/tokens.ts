@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { cleanLine, errorFromResponse, OrderingError } from './errors.ts';
 import { baseAddress, exchange, readJson, unlessAborted } from './exchange.ts';
 import { TokenResponse } from './schemas.ts';
+import { type Fetch, type FetchAnswer, httpFetch } from './transport.ts';
 
 /** An access token returned to a caller. */
 export interface AccessToken {
@@ -60,7 +61,7 @@ export interface TokenSourceOptions {
   now?: () => number;
   /** Timeout of one token request, including the read of the answer (ms). Default: 15,000. */
   timeoutMs?: number;
-  fetch?: typeof globalThis.fetch;
+  fetch?: Fetch;
 }
 
 const TOKEN_PATH = '/protocol/openid-connect/token';
@@ -80,7 +81,7 @@ const CACHE_PATIENCE_MS = 2_000;
  */
 export function createTokenSource(options: TokenSourceOptions): TokenSource {
   const { clientId, clientSecret, cache, now = Date.now, timeoutMs = 15_000 } = options;
-  const fetch = options.fetch ?? globalThis.fetch;
+  const fetch = options.fetch ?? httpFetch;
   const path = `/realms/${encodeURIComponent(options.realm)}${TOKEN_PATH}`;
   const url = `${baseAddress('authUrl', options.authUrl)}${path}`;
   const operation = `POST ${path}`;
@@ -173,7 +174,7 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
    * Builds the error of the token endpoint. Of its body, the error contains only the OAuth code and
    * description, because the rest may contain anything.
    */
-  function rejection(status: number, headers: Headers, text: string): OrderingError {
+  function rejection(status: number, headers: FetchAnswer['headers'], text: string): OrderingError {
     const plain = errorFromResponse(operation, status, headers, '', { now: now() });
     return new OrderingError({
       kind: status === 400 || status === 401 || status === 403 ? 'credentials_rejected' : plain.kind,

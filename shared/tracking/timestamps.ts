@@ -37,6 +37,10 @@ export function readTimes(
   zone: string | null,
   options: { readonly midnightIsEndOfDay?: boolean } = {},
 ): Reading | undefined {
+  return computeTimes(text, zone, options.midnightIsEndOfDay === true);
+}
+
+const computeTimes = remember((text: string, zone: string | null, midnightIsEndOfDay: boolean) => {
   const match = SHAPE.exec(text.trim());
   if (!match) return undefined;
   const [, year, month, day, hour, minute = '00', second = '00', offset] = match;
@@ -47,7 +51,7 @@ export function readTimes(
   if (Number(hour ?? 0) > 23 || Number(minute) > 59 || Number(second) >= 61) return undefined;
 
   const midnight = hour === undefined || (hour === '00' && minute === '00' && Number(second) === 0);
-  const endOfDay = midnight && options.midnightIsEndOfDay === true;
+  const endOfDay = midnight && midnightIsEndOfDay;
   const seconds = (Number(hour ?? 0) * 60 + Number(minute)) * 60 + Number(second);
   // Rounded up to whole milliseconds, without the error of multiplied fractions.
   const time = date + Math.ceil(Number((seconds * 1000).toFixed(3)));
@@ -62,7 +66,7 @@ export function readTimes(
   }
   const atMost = Math.max(...toTimes(LATEST_ZONE, last));
   return { earliest: atMost - (last - first) - ZONES_SPAN_MS, latest: atMost, zone: LATEST_ZONE };
-}
+});
 
 /**
  * Returns an upstream date, or `null` if there is none: missing, empty, or a placeholder year such as 0001.
@@ -95,15 +99,19 @@ const toComparable = remember((date: string): string | number => {
 });
 
 /** Caches results for recent texts: a poll reads the same dates as the previous one, once per job. */
-function remember<T>(compute: (text: string) => T): (text: string) => T {
+function remember<T, Rest extends readonly (string | boolean | null)[]>(
+  compute: (text: string, ...rest: Rest) => T,
+): (text: string, ...rest: Rest) => T {
   const results = new Map<string, T>();
-  return (text) => {
-    const known = results.get(text);
-    if (known !== undefined) return known;
-    const result = compute(text);
-    if (results.size >= 10_000) results.clear();
+  return (text, ...rest) => {
     // Longer texts are no dates.
-    if (text.length <= 40) results.set(text, result);
+    if (text.length > 40) return compute(text, ...rest);
+    const key = rest.length === 0 ? text : JSON.stringify([text, ...rest]);
+    const known = results.get(key);
+    if (known !== undefined) return known;
+    const result = compute(text, ...rest);
+    if (results.size >= 10_000) results.clear();
+    results.set(key, result);
     return result;
   };
 }

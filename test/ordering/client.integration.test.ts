@@ -6,6 +6,7 @@ import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { inspect } from 'node:util';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   createOrderingClient,
@@ -709,6 +710,38 @@ describe('faults', () => {
     const { client, api } = await connectClient((_request, response) => void response.destroy());
     expect((await failure(client.account())).kind).toBe('network');
     expect(api.seen).toHaveLength(2);
+  });
+
+  test.each([
+    { encoding: 'gzip', compress: gzipSync },
+    { encoding: 'deflate', compress: deflateSync },
+    { encoding: 'br', compress: brotliCompressSync },
+  ])('an answer in $encoding is read, and a truncated one is malformed', async ({ encoding, compress }) => {
+    const body = compress(JSON.stringify({ id: 7 }));
+    const { client } = await connectClient((request, response) => {
+      expect(request.headers['accept-encoding']).toContain(encoding);
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': encoding }).end(body);
+    });
+    expect((await client.account()).body.id).toBe(7);
+    const truncated = await connectClient((_request, response) => {
+      response
+        .writeHead(200, { 'content-type': 'application/json', 'content-encoding': encoding })
+        .end(body.subarray(0, body.length - 3));
+    });
+    expect(await failure(truncated.client.account())).toMatchObject({ kind: 'malformed', cutShort: true });
+  });
+
+  test('requests use one kept connection, also after an answer with an error status', async () => {
+    const ports: unknown[] = [];
+    const { client } = await connectClient((request, response) => {
+      ports.push(request.socket.remotePort);
+      json(response, ports.length === 2 ? 404 : 200, { id: 7 });
+    });
+    await client.account();
+    expect(await failure(client.account())).toMatchObject({ kind: 'not_found' });
+    await client.account();
+    expect(ports).toHaveLength(3);
+    expect(new Set(ports).size).toBe(1);
   });
 
   test.each([
