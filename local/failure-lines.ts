@@ -1,7 +1,8 @@
-/** Lines on stderr about failing polls and deliveries: one when a failure begins, and one when it ends. */
+/** Lines on stderr about failing polls, deliveries and e-mails: one when a failure begins, and one when it ends. */
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import { maskAddress } from '../shared/notifications/masking.ts';
+import type { SendOutcome } from '../shared/notifications/types.ts';
 import type { PollReport } from '../shared/tracking/poll-report.ts';
 import { formatTime, plain } from './terminal.ts';
 
@@ -21,11 +22,23 @@ export function createFailureLines(print: (line: string) => void): {
       'region' | 'sink' | 'outcome' | 'delivered' | 'rejected' | 'waitUntil' | 'problem'
     >,
   ): void;
+  /** `problem`: why the mail server accepts no e-mail, for example from a check. */
+  onMailProblem(problem: string): void;
+  onMail(outcome: SendOutcome): void;
 } {
   const accounts = new Set<string>();
   const endpoints = new Map<string, EndpointState>();
   /** Reason for the last rejection by endpoint, until its drain ends. */
   const rejections = new Map<string, string>();
+  let mailFails = false;
+
+  function onMailProblem(problem: string): void {
+    if (mailFails) return;
+    mailFails = true;
+    print(
+      `Warning: e-mails can’t be sent. ${formatCause(problem)} E-mails wait until the mail server accepts them.`,
+    );
+  }
 
   return {
     onPoll({ region, account, outcome, state, problem }) {
@@ -69,6 +82,17 @@ export function createFailureLines(print: (line: string) => void): {
         );
       } else if (delivered > 0 && endpoints.delete(name)) {
         print(`Deliveries to ${endpoint} succeed again.`);
+      }
+    },
+
+    onMailProblem,
+
+    onMail(outcome) {
+      // An outcome that concerns one e-mail proves neither state.
+      if (outcome.kind === 'later' && outcome.everything) onMailProblem(outcome.reason);
+      if (outcome.kind === 'accepted' && mailFails) {
+        mailFails = false;
+        print('E-mails are sent again.');
       }
     },
   };

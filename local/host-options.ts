@@ -5,6 +5,7 @@ import type { Config } from '../shared/config.ts';
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import type { SendReport } from '../shared/notifications/send-report.ts';
+import type { SendOutcome } from '../shared/notifications/types.ts';
 import type { AccountRef } from '../shared/storage/schema.ts';
 import type { Table } from '../shared/storage/table.ts';
 import type { PollReport } from '../shared/tracking/poll-report.ts';
@@ -47,6 +48,8 @@ export interface HostOptions {
   readonly onAttempt?: (attempt: Attempt) => void;
   /** Called after a run of the sender that had work. */
   readonly onSend?: (report: SendReport, region: string) => void;
+  /** Called after each attempt to send an e-mail, with its outcome. */
+  readonly onMail?: (outcome: SendOutcome) => void;
   /** Called after an evaluation of the alert rules. */
   readonly onAlerts?: (summary: AlertSummary, region: string) => void;
   /** Called at the start for each warning about the configuration. */

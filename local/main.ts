@@ -181,6 +181,7 @@ async function main(): Promise<void> {
       recorder?.onDrain(report);
       print({ drain: report });
     },
+    onMail: failures.onMail,
     onAlerts(summary, region) {
       recorder?.onAlerts(summary, region);
     },
@@ -193,10 +194,7 @@ async function main(): Promise<void> {
   // E-mails wait while the mail server does not respond.
   const mail = file?.notifications && checkSmtp(file.notifications.smtp, MAIL_CHECK_MS);
   mail?.then((problem) => {
-    if (problem && !ending)
-      console.error(
-        `Warning: e-mails can’t be sent. ${problem.message} ${problem.fix} E-mails wait until the mail server accepts them.`,
-      );
+    if (problem) failures.onMailProblem(`${problem.message} ${problem.fix}`);
   });
   const signIn = config.signIn && createSignIn({ settings: config.signIn, now: Date.now });
   // API keys work without the issuer.

@@ -20,19 +20,27 @@ export function toGrace({ noticeGraceMs }: HostOptions): { readonly graceMs?: nu
 }
 
 /** Opens the transports that the configuration names. */
-export function openTransports({ config, smsCredentials }: HostOptions): {
+export function openTransports({ config, smsCredentials, onMail }: HostOptions): {
   readonly email?: EmailTransport;
   readonly sms?: SmsTransport;
 } {
   if (!config.notifications) return {};
   const { from, smtp, sms } = config.notifications;
   const { host, port, secure, user, password, dkim } = smtp;
+  const email = createSmtpTransport({
+    ...{ from, host, port, secure },
+    ...(user === undefined || password === undefined ? {} : { user, password }),
+    ...(dkim ? { dkim } : {}),
+  });
   return {
-    email: createSmtpTransport({
-      ...{ from, host, port, secure },
-      ...(user === undefined || password === undefined ? {} : { user, password }),
-      ...(dkim ? { dkim } : {}),
-    }),
+    email: {
+      ...email,
+      async send(mail) {
+        const outcome = await email.send(mail);
+        onMail?.(outcome);
+        return outcome;
+      },
+    },
     ...(sms
       ? {
           sms: createSnsSmsTransport({

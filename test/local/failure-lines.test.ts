@@ -1,4 +1,4 @@
-/** Lines on stderr about failing polls and deliveries. */
+/** Lines on stderr about failing polls, deliveries and e-mails. */
 import { describe, expect, it } from 'vitest';
 import { createFailureLines } from '../../local/failure-lines.ts';
 
@@ -81,5 +81,38 @@ describe('an endpoint', () => {
       'The endpoint us/erp rejects events, which are parked: The endpoint responded with status 422.',
       'Deliveries to the endpoint us/erp succeed again.',
     ]);
+  });
+});
+
+describe('the mail server', () => {
+  const down = {
+    kind: 'later',
+    reason: 'The mail server rejected the login (535 5.7.8).',
+    everything: true,
+  } as const;
+  const accepted = { kind: 'accepted', providerId: null } as const;
+
+  it('has one line when e-mails can’t be sent, and one when they are sent again', () => {
+    const { lines, onMail } = start();
+    for (const outcome of [accepted, down, down, accepted, accepted, down]) onMail(outcome);
+    const warning =
+      'Warning: e-mails can’t be sent. The mail server rejected the login (535 5.7.8). E-mails wait until the mail server accepts them.';
+    expect(lines).toEqual([warning, 'E-mails are sent again.', warning]);
+  });
+
+  it('has no line for an outcome that concerns one e-mail', () => {
+    const { lines, onMail } = start();
+    const reason = 'The address does not exist (550 5.1.1).';
+    onMail({ kind: 'rejected', reason });
+    onMail({ ...down, everything: false });
+    onMail({ kind: 'unknown', reason });
+    expect(lines).toEqual([]);
+  });
+
+  it('has one line for a problem that the check at the start and the first e-mail find', () => {
+    const { lines, onMail, onMailProblem } = start();
+    onMailProblem('The mail server mail.acme.example:587 does not respond in time.');
+    onMail(down);
+    expect(lines).toHaveLength(1);
   });
 });

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { SMTPServer } from 'smtp-server';
 import { Webhook } from 'standardwebhooks';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { launch, type Running } from '../support/command.ts';
@@ -328,7 +329,7 @@ test('two accounts with the same credentials: one warning that names both, and J
   );
 });
 
-test('a mail server that can’t be used: one warning with the setting and the remedy, and Jobwire starts', {
+test('a mail server that can’t be used: Jobwire starts, with one warning with the setting and the remedy, and one line when e-mails are sent again', {
   timeout: 60_000,
 }, async () => {
   const closed = createServer().listen(0, '127.0.0.1');
@@ -341,11 +342,23 @@ test('a mail server that can’t be used: one warning with the setting and the r
   setup.write({ publicUrl: 'https://jobwire.example.com', notifications: { from: 'a@shop.example', smtp } });
   const running = await setup.start();
   await running.printed(/Live events/);
-  await expect
-    .poll(() => running.err(), { timeout: 30_000 })
-    .toBe(
-      `Warning: e-mails can’t be sent. The mail server 127.0.0.1:${port} can’t be used: the connection was refused (ECONNREFUSED). Check notifications.smtp.host and notifications.smtp.port, and that this machine may connect there. E-mails wait until the mail server accepts them.\n`,
-    );
+  const warning = `Warning: e-mails can’t be sent. The mail server 127.0.0.1:${port} can’t be used: the connection was refused (ECONNREFUSED). Check notifications.smtp.host and notifications.smtp.port, and that this machine may connect there. E-mails wait until the mail server accepts them.\n`;
+  await expect.poll(() => running.err(), { timeout: 30_000 }).toBe(warning);
+  const send = async (method: string, path: string, body: object) => {
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
+    const url = `${running.url}/v1/accounts/acme/notifications${path}`;
+    return (await fetch(url, { method, headers, body: JSON.stringify(body) })).json();
+  };
+  const to = 'orders@shop.example';
+  await send('PUT', '', { enabled: false, branding: { name: 'Shop' }, replyTo: to });
+  expect(await send('POST', '/test', { to, kind: 'dispatched' })).toMatchObject({ sent: false });
+  const server = new SMTPServer({ logger: false, authOptional: true, disabledCommands: ['STARTTLS'] });
+  onTestFinished(() => void server.close(() => {}));
+  server.listen(port, '127.0.0.1');
+  await once(server.server, 'listening');
+  expect(await send('POST', '/test', { to, kind: 'dispatched' })).toMatchObject({ sent: true });
+  await running.printed(/^E-mails are sent again\.$/m);
+  expect(running.err()).toBe(`${warning}E-mails are sent again.\n`);
 });
 
 test('an account removed from the configuration is paused and keeps its log', {
