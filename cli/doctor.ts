@@ -1,12 +1,12 @@
 /** `jobwire doctor`: checks for everything that can prevent operation, concurrently, each with a time limit. */
 
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import type { DataDirError } from '../local/data-dir.ts';
 import { findOtherOwner } from '../local/owner.ts';
-import { quote } from '../local/terminal.ts';
+import { formatTime, quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
 import { findCode, formatCode } from '../shared/error-codes.ts';
@@ -129,6 +129,8 @@ interface ConfigFile {
   readonly isPortGiven: boolean;
   readonly host: string;
   readonly dataDir: string;
+  /** Absolute paths of the files to which the configuration refers. */
+  readonly secretFiles: readonly string[];
   readonly regions: readonly Region[];
 }
 
@@ -136,6 +138,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   const check = 'Configuration';
   const nothing = {
     ...{ path, config: undefined, port: 4000, isPortGiven: false, host: '127.0.0.1', dataDir: '.jobwire' },
+    secretFiles: [],
     regions: [],
   };
   const failed = (message: string, fix: string) => ({
@@ -163,9 +166,10 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
     isPortGiven: typeof raw?.port === 'number',
     host: typeof raw?.host === 'string' ? raw.host : nothing.host,
     dataDir: resolve(dirname(path), typeof raw?.dataDir === 'string' ? raw.dataDir : nothing.dataDir),
+    secretFiles: findReferences(raw, 'file:').map((file) => resolve(dirname(path), file)),
     regions: parseRegions(raw?.regions),
   };
-  const missing = [...new Set(findVariables(raw))].filter((name) => !env[name]);
+  const missing = findReferences(raw, 'env:').filter((name) => !env[name]);
   if (missing.length > 0) {
     const message = `Environment variables of the configuration are not set: ${missing.join(', ')}.`;
     return {
@@ -196,11 +200,11 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   }
 }
 
-/** Returns the environment variables that a configuration names. */
-function findVariables(value: unknown): string[] {
-  if (typeof value === 'string') return value.startsWith('env:') ? [value.slice('env:'.length)] : [];
+/** Returns the environment variables or files that a configuration names, each once. */
+function findReferences(value: unknown, prefix: 'env:' | 'file:'): string[] {
+  if (typeof value === 'string') return value.startsWith(prefix) ? [value.slice(prefix.length)] : [];
   if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap(findVariables);
+  return [...new Set(Object.values(value).flatMap((one) => findReferences(one, prefix)))];
 }
 
 function parseRegions(value: unknown): Region[] {
@@ -222,9 +226,10 @@ function parseRegions(value: unknown): Region[] {
 
 /** Checks the data folder. `inUse`: whether a running Jobwire uses it, if that is known. */
 async function checkDataDir(
-  { dataDir, port, host }: ConfigFile,
+  file: ConfigFile,
   url: string,
 ): Promise<{ readonly checks: Check[]; readonly inUse?: boolean }> {
+  const { dataDir, port, host } = file;
   const check = 'Data folder';
   const path = resolve(dataDir);
   const fix = 'Make it writable for the current user, or set another dataDir.';
@@ -249,29 +254,48 @@ async function checkDataDir(
   } catch {
     return { checks: [{ check, state: 'fail', message: `${path} is not a writable folder.`, fix }] };
   }
-  let openDataDir: typeof import('../local/data-dir.ts').openDataDir;
+  let folders: typeof import('../local/data-dir.ts');
   try {
-    ({ openDataDir } = await import('../local/data-dir.ts'));
+    folders = await import('../local/data-dir.ts');
   } catch {
     const message = `${path} is writable; whether it is in use can’t be checked on Node ${process.versions.node}.`;
     return { checks: [{ check, state: 'ok', message }] };
   }
   try {
-    openDataDir(path).release();
+    folders.openDataDir(path).release();
     const free = `${path} is writable and not in use.`;
     return { checks: [{ check, state: 'ok', message: free }], inUse: false };
   } catch (cause) {
     const { message, problem = message, fix: ownFix = fix } = cause as DataDirError;
     // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
+    const isInUse = /in use/.test(problem);
     const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url] : [])];
-    for (const address of /in use/.test(problem) ? addresses : []) {
+    const settings = isInUse ? [checkSettings(file, folders.readStartTime(path))] : [];
+    for (const address of isInUse ? addresses : []) {
       if (await isJobwire(address)) {
         const used = `${path} is in use, and Jobwire runs at ${address}.`;
-        return { checks: [{ check, state: 'ok', message: used }], inUse: true };
+        return { checks: [{ check, state: 'ok', message: used }, ...settings], inUse: true };
       }
     }
-    return { checks: [{ check, state: 'fail', message: problem, fix: ownFix }] };
+    // Jobwire may still use the former address.
+    const changed = settings.filter(({ state }) => state !== 'ok');
+    return { checks: [{ check, state: 'fail', message: problem, fix: ownFix }, ...changed] };
   }
+}
+
+/** Checks whether the running Jobwire has read the current configuration. `startedAt`: its start (epoch ms). */
+function checkSettings({ path, secretFiles }: ConfigFile, startedAt: number): Check {
+  const check = 'Settings';
+  const changed = [path, ...secretFiles].filter(
+    (file) => (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > startedAt,
+  );
+  const start = `since Jobwire started at ${formatTime(startedAt)}`;
+  if (changed.length > 0) {
+    const message = `Changed ${start}: ${changed.join(', ')}.`;
+    return { check, state: 'warn', message, fix: 'To apply the changes, restart Jobwire.' };
+  }
+  const files = secretFiles.length > 0 ? ' and the files to which it refers are' : ' is';
+  return { check, state: 'ok', message: `${path}${files} unchanged ${start}.` };
 }
 
 /** Checks the port. `inUse`: whether a running Jobwire uses the data folder of the configuration, if that is known. */

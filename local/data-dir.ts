@@ -12,6 +12,8 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -68,7 +70,7 @@ export interface DataDir {
 export const RESTORED_AT_FILE = 'restored-at';
 /** Folder of a restore that is not complete. */
 export const RESTORE_FOLDER = 'restore.unfinished';
-/** File whose lock a process holds while it uses the folder. */
+/** File whose lock a process holds while it uses the folder. It was modified when that process started. */
 export const LOCK_FILE = 'lock.db';
 
 /** Returns whether a process holds the folder. */
@@ -85,6 +87,9 @@ export function isLocked(folder: string): boolean {
     lock.close();
   }
 }
+
+/** Returns the time (epoch ms) at which the process that holds the folder started. */
+export const readStartTime = (folder: string): number => statSync(join(folder, LOCK_FILE)).mtimeMs;
 
 /**
  * Opens and locks the folder, and creates it if necessary. Without a folder, creates a temporary one.
@@ -116,6 +121,8 @@ export function openDataDir(folder?: string): DataDir {
       { cause },
     );
   }
+  const startedAt = new Date(performance.timeOrigin);
+  utimesSync(join(path, LOCK_FILE), startedAt, startedAt);
   if (existsSync(join(path, RESTORE_FOLDER))) {
     lock.close();
     throw new DataDirError(`A restore into the data folder ${path} was interrupted.`, 'Restore again.');

@@ -1,6 +1,6 @@
 /** `jobwire doctor` against a real Jobwire, and servers with problems. */
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -190,6 +190,38 @@ describe('doctor', () => {
     expect(find(own.out, 'Port')).toMatchObject({ state: 'ok', message: `Jobwire runs on ${port}.` });
     const unset = await run(configure(site.region, { port: await findFreePort() }), { JOBWIRE_URL: '' });
     expect(find(unset.out, 'Credentials')).toMatchObject({ state: 'warn' });
+  });
+
+  test('a configuration or secret file that changed after the start of the running Jobwire is reported', async () => {
+    const port = Number(new URL(site.url).port);
+    const secret = join(folder, 'acme.secret');
+    writeFileSync(secret, site.acme.clientSecret);
+    const { clientId } = site.acme;
+    const accounts = [{ id: 'acme', region: 'us', clientId, clientSecret: 'file:acme.secret' }];
+    const args = configure(site.region, { port, dataDir: site.dataDir, accounts });
+    const [, , config = ''] = args;
+    const check = async () => find((await run(args, {})).out, 'Settings');
+    const [past, later] = [new Date(Date.now() - 86_400_000), new Date()];
+    utimesSync(config, past, past);
+    utimesSync(secret, past, past);
+    expect(await check()).toEqual({
+      ...{ check: 'Settings', state: 'ok' },
+      message: expect.stringMatching(
+        /doctor\.json and the files to which it refers are unchanged since Jobwire started at \S+Z\.$/,
+      ),
+    });
+    utimesSync(secret, later, later);
+    expect(await check()).toMatchObject({
+      ...{ state: 'warn', fix: 'To apply the changes, restart Jobwire.' },
+      message: expect.stringMatching(/^Changed since Jobwire started at \S+Z: \S+acme\.secret\.$/),
+    });
+    utimesSync(secret, past, past);
+    utimesSync(config, later, later);
+    expect((await check())?.message).toMatch(/: \S+doctor\.json\.$/);
+    // The running Jobwire does not use the new port.
+    const moved = configure(site.region, { port: await findFreePort(), dataDir: site.dataDir });
+    const ended = await run(moved, { ...env(), JOBWIRE_URL: '' });
+    expect(find(ended.out, 'Settings')).toMatchObject({ state: 'warn' });
   });
 
   test('a given URL replaces the check of the default port', async () => {

@@ -3,12 +3,12 @@
  * One file: its tests share the rig of endpoints, and the crash at each write.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { DataDirError, openDataDir } from '../../local/data-dir.ts';
+import { DataDirError, LOCK_FILE, openDataDir, readStartTime } from '../../local/data-dir.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog, type DeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { listEndpoints } from '../../shared/delivery/endpoint.ts';
@@ -1179,14 +1179,22 @@ test('a missing secret is read again the next time, and concurrent readers share
   expect(loads).toBe(2);
 });
 
-describe('the key of the data folder', () => {
+describe('the data folder', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'jobwire-key-'));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  test('is created once, readable only by its owner, and unchanged after a restart', () => {
+  test('contains the start time of the process that holds it', () => {
+    openDataDir(folder).release();
+    utimesSync(join(folder, LOCK_FILE), 0, 0);
+    const held = openDataDir(folder);
+    expect(Math.abs(readStartTime(folder) - performance.timeOrigin)).toBeLessThan(2);
+    held.release();
+  });
+
+  test('has a key that is created once, readable only by its owner, and unchanged after a restart', () => {
     const first = openDataDir(folder);
     const key = first.secretKey();
     expect(key).toHaveLength(32);
@@ -1198,7 +1206,7 @@ describe('the key of the data folder', () => {
     second.release();
   });
 
-  test('may be given; an invalid one is rejected without being quoted', () => {
+  test('may be given a key; an invalid one is rejected without being quoted', () => {
     const data = openDataDir(folder);
     const given = randomBytes(32);
     expect(Buffer.from(data.secretKey(given.toString('base64'))).equals(given)).toBe(true);
