@@ -358,6 +358,15 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
       `Set its URL with --url or JOBWIRE_URL, or start Jobwire. Run: ${toCommand(start)}`;
     return [{ check, state: 'fail', message, fix }, ...(await checkCredentials(file))];
   }
+  // The API key is never sent to another program.
+  if (!(await isJobwire(url))) {
+    const [cause, fix] =
+      probe.status >= 500
+        ? ['Jobwire is starting, or a proxy can’t reach it.', 'Run this command again. Then check the log.']
+        : ['Another program uses this address.', 'Set the URL of Jobwire with --url or JOBWIRE_URL.'];
+    const message = `${url} responds, but not as Jobwire (HTTP ${probe.status}). ${cause}`;
+    return [{ check, state: 'fail', message, fix }, ...(await checkCredentials(file))];
+  }
   const clock = checkSkew('Clock', 'the API', probe);
   let key: string | undefined;
   try {
@@ -442,15 +451,17 @@ function formatUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
+/** Returns whether Jobwire responds: other programs do not have this event type. */
 async function isJobwire(url: string): Promise<boolean> {
   try {
-    const answer = await fetch(`${url}/healthz`, {
+    const answer = await fetch(`${url}/v1/event-types/${EVENT_TYPE}`, {
       redirect: 'manual',
       signal: AbortSignal.timeout(PROBE_MS),
     });
-    const body = (await answer.json()) as { status?: unknown } | null;
-    return body?.status === 'ok';
+    const body = (await answer.json()) as { type?: unknown } | null;
+    return body?.type === EVENT_TYPE;
   } catch {
     return false;
   }
 }
+const EVENT_TYPE = 'job.dispatched';

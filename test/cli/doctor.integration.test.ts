@@ -159,6 +159,30 @@ describe('doctor', () => {
     });
   });
 
+  test('another program at the address of Jobwire is reported, and gets no API key', async () => {
+    const other = await fakeApi({ 'GET /healthz': { json: { status: 'ok' } } });
+    open.push(() => other.stop());
+    const ended = await run(['doctor', '--json', '--url', other.url], {});
+    expect(ended.code).toBe(1);
+    expect(find(ended.out, 'Jobwire API')).toEqual({
+      ...{ check: 'Jobwire API', state: 'fail' },
+      message: `${other.url} responds, but not as Jobwire (HTTP 200). Another program uses this address.`,
+      fix: 'Set the URL of Jobwire with --url or JOBWIRE_URL.',
+    });
+    for (const { headers } of other.asked) expect(headers).not.toHaveProperty('authorization');
+    const { port } = new URL(other.url);
+    const config = configure(site.region, { port: Number(port), dataDir: join(folder, 'other') });
+    const configured = await run(config, { ...env(), JOBWIRE_URL: '' });
+    expect(find(configured.out, 'Port')).toMatchObject({
+      state: 'fail',
+      message: `${port} is in use by another program.`,
+    });
+    const proxy = await fakeApi({ 'GET /healthz': { status: 503 } });
+    open.push(() => proxy.stop());
+    const starting = await run(['doctor', '--json', '--url', proxy.url], {});
+    expect(find(starting.out, 'Jobwire API')?.message).toMatch(/HTTP 503.*Jobwire is starting, or/);
+  });
+
   test('an occupied metrics port is reported with its setting', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
@@ -252,7 +276,7 @@ describe('doctor', () => {
       missingJobs: { pending: 2, suspected: 170, contradictory: 1 },
     };
     const api = await fakeApi({
-      'GET /healthz': { json: { status: 'ok' } },
+      'GET /v1/event-types/job.dispatched': { json: { type: 'job.dispatched' } },
       'GET /v1/key': { json: { role: 'read' } },
       'GET /v1/accounts': { json: { accounts: [{ id: 'acme', paused: false, status }], next: null } },
       'GET /v1/endpoints': { json: { endpoints: [], next: null } },
