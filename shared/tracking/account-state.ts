@@ -144,7 +144,7 @@ export function transition(
     }
     case 'failed': {
       const consecutiveFailures = status.consecutiveFailures + 1;
-      const problem = describeProblem(result.problem, account.region);
+      const reason = describeProblem(result.problem, account.region);
       const regionFails = before.regionFails === true;
       // While a region fails, only a few of its accounts are polled anyway. All must be polled when it
       // recovers.
@@ -159,16 +159,20 @@ export function transition(
       // Only an answer proves that the credentials are valid again. A failure before an answer proves
       // nothing.
       const rejected = rejectedNow || (wereRejected && !result.accepted);
+      const problem =
+        rejected && !rejectedNow
+          ? `${reason.replace(/[^.…]$/, '$&.')} Before that, the ordering API rejected the credentials.`
+          : reason;
       const failing = !rejected && consecutiveFailures >= before.failuresBeforeAlarm;
       const alarmed = status.alarmed || (failing && !regionFails);
       if (rejectedNow && !wereRejected) {
-        events.push({ type: 'account.credentials_rejected', time: now, data: { reason: problem } });
+        events.push({ type: 'account.credentials_rejected', time: now, data: { reason } });
       }
       if (wereRejected && !rejected) {
         events.push({ type: 'account.credentials_accepted', time: now, data: {} });
       }
       if (alarmed && !status.alarmed) {
-        const data = { consecutiveFailures, reason: problem };
+        const data = { consecutiveFailures, reason };
         events.push({ type: 'account.poll_failing', time: now, data });
       }
       return {

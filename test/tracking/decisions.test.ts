@@ -291,6 +291,24 @@ describe('the effect of a poll on its account (rule 11)', () => {
     ]);
   });
 
+  test('the problem of an account with rejected credentials is the failure of the last poll', () => {
+    const rejected = { consecutiveFailures: 1, alarmed: false, quarantinedAt: null };
+    const { state, problem } = transition(
+      failed(new OrderingError({ kind: 'network', operation: 'GET /account', detail: 'ECONNREFUSED' })),
+      {
+        ...{ baselined: true, failuresBeforeAlarm: 3, phase: 0 },
+        account: { region: 'us', pollIntervalSeconds: 60 },
+        status: { state: 'credentials_rejected', ...rejected },
+      },
+      BASELINE,
+      BASELINE + 500,
+    );
+    expect(state).toBe('credentials_rejected');
+    expect(problem).toMatch(
+      /^The ordering API can’t be reached.* Before that, the ordering API rejected the credentials\.$/,
+    );
+  });
+
   test('an alarm is raised at the third consecutive failure, and its recovery is emitted for any failures in between', () => {
     expect(
       run(

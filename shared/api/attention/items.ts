@@ -330,7 +330,7 @@ export function toEndpointItem(
 
 const ACCOUNT_CAUSES = {
   paused: 'Paused: the account is not polled until it is resumed',
-  credentials_rejected: 'The ordering API rejects the credentials',
+  credentials_rejected: 'The ordering API rejected the credentials',
   identity_mismatch: 'The credentials belong to another account of the ordering API, so polling is stopped',
   quarantined:
     'Quarantined: too many jobs disappeared at once, so none is reported as cancelled or unavailable',
