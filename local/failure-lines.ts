@@ -4,7 +4,7 @@ import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import { maskAddress } from '../shared/notifications/masking.ts';
 import type { SendOutcome } from '../shared/notifications/types.ts';
 import type { PollReport } from '../shared/tracking/poll-report.ts';
-import { formatTime, plain } from './terminal.ts';
+import { count, formatTime, plain } from './terminal.ts';
 
 /** Maximum length of a cause. */
 const MAX_CAUSE = 600;
@@ -19,7 +19,7 @@ export function createFailureLines(print: (line: string) => void): {
   onDrain(
     report: Pick<
       DrainReport,
-      'region' | 'sink' | 'outcome' | 'delivered' | 'rejected' | 'waitUntil' | 'problem'
+      'region' | 'sink' | 'outcome' | 'delivered' | 'failed' | 'waitUntil' | 'problem'
     >,
   ): void;
   /** `problem`: why the mail server accepts no e-mail, for example from a check. */
@@ -28,8 +28,8 @@ export function createFailureLines(print: (line: string) => void): {
 } {
   const accounts = new Set<string>();
   const endpoints = new Map<string, EndpointState>();
-  /** Reason for the last rejection by endpoint, until its drain ends. */
-  const rejections = new Map<string, string>();
+  /** Reason for the last failed attempt by endpoint, until its drain ends. */
+  const reasons = new Map<string, string>();
   let mailFails = false;
 
   function onMailProblem(problem: string): void {
@@ -55,17 +55,17 @@ export function createFailureLines(print: (line: string) => void): {
     },
 
     onAttempt({ region, sink, outcome, reason, cause }) {
-      if (outcome !== 'rejected' || cause === 'ping' || cause === 'resend') return;
-      rejections.set(`${region}/${sink}`, reason ?? '');
+      if (outcome === 'delivered' || cause === 'ping' || cause === 'resend') return;
+      reasons.set(`${region}/${sink}`, reason ?? '');
     },
 
-    onDrain({ region, sink, outcome, delivered, rejected, waitUntil, problem }) {
+    onDrain({ region, sink, outcome, delivered, failed, waitUntil, problem }) {
       const name = `${region}/${sink}`;
       const before = endpoints.get(name);
-      const reason = rejections.get(name);
-      if (outcome !== 'busy') rejections.delete(name);
-      const enter = (state: EndpointState, line: string): void => {
-        if (before === state) return;
+      const reason = reasons.get(name);
+      if (outcome !== 'busy') reasons.delete(name);
+      const enter = (state: EndpointState, line: string, isAgain = false): void => {
+        if (before === state && !isAgain) return;
         endpoints.set(name, state);
         print(line);
       };
@@ -74,8 +74,12 @@ export function createFailureLines(print: (line: string) => void): {
         enter('disabled', `Deliveries to ${endpoint} are disabled: ${formatCause(problem)}`);
       } else if (outcome === 'waiting') {
         const next = waitUntil === undefined ? '' : ` The next attempt is at ${formatTime(waitUntil)}.`;
-        enter('failing', `Deliveries to ${endpoint} fail: ${formatCause(problem)}${next}`);
-      } else if (rejected > 0 && outcome !== 'busy') {
+        // This drain delivered events before it failed.
+        const isAgain = before === 'failing' && delivered > 0;
+        const again = isAgain ? ` again after ${count(delivered, 'delivered event')}` : '';
+        enter('failing', `Deliveries to ${endpoint} fail${again}: ${formatCause(problem)}${next}`, isAgain);
+      } else if (failed > 0 && outcome !== 'busy') {
+        // The endpoint itself does not fail, so the failed events are parked.
         enter(
           'rejecting',
           `${capitalize(endpoint)} rejects events, which are parked: ${formatCause(reason)}`,

@@ -46,7 +46,7 @@ describe('an account', () => {
 });
 
 describe('an endpoint', () => {
-  const erp = { region: 'us', sink: 'erp', delivered: 0, rejected: 0 };
+  const erp = { region: 'us', sink: 'erp', delivered: 0, failed: 0 };
   const waiting = {
     ...erp,
     outcome: 'waiting',
@@ -69,12 +69,30 @@ describe('an endpoint', () => {
     ]);
   });
 
+  it('has a line when deliveries fail again in the drain in which they succeeded again', () => {
+    const { lines, onDrain } = start();
+    for (const delivered of [0, 0, 2]) onDrain({ ...waiting, delivered, failed: 1 });
+    expect(lines).toEqual([
+      expect.stringMatching(/^Deliveries to the endpoint us\/erp fail: /),
+      'Deliveries to the endpoint us/erp fail again after 2 delivered events: The endpoint responded with status 503. The next attempt is at 2026-03-02T08:00:05Z.',
+    ]);
+  });
+
+  it('has a line when one event fails and others are delivered', () => {
+    const { lines, onAttempt, onDrain } = start();
+    const reason = 'The endpoint responded with status 500.';
+    onAttempt({ region: 'us', sink: 'erp', outcome: 'retry', cause: 'parked', reason });
+    onAttempt({ region: 'us', sink: 'erp', outcome: 'delivered', cause: 'live' });
+    onDrain({ ...drained, delivered: 1, failed: 1 });
+    expect(lines).toEqual([`The endpoint us/erp rejects events, which are parked: ${reason}`]);
+  });
+
   it('has one line when it begins to reject events, with the reason', () => {
     const { lines, onAttempt, onDrain } = start();
     const attempt = { region: 'us', sink: 'erp', outcome: 'rejected', cause: 'live' } as const;
     for (const _ of [1, 2]) {
       onAttempt({ ...attempt, reason: 'The endpoint responded with status 422.' });
-      onDrain({ ...drained, rejected: 1, delivered: 4 });
+      onDrain({ ...drained, failed: 1, delivered: 4 });
     }
     onDrain({ ...drained, delivered: 4 });
     expect(lines).toEqual([
