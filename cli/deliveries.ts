@@ -1,7 +1,6 @@
 /** `jobwire endpoints …`: deliveries, parked and dead events, and replays of an endpoint. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
-  AttemptReport,
   Client,
   Delivery,
   DiscardedEvents,
@@ -14,10 +13,11 @@ import type {
   RetriedEvents,
 } from '../client/index.ts';
 import { eventTypes, inputs } from '../client/inputs.ts';
+import { deliveryColumns, printAttempt, printProblems } from './attempts.ts';
 import { BATCH, runBatch } from './batch.ts';
 import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
 import { parseIntegers, parseList, parsePairs, parseTime } from './input.ts';
-import { type Column, clean, count, type Output } from './output.ts';
+import { clean, count } from './output.ts';
 
 const WATCH_EVERY_MS = 1000;
 
@@ -36,6 +36,7 @@ export const REGION = {
 export const deliveryCommands = {
   'endpoints deliveries': command({
     about: 'Lists the delivery attempts of an endpoint and their outcomes, newest first.',
+    more: 'With --failed, the problems of the attempts follow, each once, with the beginning of the response body.',
     args: ['ID'],
     flags: {
       region: REGION,
@@ -69,12 +70,21 @@ export const deliveryCommands = {
         to: until === undefined ? undefined : parseTime('until', until),
       };
       const params = { path: { id }, query };
-      return context.out.list(
-        (onMore) =>
-          context.api().list('/v1/endpoints/{id}/deliveries', 'deliveries', { params, max, onMore }),
+      const { out, api } = context;
+      const listed: Delivery[] = [];
+      await out.list<Delivery>(
+        async function* (onMore) {
+          const init = { params, max, onMore };
+          for await (const attempt of api().list('/v1/endpoints/{id}/deliveries', 'deliveries', init)) {
+            listed.push(attempt);
+            yield attempt;
+          }
+        },
         deliveryColumns(context).filter(({ name }) => name !== 'ENDPOINT'),
         'There are no delivery attempts.',
       );
+      if (failed && !out.json && !flags.csv) printProblems(out, listed);
+      return undefined;
     },
   }),
 
@@ -372,37 +382,6 @@ function printRedelivery({ out }: Context, report: RedeliveryReport): void {
   if (!complete)
     out.note('Only the first 10,000 dead events were examined. Repeat the command after the replay.');
   if (replay) out.line(`Replay ${clean(replay.id)} started.`);
-}
-
-/** Returns the columns of delivery attempts. */
-export function deliveryColumns({ out }: Context): Column<Delivery>[] {
-  return [
-    { name: 'TIME', value: ({ at }) => out.when(at) },
-    { name: 'ENDPOINT', value: ({ endpoint }) => endpoint },
-    { name: 'EVENT', value: ({ event }) => event, long: true },
-    { name: 'TYPE', value: ({ type }) => type },
-    { name: 'CAUSE', value: ({ cause }) => cause },
-    {
-      name: 'OUTCOME',
-      value: ({ outcome }) => outcome,
-      style: ({ outcome }) => (outcome === 'delivered' ? 'green' : 'red'),
-    },
-    { name: 'HTTP', value: ({ status }) => status, right: true },
-    { name: 'MS', value: ({ latencyMs }) => latencyMs, right: true },
-    { name: 'REASON', value: ({ reason }) => reason, long: true },
-  ];
-}
-
-/** Prints the response to a single request. Returns the exit code. */
-export function printAttempt(out: Output, report: AttemptReport): number | undefined {
-  const delivered = report.outcome === 'delivered';
-  out.document(report, () => {
-    const response = report.status === null ? 'no response' : `HTTP ${report.status}`;
-    out.line(
-      `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}: ${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${clean(report.message)}`}`,
-    );
-  });
-  return delivered ? undefined : 1;
 }
 
 function parseReplayStart(since: string | undefined, from: readonly string[]): NewReplay['from'] {

@@ -12,6 +12,7 @@ import {
   type NewEndpoint,
 } from '../client/index.ts';
 import { eventTypes, inputs } from '../client/inputs.ts';
+import { printAttempt } from './attempts.ts';
 import {
   type Context,
   CSV,
@@ -23,7 +24,7 @@ import {
   UsageError,
   withoutDefaults,
 } from './command.ts';
-import { atEndpoint, deliveryCommands, printAttempt, printTruncation, REGION } from './deliveries.ts';
+import { atEndpoint, deliveryCommands, printTruncation, REGION } from './deliveries.ts';
 import { parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
 import { clean } from './output.ts';
 

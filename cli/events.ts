@@ -10,8 +10,8 @@ import {
 } from '../client/index.ts';
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
+import { deliveryColumns } from './attempts.ts';
 import { type Context, CSV, command, type FlagValues, limitFlag, UsageError } from './command.ts';
-import { deliveryColumns } from './deliveries.ts';
 import { parseList, parseTime, SELECTION } from './input.ts';
 import { clean, escapeControls, toJson } from './output.ts';
 

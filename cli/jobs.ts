@@ -1,7 +1,7 @@
 /** `jobwire jobs …` */
 import type { Event, JobEntry } from '../client/index.ts';
+import { deliveryColumns } from './attempts.ts';
 import { CSV, command, limitFlag, UsageError } from './command.ts';
-import { deliveryColumns } from './deliveries.ts';
 import { eventPrinter } from './events.ts';
 import { parseList } from './input.ts';
 import { clean, count } from './output.ts';

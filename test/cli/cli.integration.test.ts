@@ -525,6 +525,30 @@ describe('endpoints', () => {
     });
   });
 
+  test('deliveries --failed prints each problem once, with the beginning of the response body', async () => {
+    const attempt = (event: string, reason: string, excerpt: string | null) => ({
+      ...{ endpoint: 'erp', event, type: 'job.created', account: 'acme', sequence: 1, jobNumber: 7 },
+      ...{ at: '2026-03-02T08:00:00.000Z', latencyMs: 3, outcome: 'rejected', status: 422, headers: {} },
+      ...{ cause: 'live', replay: null, reason, excerpt },
+    });
+    const reason = 'The endpoint responded with status 422.';
+    const deliveries = [
+      attempt('a', reason, '{"error":\n"unknown SKU"}'),
+      attempt('b', reason, '{"error":\n"unknown SKU"}'),
+      attempt('c', 'The connection was refused.', null),
+    ];
+    const api = await fakeApi({ 'GET /v1/endpoints/erp/deliveries': { json: { deliveries, next: null } } });
+    onTestFinished(() => api.stop());
+    const run = (...more: string[]) => site.run('endpoints', 'deliveries', 'erp', ...more, '--url', api.url);
+    const [table] = (await run()).out.split('\n\n');
+    const failed = await run('--failed');
+    expect([failed.code, failed.err]).toEqual([0, '']);
+    expect(failed.out).toBe(
+      `${table?.trimEnd()}\n\n2 attempts: ${reason}\nResponse: {"error": "unknown SKU"}\n\n1 attempt: The connection was refused.\n`,
+    );
+    expect((await run('--failed', '--json')).out.trim().split('\n')).toHaveLength(3);
+  });
+
   test('ping exits with 0 if it was accepted, with 1 if it was not', async () => {
     expect(await site.run('endpoints', 'ping', 'erp')).toMatchObject({
       code: 0,
