@@ -17,6 +17,8 @@ export type UnsubscribeView =
   | 'unsubscribed by account'
   /** The address was just subscribed again. */
   | 'resubscribed'
+  /** The link is that of a preview or a test e-mail. */
+  | 'preview'
   /** The link is invalid or expired. */
   | 'unknown';
 
@@ -26,6 +28,7 @@ interface PageTexts {
   readonly unsubscribed: readonly [head: string, text: string, button: string];
   readonly 'unsubscribed by account': readonly [head: string, text: string];
   readonly resubscribed: readonly [head: string, text: string, button: string];
+  readonly preview: readonly [head: string, text: string];
   readonly unknown: readonly [head: string, text: string];
 }
 
@@ -51,6 +54,10 @@ const en = (channel: Channel): PageTexts => {
       'You are subscribed again',
       `{name} sends ${messages} about your orders to this ${address} again.`,
       'Unsubscribe',
+    ],
+    preview: [
+      'This is the link of a preview',
+      'In a message to a customer, this link opens the page to unsubscribe. In a preview or a test message, it changes nothing.',
     ],
     unknown: [
       'This link does not work',
@@ -81,6 +88,10 @@ const de = (channel: Channel): PageTexts => {
       'Sie sind wieder angemeldet',
       `{name} schickt ${messages} zu Ihren Bestellungen wieder an ${address}.`,
       'Abmelden',
+    ],
+    preview: [
+      'Dies ist der Link einer Vorschau',
+      'In einer Nachricht an Kunden öffnet dieser Link die Seite zum Abmelden. In einer Vorschau oder Testnachricht ändert er nichts.',
     ],
     unknown: [
       'Dieser Link ist ungültig',
@@ -114,6 +125,10 @@ const fr = (channel: Channel): PageTexts => {
       'Abonnement rétabli',
       `{name} envoie de nouveau ${some} à ${address} au sujet de vos commandes.`,
       'Se désabonner',
+    ],
+    preview: [
+      'Ceci est le lien d’un aperçu',
+      'Dans un message à un client, ce lien ouvre la page de désabonnement. Dans un aperçu ou un message de test, il ne change rien.',
     ],
     unknown: [
       'Ce lien n’est pas valide',

@@ -18,6 +18,8 @@ export interface Unsubscription {
 
 /** Validity of a link, days. It is long because mails are read late and kept indefinitely. */
 export const LINK_DAYS = 400;
+/** In place of a token, in the link of a preview or a test e-mail. It is no valid token. */
+export const PREVIEW_TOKEN = 'preview';
 const DAY_MS = 86_400_000;
 const TOKEN =
   /^(([a-z0-9-]{1,63})\.([a-z0-9-]{1,63})\.(email|sms)\.([A-Za-z0-9_-]{43})\.(\d{5,6}))\.([A-Za-z0-9_-]{43})$/;

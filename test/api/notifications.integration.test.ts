@@ -384,12 +384,28 @@ describe('the unsubscribe page', () => {
     expect([odd.status, JSON.parse(odd.text).field]).toEqual([400, 'choice']);
     const forged = path().replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
     const other = path().replace('.acme.', `.${FOREIGN}.`);
-    for (const url of [forged, other, '/v1/unsubscribe/preview', '/v1/unsubscribe/%00']) {
+    for (const url of [forged, other, '/v1/unsubscribe/%00']) {
       for (const method of ['GET', 'POST']) {
         const { status, text, headers } = await open({ method }, url);
         expect([url, status, headers.get('content-type')]).toEqual([url, 404, 'text/html; charset=utf-8']);
         expect(text).not.toContain('<form');
       }
+    }
+    expect(await stopped()).toBe(false);
+  });
+
+  test('explains the link of a preview, and changes nothing', async () => {
+    const preview = (
+      await ask('POST', `${account}/notifications/preview`, {
+        body: { kind: 'dispatched', channel: 'email' },
+      })
+    ).body;
+    const url = /https?:\S+\/v1\/unsubscribe\/\S+/.exec(preview.text)?.[0] ?? '';
+    for (const method of ['GET', 'POST']) {
+      const { status, text } = await open({ method }, new URL(url).pathname);
+      expect([method, status]).toEqual([method, 200]);
+      expect(text).toContain('In a preview or a test message, it changes nothing.');
+      expect(text).not.toContain('<form');
     }
     expect(await stopped()).toBe(false);
   });

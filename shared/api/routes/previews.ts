@@ -17,6 +17,7 @@ import {
 import { resolveTemplate } from '../../notifications/templates.ts';
 import { sendTestEmail, TEST_EMAILS_PER_HOUR } from '../../notifications/test-email.ts';
 import type { Channel, ContentKind, JobFacts, NoticeContent } from '../../notifications/types.ts';
+import { PREVIEW_TOKEN } from '../../notifications/unsubscribe.ts';
 import { getRegionDefaults } from '../../region-defaults.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
@@ -152,9 +153,9 @@ export const previewRoutes: readonly Route[] = [
   ),
 ];
 
-/** A placeholder link: a preview has no recipient to unsubscribe. */
+/** The link of a preview, which has no recipient to unsubscribe. */
 export const toUnsubscribeUrl = ({ publicUrl }: RouteParts['notifications']): string =>
-  `${publicUrl}/v1/unsubscribe/preview`;
+  `${publicUrl}/v1/unsubscribe/${PREVIEW_TOKEN}`;
 
 /** Renders a message. */
 async function renderPreview(

@@ -5,7 +5,7 @@ import type { NotificationSettings } from '../../notifications/records.ts';
 import { readSettings } from '../../notifications/settings.ts';
 import { findUnsubscription, resubscribe, suppress } from '../../notifications/suppressions.ts';
 import type { Locale } from '../../notifications/types.ts';
-import { readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
+import { PREVIEW_TOKEN, readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
 import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';
 import { type Answer, type Route, route, type Subject } from '../route.ts';
@@ -22,6 +22,7 @@ interface Link extends Unsubscription {
 const linkSubject: Subject<Link> = {
   params: { token: one.describe('Signed token of the link.') },
   async find({ c, params }, { feed }) {
+    if (params.token === PREVIEW_TOKEN) return renderPage(c, 'preview', undefined, 200);
     const link = await readUnsubscribeToken(feed, params.token ?? '');
     const settings = link && (await readSettings(feed.table, link.ref));
     return link && settings ? { ...link, settings } : renderPage(c, 'unknown', undefined, 404);
@@ -46,7 +47,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Get the unsubscribe page',
       description:
-        'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The header `Accept-Language` selects the language of the page.',
+        'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The link of a preview or a test e-mail leads to a page that explains this. The header `Accept-Language` selects the language of the page.',
       role: null,
       of: linkSubject,
       answer,
