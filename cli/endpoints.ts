@@ -363,12 +363,22 @@ export const endpoints = {
     'is paused',
     (client, at) => client.post('/v1/endpoints/{id}/pause', at),
   ),
-  'endpoints resume': createStateCommand(
-    'resume',
-    'Resumes delivery to a paused endpoint at its cursors.',
-    'is resumed',
-    (client, at) => client.post('/v1/endpoints/{id}/resume', at),
-  ),
+  'endpoints resume': command({
+    about: 'Resumes delivery to a paused endpoint at its cursors.',
+    args: ['ID'],
+    flags: { region: REGION },
+    example: 'endpoints resume erp',
+    async run(context, [id], { region }) {
+      const { api, out } = context;
+      const at = atEndpoint(id, region);
+      const { paused } = await api().get('/v1/endpoints/{id}', at);
+      const endpoint = await api().post('/v1/endpoints/{id}/resume', at);
+      out.document(endpoint, () =>
+        out.line(`${clean(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`),
+      );
+      noteNotDelivering(context, endpoint, region);
+    },
+  }),
   'endpoints enable': createStateCommand(
     'enable',
     'Enables a disabled endpoint, or ends the wait after a failure. Jobwire sends one event as a probe. If it is delivered, delivery resumes.',
@@ -392,24 +402,32 @@ export const endpoints = {
     args: ['ID'],
     flags: { region: REGION },
     example: 'endpoints ping erp',
-    async run({ api, out, toCommand }, [id], { region }) {
+    async run(context, [id], { region }) {
+      const { api, out } = context;
       out.progress(`Pinging ${clean(id)} …`);
       const at = atEndpoint(id, region);
       const code = printAttempt(out, await api().post('/v1/endpoints/{id}/ping', at));
       if (code !== undefined) return code;
-      const { state } = await api().get('/v1/endpoints/{id}', at);
-      if (state === 'failing' || state === 'disabled') {
-        const where = region === undefined ? '' : ` --region ${clean(region)}`;
-        out.note(
-          `The endpoint is ${state}. To resume delivery at once, run: ${toCommand(`endpoints enable ${clean(id)}${where}`)}`,
-        );
-      }
+      noteNotDelivering(context, await api().get('/v1/endpoints/{id}', at), region);
       return undefined;
     },
   }),
 
   ...deliveryCommands,
 };
+
+/** Prints the command that resumes delivery to an endpoint that fails or is disabled. */
+function noteNotDelivering(
+  { out, toCommand }: Context,
+  { id, state }: Pick<Endpoint, 'id' | 'state'>,
+  region: string | undefined,
+): void {
+  if (state !== 'failing' && state !== 'disabled') return;
+  const where = region === undefined ? '' : ` --region ${clean(region)}`;
+  out.note(
+    `The endpoint is ${state}. To resume delivery at once, run: ${toCommand(`endpoints enable ${clean(id)}${where}`)}`,
+  );
+}
 
 function createStateCommand(
   verb: string,

@@ -595,6 +595,9 @@ describe('endpoints', () => {
     expect(ended.code).toBe(130);
     expect(ended.err).toContain('The replay continues. To see its progress, run: ');
     expect((await site.run('endpoints', 'resume', 'erp')).out).toBe('erp is resumed.\n');
+    expect(await site.run('endpoints', 'resume', 'erp')).toMatchObject({
+      ...{ code: 0, out: 'erp was not paused, so nothing changed.\n' },
+    });
     expect((await site.run('endpoints', 'enable', 'erp')).code).toBe(0);
     const watched = await site.run('endpoints', 'replays', 'erp', replay, '--watch');
     expect(watched).toMatchObject({
