@@ -34,9 +34,15 @@ export async function attemptNow(
     () => true,
     () => false,
   );
-  const { latencyMs, reason: message = 'Delivered.', status = null } = entry;
+  const { latencyMs, reason = 'Delivered.', status = null } = entry;
+  const isUnauthorized = status === 401 || status === 403;
+  const message = isUnauthorized && record.kind === 'webhook' ? `${reason} ${CHECK_SECRET}` : reason;
   return { outcome: outcome.kind, status, latencyMs, message, logged };
 }
+
+/** Remedy for a receiver that does not accept the signature. */
+const CHECK_SECRET =
+  'Probably the receiver verifies webhooks with another signing secret than that of the endpoint. Compare both, and the custom headers if the receiver requires one.';
 
 async function tryOnce(
   deps: AttemptDeps,

@@ -560,10 +560,16 @@ describe('endpoints', () => {
       code: 1,
       out: expect.stringMatching(/^Failed: HTTP 500 after \d+ ms\. \S/),
     });
+    for (const code of [401, 403]) {
+      status = code;
+      expect((await site.run('endpoints', 'ping', 'erp')).out).toMatch(
+        /The endpoint responded with status 40[13]\. Probably .* another signing secret than that of the endpoint\./,
+      );
+    }
     status = 204;
     expect(
       (await site.json('endpoints', 'deliveries', 'erp', '--failed')).map(({ status }) => status),
-    ).toEqual([500]);
+    ).toEqual([403, 401, 500]);
     const narrowed = ['--since', '1h', '--outcome', 'delivered', '--types', 'job.*', '--until', '2020-01-01'];
     expect(await site.run('endpoints', 'deliveries', 'erp', ...narrowed)).toMatchObject({
       code: 3,
