@@ -1,6 +1,7 @@
 /** `jobwire attention …` and `jobwire figures`: what needs attention, and the figures of the overview. */
 import type { AttentionItem } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
+import { quote } from '../local/terminal.ts';
 import { listCounted } from './catalogue.ts';
 import { type Context, command, limitFlag, UsageError } from './command.ts';
 import { parseList, parseTime, withId } from './input.ts';
@@ -48,7 +49,8 @@ export const attentionCommands = {
   }),
 
   'attention show': command({
-    about: 'Shows an item of the attention queue: its cause, its impact and the recommended actions.',
+    about:
+      'Shows an item of the attention queue: its cause, its impact, and the recommended actions as commands.',
     args: ['ITEM'],
     flags: {},
     example: 'attention show us~acme~job~100042',
@@ -172,7 +174,42 @@ export const attentionCommands = {
   }),
 };
 
-function printItem({ out }: Context, item: AttentionItem): void {
+type Action = AttentionItem['actions'][number];
+
+/** Commands of the recommended actions, with parts of their paths. Words in capitals are left to the user. */
+const ACTION_COMMANDS: Readonly<Record<string, string>> = {
+  getJob: 'jobs show {id} {sub}',
+  sendNote: 'messages send {id} {sub} RECIPIENT TEXT',
+  listJobMessages: 'messages list {id} --job {sub}',
+  getMessage: 'messages show {id} {sub}',
+  listEndpointDeliveries: 'endpoints deliveries {id} --region {region} --failed',
+  enableEndpoint: 'endpoints enable {id} --region {region}',
+  resumeEndpoint: 'endpoints resume {id} --region {region}',
+  retryParkedEvents: 'endpoints retry {id} --region {region} --all',
+  redeliverEvents: 'endpoints redeliver {id} --region {region} --dead --since {from}',
+  pingEndpoint: 'endpoints ping {id} --region {region}',
+  getEndpointHealth: 'endpoints health {id} --region {region}',
+  resumeAccount: 'accounts resume {id}',
+  confirmAccount: 'accounts confirm {id}',
+  testAccount: 'accounts test {id}',
+  rotateCredentials: 'accounts rotate {id} --client-id CLIENT_ID',
+  getAccountStatus: 'accounts show {id}',
+  getRegion: 'regions show {id}',
+};
+
+/** Returns the command of an action without the name of the CLI. `undefined`: the API is newer and has another action. */
+export function toActionCommand({ operation, path, body }: Pick<Action, 'operation' | 'path' | 'body'>) {
+  const command = Object.hasOwn(ACTION_COMMANDS, operation) ? ACTION_COMMANDS[operation] : undefined;
+  const { pathname, searchParams } = new URL(path, 'http://jobwire');
+  const [, , , id, , sub] = pathname.split('/').map(decodeURIComponent);
+  const filter = body?.filter as { readonly from?: string } | undefined;
+  const values: Readonly<Record<string, string | null | undefined>> = {
+    ...{ id, sub, region: searchParams.get('region'), from: filter?.from },
+  };
+  return command?.replace(/\{(\w+)\}/g, (_, name: string) => quote(clean(values[name])));
+}
+
+function printItem({ out, toCommand }: Context, item: AttentionItem): void {
   const { cause, impact, customer } = item;
   const events = [
     [impact.waitingEvents, 'waiting'],
@@ -203,10 +240,14 @@ function printItem({ out }: Context, item: AttentionItem): void {
         item.changedBy &&
           `${out.exactly(item.changedAt)} by ${clean(item.changedBy.name ?? item.changedBy.id)}`,
       ],
-      ...item.actions.map(({ operation, method, path }): [string, string] => [
-        'Action',
-        `${operation}: ${method} ${clean(path)}`,
-      ]),
+      ...item.actions.map((action): [string, string] => {
+        const command = toActionCommand(action);
+        const { operation, method, path } = action;
+        return [
+          'Action',
+          command === undefined ? `${operation}: ${method} ${clean(path)}` : toCommand(command),
+        ];
+      }),
     ]);
   });
 }

@@ -525,6 +525,24 @@ describe('endpoints', () => {
     });
   });
 
+  test('attention show prints the actions as commands, with the options of this command line', async () => {
+    const actions = [
+      { operation: 'pingEndpoint', method: 'POST', path: '/v1/endpoints/erp/ping?region=us', body: null },
+      { operation: 'newOperation', method: 'POST', path: '/v1/new', body: null },
+    ];
+    const item = {
+      ...{ id: 'x', kind: 'endpoint_failing', subject: { name: 'erp' }, cause: { summary: 'Failing.' } },
+      ...{ impact: { jobs: null }, rank: { score: 1, components: [] }, state: 'open', actions },
+    };
+    const api = await fakeApi({ 'GET /v1/attention/x': { json: item } });
+    onTestFinished(() => api.stop());
+    const { out } = await site.run('attention', 'show', 'x', '--url', api.url);
+    expect(out.match(/^Action .*$/gm)).toEqual([
+      expect.stringMatching(`^Action +jobwire endpoints ping erp --region us --url ${api.url}$`),
+      expect.stringMatching(/^Action +newOperation: POST \/v1\/new$/),
+    ]);
+  });
+
   test('deliveries --failed prints each problem once, with the beginning of the response body', async () => {
     const attempt = (event: string, reason: string, excerpt: string | null) => ({
       ...{ endpoint: 'erp', event, type: 'job.created', account: 'acme', sequence: 1, jobNumber: 7 },
