@@ -21,6 +21,9 @@ import { testEmailCommands } from './test-email.ts';
 
 const SWITCH = { value: 'on|off', choices: ['on', 'off'] } as const;
 
+/** In place of the address of a suppression. Only the link to unsubscribe has no address. */
+const NOT_STORED = 'not stored (unsubscribed by link)';
+
 const TEMPLATE_CHOICES = {
   KIND: inputs['getTemplate.kind'],
   CHANNEL: inputs['getTemplate.channel'],
@@ -429,6 +432,7 @@ export const notifications = {
 
   'suppressions list': command({
     about: 'Lists the suppressed addresses of an account with the reasons.',
+    more: 'Addresses are masked. The link to unsubscribe contains only a hash of the address, so the address of a recipient who used it is not shown. jobwire messages list with --state suppressed shows the recipients whose messages were not sent.',
     args: ['ACCOUNT'],
     flags: { limit: limitFlag('suppressions', 100), ...CSV },
     example: 'suppressions list acme',
@@ -439,7 +443,7 @@ export const notifications = {
         [
           { name: 'SUPPRESSION', value: ({ id }) => id, long: true },
           { name: 'CHANNEL', value: ({ channel }) => channel },
-          { name: 'ADDRESS', value: ({ address }) => address, long: true },
+          { name: 'ADDRESS', value: ({ address }) => address ?? NOT_STORED, long: true },
           { name: 'REASON', value: ({ reason }) => reason },
           { name: 'SINCE', value: ({ since }) => out.when(since) },
         ],

@@ -288,7 +288,12 @@ export const Suppression = z
   .object({
     id: z.string().describe('Id of the suppression.'),
     channel,
-    address: z.string().nullable().describe('Masked address.'),
+    address: z
+      .string()
+      .nullable()
+      .describe(
+        'Masked address. `null`: only a hash is stored, because the recipient unsubscribed with a link, which contains no address.',
+      ),
     reason: z.enum(suppressionReasons).describe(describeValues(suppressionDescriptions)),
     since: timestamp,
     reasons: z

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startSite } from '../support/cli-site.ts';
+import { fakeApi } from '../support/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-notifications-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -140,6 +141,21 @@ test('an address is suppressed, and the suppression is removed', async () => {
   const { id } = await json('suppressions', 'list', 'acme');
   expect(await run('suppressions', 'remove', 'acme', id)).toMatchObject({ code: 0 });
   expect(await run('suppressions', 'list', 'acme')).toMatchObject({ err: 'No address is suppressed.\n' });
+});
+
+test('the list of suppressions explains an address of which only a hash is stored', async () => {
+  const common = { channel: 'email', reason: 'unsubscribed', since: '2026-03-02T08:00:00.000Z', reasons: [] };
+  const suppressions = [
+    { id: 'email-a', address: 'a•••@e•••.com', ...common },
+    { id: 'email-b', address: null, ...common },
+  ];
+  const api = await fakeApi({
+    'GET /v1/accounts/acme/suppressions': { json: { suppressions, next: null } },
+  });
+  ends.push(() => api.stop());
+  const { out } = await run('suppressions', 'list', 'acme', '--url', api.url);
+  expect(out).toMatch(/^email-a +email +a•••@e•••\.com +unsubscribed/m);
+  expect(out).toMatch(/^email-b +email +not stored \(unsubscribed by link\) +unsubscribed/m);
 });
 
 test('an import in several parts reports invalid rows by line of the file', async () => {
