@@ -1,5 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, matchesGlob } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import type * as z from 'zod';
 import { PORT as SANDBOX_PORT } from '../sandbox/flags.ts';
@@ -50,6 +50,20 @@ function quoted(text: string): string[] {
 function readJson(text: string): unknown {
   return JSON.parse(/```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
 }
+
+test('the files that the documentation lets users write into the checkout are ignored by Git', () => {
+  const paths = ['README.md', 'docs/self-hosting.md', 'docs/notifications.md'];
+  const files = paths.flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(/\bSave [^`\n]*\bas `([^`]+)`|--html ([\w-]+\.\w+)/g)].map(
+      ([, saved, written]) => saved ?? written ?? '',
+    ),
+  );
+  expect(files).toEqual(expect.arrayContaining(['jobwire.json', 'receiver.mjs', 'mail.html']));
+  const patterns = readFileSync('.gitignore', 'utf8').split('\n');
+  const isIgnored = (file: string) =>
+    patterns.some((pattern) => matchesGlob(file, pattern.replace(/^\//, '')));
+  expect(files.filter((file) => !isIgnored(file))).toEqual([]);
+});
 
 test('every relative link of every Markdown file leads to an existing file and heading', () => {
   const broken = [...documents].flatMap(([document, text]) =>
