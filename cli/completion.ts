@@ -116,10 +116,14 @@ function listNames(commands: Commands, first: string): Candidate[] {
       name.startsWith(`${first} `) ? [[name.slice(first.length + 1), about]] : [],
     );
   }
-  const groups = Map.groupBy(names, ([name]) => name.split(' ')[0] ?? name);
-  return [...groups].map(([group, [one, ...more]]): Candidate => {
-    const members = [one, ...more].flatMap((entry) => (entry ? [entry[0].slice(group.length + 1)] : []));
-    return [group, members[0] === '' ? (one?.[1].about ?? '') : `Commands: ${members.join(', ')}`];
+  const groups = new Set(names.map(([name]) => name.split(' ')[0] ?? name));
+  return [...groups].map((group): Candidate => {
+    const single = commands[group];
+    const members = names.filter(([name]) => name.startsWith(`${group} `));
+    return [
+      group,
+      single?.about ?? `Commands: ${members.map(([name]) => name.slice(group.length + 1)).join(', ')}`,
+    ];
   });
 }
 

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { getFlags } from '../../cli/command.ts';
 import { complete } from '../../cli/completion.ts';
 import { readProfiles, writeProfiles } from '../../cli/profiles.ts';
@@ -31,6 +31,14 @@ describe('completion', () => {
     }
     expect(valuesFor('endpoints r')).toContain('rotate-secret');
     expect(valuesFor('help acc')).toEqual(['accounts']);
+  });
+
+  it('works on Node 20, which has no Map.groupBy', () => {
+    vi.spyOn(Map, 'groupBy').mockImplementation(() => {
+      throw new TypeError('Map.groupBy is not a function');
+    });
+    expect(valuesFor('')).toContain('endpoints');
+    vi.restoreAllMocks();
   });
 
   it('lists every option of every command, and no option again that cannot be repeated', () => {
