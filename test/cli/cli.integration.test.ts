@@ -370,7 +370,7 @@ describe('accounts', () => {
         { pollIntervalSeconds: 60 },
       ]);
       expect((await site.run('accounts', 'delete', `from-${from}`, '--yes')).out).toMatch(
-        /^from-\w+ (?:was|is being) deleted\./,
+        /^from-\w+ (?:was deleted\.|no longer exists, but )/,
       );
       await expect
         .poll(async () => (await site.run('accounts', 'delete', `from-${from}`, '--yes')).code, {
