@@ -122,7 +122,11 @@ export function openDataDir(folder?: string): DataDir {
     );
   }
   const startedAt = new Date(performance.timeOrigin);
-  utimesSync(join(path, LOCK_FILE), startedAt, startedAt);
+  try {
+    utimesSync(join(path, LOCK_FILE), startedAt, startedAt);
+  } catch {
+    // Another user owns the file. Only a warning of `jobwire doctor` depends on the time.
+  }
   if (existsSync(join(path, RESTORE_FOLDER))) {
     lock.close();
     throw new DataDirError(`A restore into the data folder ${path} was interrupted.`, 'Restore again.');
