@@ -171,7 +171,7 @@ test('any endpoint converted to form values and back is unchanged', () => {
         orderGroups: names,
         origins: names,
         jobFields: fc.uniqueArray(field, { selector: ([name]) => name }).map(Object.fromEntries),
-        concurrency: fc.option(fc.integer({ min: 1, max: 220 })),
+        concurrency: fc.option(fc.integer({ min: 1, max: 400 })),
         ratePerSecond: fc.option(fc.double({ min: 0.1, max: 1000, noNaN: true })),
         description: fc.option(fc.constantFrom('ERP', 'two parts')),
       }),
