@@ -2,10 +2,11 @@
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
 import type { Client, Figures, ListedAccount, Region } from '../../client/index.ts';
-import { toLocalDay } from './dates.ts';
 import { useSession } from './session.ts';
 import { useNow } from './stream-hooks.ts';
+import { useZone } from './times.tsx';
 import { useRegion } from './urls.ts';
+import { findToday } from './zone.ts';
 
 export const ApiContext = createContext<Client | null>(null);
 
@@ -58,14 +59,33 @@ export function useRegions(): UseQueryResult<readonly Region[]> {
 /** Interval at which the figures and the attention queue are fetched without events, because jobs become late without one. */
 export const ATTENTION_MS = 15_000;
 
-/** Returns the figures of the selected region, or of all regions: one request for a page. */
+/** Returns the ids of the regions of the key. `undefined` before they are loaded, empty if they cannot be loaded. */
+export function useServedRegions(): readonly string[] | undefined {
+  const { forAll } = useSession();
+  const regions = useRegions();
+  const accounts = useAccounts({ enabled: !forAll });
+  if ((forAll ? regions : accounts).isPending) return undefined;
+  if (forAll) return regions.data?.map(({ id }) => id) ?? [];
+  return [...new Set(accounts.data?.map(({ region }) => region))].sort();
+}
+
+/** Returns the current day of the selected region, or of all regions. */
+export function useToday(): ReturnType<typeof findToday> {
+  const region = useRegion();
+  const served = useServedRegions() ?? [];
+  return findToday(region === null ? served : [region], useZone().zone, useNow(60_000));
+}
+
+/** Returns the figures of the selected region, or of all regions: one request for a page. Their day depends on the regions. */
 export function useFigures(): UseQueryResult<Figures> {
   const api = useApi();
   const region = useRegion() ?? undefined;
-  const day = toLocalDay(useNow(60_000));
+  const isDayKnown = useServedRegions() !== undefined || region !== undefined;
+  const { day } = useToday();
   return useQuery({
     queryKey: ['attention', 'figures', region, day],
     queryFn: ({ signal }) => api.get('/v1/figures', { params: { query: { region, day } }, signal }),
+    enabled: isDayKnown,
     refetchInterval: ATTENTION_MS,
     placeholderData: keepPreviousData,
   });

@@ -16,6 +16,20 @@ export function formatZone(zone: string, atMs = Date.now()): string {
   return parts.find(({ type }) => type === 'timeZoneName')?.value ?? zone;
 }
 
+/**
+ * Returns the current day (YYYY-MM-DD) of jobs in regions: in the zone of the region if there is one, otherwise in `zone`.
+ * `isToday`: it is the current day both in `zone` and in all regions.
+ */
+export function findToday(
+  regions: readonly string[],
+  zone: string,
+  nowMs: number,
+): { readonly day: string; readonly isToday: boolean } {
+  const zones = regions.map((region) => toRegionZone(region) ?? zone);
+  const day = toZoneDay(nowMs, zones.length === 1 ? (zones[0] ?? zone) : zone);
+  return { day, isToday: [zone, ...zones].every((one) => toZoneDay(nowMs, one) === day) };
+}
+
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** Returns a format in a zone, with the language and the clock of the viewer's locale unless a locale is given. */

@@ -267,19 +267,19 @@ describe('statistics', () => {
       expect(await row.textContent()).toMatch(/kiwi|nz/);
   });
 
-  test('a dispatched job is added to Dispatched today and removed from Due today', async () => {
+  test('a dispatched job is added to the jobs dispatched today and removed from those due today', async () => {
     const day = today();
     const job = site.account.createJob({ status: 'Ready to ship', dateDue: `${day}T23:59:59Z` });
     const page = await open('/');
     const due = await site.api<RegionOpenJobs>('/regions/us/open-jobs');
     const dueToday = due.byDueDay.find((one) => one.day === day)?.jobs ?? 0;
     expect(dueToday).toBeGreaterThan(0);
-    await expect.poll(() => readStatistic(page, 'Due today')).toBe(dueToday);
+    await expect.poll(() => readStatistic(page, 'Due (today|on)')).toBe(dueToday);
     await page.getByText('Days are local to the location of each job.').waitFor();
-    const before = await readStatistic(page, 'Dispatched today');
+    const before = await readStatistic(page, 'Dispatched (today|on)');
     site.account.dispatch(job);
-    await expect.poll(() => readStatistic(page, 'Dispatched today')).toBe(before + 1);
-    await expect.poll(() => readStatistic(page, 'Due today')).toBe(dueToday - 1);
+    await expect.poll(() => readStatistic(page, 'Dispatched (today|on)')).toBe(before + 1);
+    await expect.poll(() => readStatistic(page, 'Due (today|on)')).toBe(dueToday - 1);
   });
 
   test('a job at risk is listed with the reason in numbers until its dispatch', async () => {

@@ -1,6 +1,7 @@
 /** The time zone and the clock of times. */
 import { expect, test } from 'vitest';
 import {
+  findToday,
   formatZone,
   toFormat,
   tomorrowAt,
@@ -25,6 +26,16 @@ test('times and days are those of the zone, with the clock of the locale', () =>
   expect(toFormat(clock, 'UTC', 'en-GB').format(at)).toBe('22:30');
   expect(toFormat(clock, 'Pacific/Auckland', 'en-GB').format(at)).toBe('10:30');
   expect([toZoneDay(at, 'UTC'), toZoneDay(at, 'Pacific/Auckland')]).toEqual(['2026-07-01', '2026-07-02']);
+});
+
+test('the current day is that of the region of the jobs, and is called today only where it is the day of the viewer too', () => {
+  const at = Date.parse('2026-11-26T12:00:00Z');
+  const amsterdam = 'Europe/Amsterdam';
+  expect(findToday(['nz'], amsterdam, at)).toEqual({ day: '2026-11-27', isToday: false });
+  expect(findToday(['nz'], 'Pacific/Auckland', at)).toEqual({ day: '2026-11-27', isToday: true });
+  expect(findToday(['us', 'nz'], amsterdam, at)).toEqual({ day: '2026-11-26', isToday: false });
+  expect(findToday(['us', 'uk'], amsterdam, at)).toEqual({ day: '2026-11-26', isToday: true });
+  expect(findToday([], amsterdam, at)).toEqual({ day: '2026-11-26', isToday: true });
 });
 
 test.each([

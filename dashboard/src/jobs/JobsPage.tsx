@@ -7,12 +7,10 @@ import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { withId } from '../api.ts';
 import { Empty, Failure, Loaded, Note, Page, Waiting } from '../components.tsx';
 import { explainRows } from '../counted-accounts.ts';
-import { toLocalDay } from '../dates.ts';
 import { ExportButton } from '../export.tsx';
 import { FilterInput, FilterSelect, includeSelected, toOptions } from '../filters.tsx';
-import { type Account, useAccounts, useApi, useFigures, useRegions } from '../queries.ts';
+import { type Account, useAccounts, useApi, useFigures, useRegions, useToday } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { useParams, useRegion } from '../urls.ts';
@@ -70,7 +68,7 @@ export default function JobsPage() {
 
 function Jobs({ accounts }: { readonly accounts: readonly Account[] }) {
   const [read] = useParams();
-  const today = toLocalDay(useNow(MINUTE_MS));
+  const { day: today } = useToday();
   const query = useMemo(() => parseJobQuery(read, today), [read, today]);
   const search = useJobs(query, accounts);
   const field = useRef<HTMLInputElement>(null);

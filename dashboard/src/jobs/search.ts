@@ -57,7 +57,7 @@ export interface SearchedAccount {
   } | null;
 }
 
-/** Parses the query parameters of the address. `today`: the current day in the viewer's time zone. */
+/** Parses the query parameters of the address. `today`: the current day of the jobs. */
 export function parseJobQuery(read: (name: string) => string | undefined, today: string): JobQuery {
   const due = read('due');
   const weekday = (new Date(today).getUTCDay() + 6) % 7;

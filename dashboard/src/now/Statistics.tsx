@@ -6,8 +6,9 @@ import { Link } from 'wouter';
 import type { Figures } from '../../../client/index.ts';
 import { Failure, Hidden, Panel, Statistic } from '../components.tsx';
 import { toPlainText } from '../events.ts';
+import { useToday } from '../queries.ts';
 import { formatPercent } from '../texts.ts';
-import { Day } from '../times.tsx';
+import { Day, formatDay } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref, useParams } from '../urls.ts';
 import css from './Statistics.module.css';
@@ -19,6 +20,9 @@ const STATUSES = { page: 8, wall: 6 };
 export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
   const href = useHref();
   const { day, open, attention, onTime, paused } = figures ?? {};
+  const today = useToday();
+  const isToday = day === undefined || (today.isToday && day === today.day);
+  const at = isToday ? 'today' : `on ${formatDay(day)}`;
   return (
     <div className={css.tiles}>
       <Statistic
@@ -42,15 +46,15 @@ export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
         href={href('/jobs', { late: 'true' })}
       />
       <Statistic
-        name="Due today"
+        name={`Due ${at}`}
         value={figures?.dueToday}
-        note={day && <DayNote day={day} text="not dispatched" />}
+        note={day && <DayNote day={isToday && day} text="not dispatched" />}
         href={href('/jobs', { dueOn: day })}
       />
       <Statistic
-        name="Dispatched today"
+        name={`Dispatched ${at}`}
         value={figures?.dispatchedToday}
-        note={day && <DayNote day={day} text="any due date" />}
+        note={day && <DayNote day={isToday && day} text="any due date" />}
         href={href('/jobs', { dispatchedOn: day })}
       />
       <Statistic
@@ -70,7 +74,9 @@ export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
 /** Formats the part of a number that belongs to paused accounts. */
 const ofPaused = (jobs = 0): string => (jobs === 0 ? '' : `; ${jobs.toLocaleString()} of paused accounts`);
 
-function DayNote({ day, text }: { readonly day: string; readonly text: string }) {
+/** `day`: `false` if the name of the statistic contains it. */
+function DayNote({ day, text }: { readonly day: string | false; readonly text: string }) {
+  if (day === false) return text;
   return (
     <>
       <Day day={day} />, {text}

@@ -14,7 +14,7 @@ import { useIsFetching, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { Link, useLocation } from 'wouter';
 import { Hidden } from '../components.tsx';
-import { useAccounts, useFigures, useRegions } from '../queries.ts';
+import { useFigures, useServedRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
@@ -231,14 +231,6 @@ function RegionSwitcher() {
       ]}
     />
   );
-}
-
-/** Returns the ids of the regions of the key. `undefined` before they are loaded. */
-function useServedRegions(): readonly string[] | undefined {
-  const { forAll } = useSession();
-  const { data: regions } = useRegions();
-  const { data: accounts } = useAccounts({ enabled: !forAll });
-  return forAll ? regions?.map(({ id }) => id) : [...new Set(accounts?.map(({ region }) => region))].sort();
 }
 
 const toCellOption = (name: string): string => `cell:${name}`;
