@@ -240,7 +240,10 @@ eachTable('the attention queue', (makeTable) => {
     expect(id).toBe(`us~${rig.ref.account}~job~${job}`);
     await act(id, { action: 'acknowledge', note: 'known' });
     expect((await list()).items).toEqual([]);
-    expect((await list()).counts).toMatchObject({ open: 0, acknowledged: 1 });
+    expect((await list()).counts).toMatchObject({
+      ...{ open: 0, acknowledged: 1, byKind: [] },
+      hiddenByKind: [{ kind: 'job_late', items: 1 }],
+    });
     expect((await list({ state: undefined })).items).toMatchObject([
       { state: 'acknowledged', note: 'known' },
     ]);

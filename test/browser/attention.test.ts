@@ -77,6 +77,14 @@ describe('the queue', () => {
     await item(page, /^Failing endpoints.*erp.*1 event rejected on every attempt/).waitFor(LONG);
     const health = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: /^Health/ });
     await expect.poll(() => health.textContent(), LONG).toBe('Health1: 1 endpoint needs attention');
+    // Hidden in the queue, the endpoint still has its problem.
+    await choose(page, 'erp', 'Acknowledge');
+    await item(page, 'erp').waitFor({ state: 'detached' });
+    await page.goto(`${site.url}/?state=acknowledged`);
+    await expect.poll(() => health.textContent()).toBe('Health1: 1 endpoint needs attention');
+    await choose(page, 'erp', 'Reopen');
+    await page.goto(`${site.url}/`);
+    await item(page, 'erp').waitFor();
     const response = item(page, 'erp').getByRole('button', { name: 'Response' });
     await response.click();
     await item(page, 'erp').getByText('Maintenance until noon').waitFor();

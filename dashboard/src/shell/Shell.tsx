@@ -131,12 +131,12 @@ const HEALTH_KINDS = {
   region: ['region_outage'],
 } as const;
 
-/** Number of accounts, endpoints and regions that need attention: open items, as in the queue. */
+/** Number of accounts, endpoints and regions with a problem. Items that are hidden in the queue count too. */
 function HealthCount() {
   const { data } = useFigures();
-  const { byKind = [], complete = true } = data?.attention ?? {};
+  const { byKind = [], hiddenByKind = [], complete = true } = data?.attention ?? {};
   const parts = Object.entries(HEALTH_KINDS).map(([noun, kinds]) => {
-    const own = byKind.filter(({ kind }) => kinds.some((one) => one === kind));
+    const own = [...byKind, ...hiddenByKind].filter(({ kind }) => kinds.some((one) => one === kind));
     return { noun, count: own.reduce((sum, { items }) => sum + items, 0) };
   });
   return (

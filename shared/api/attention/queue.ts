@@ -254,16 +254,20 @@ function matches(item: Ranked, { kinds, account, assignee, state }: QueueQuery):
 
 function countItems(items: readonly Ranked[], complete: boolean): AttentionCounts {
   const open = items.filter(({ state }) => state === 'open');
-  const byKind = Map.groupBy(open, ({ kind }) => kind);
   return {
     open: open.length,
     snoozed: items.filter(({ state }) => state === 'snoozed').length,
     acknowledged: items.filter(({ state }) => state === 'acknowledged').length,
-    byKind: [...byKind]
-      .map(([kind, { length }]) => ({ kind, items: length }))
-      .sort((a, b) => b.items - a.items),
+    byKind: countKinds(open),
+    hiddenByKind: countKinds(items.filter(({ state }) => state !== 'open')),
     complete,
   };
+}
+
+function countKinds(items: readonly Ranked[]): AttentionCounts['byKind'] {
+  return [...Map.groupBy(items, ({ kind }) => kind)]
+    .map(([kind, { length }]) => ({ kind, items: length }))
+    .sort((a, b) => b.items - a.items);
 }
 
 /** Adds what is read only for the items of a page: the customer's messages, the events that wait, permitted actions. */

@@ -174,15 +174,18 @@ export const AttentionItem = z
   .meta({ id: 'AttentionItem', description: 'Something that needs the attention of operations staff.' });
 export type AttentionItem = RecordOf<typeof AttentionItem>;
 
-/** Numbers of open items. */
+const kindCounts = z.array(z.object({ kind: z.enum(ATTENTION_KINDS), items: count }));
+
+/** Numbers of items. */
 export const AttentionCounts = z
   .object({
     open: count.describe('Number of open items.'),
     snoozed: count.describe('Number of snoozed items.'),
     acknowledged: count.describe('Number of acknowledged items.'),
-    byKind: z
-      .array(z.object({ kind: z.enum(ATTENTION_KINDS), items: count }))
-      .describe('Number of open items for each kind that has at least one.'),
+    byKind: kindCounts.describe('Number of open items for each kind that has at least one.'),
+    hiddenByKind: kindCounts.describe(
+      'Number of snoozed and acknowledged items for each kind that has at least one.',
+    ),
     complete: z
       .boolean()
       .describe('`false`: there are more items than the queue reads, so the real numbers can be higher.'),
