@@ -1,5 +1,9 @@
 /** Labels, order and summary of the states of accounts and endpoints in the dashboard. */
+
 import { expect, test } from 'vitest';
+import type { Client } from '../../client/index.ts';
+import { formatCommand } from '../../dashboard/src/bulk/actions.ts';
+import { listEndpointActions } from '../../dashboard/src/bulk/resource-actions.ts';
 import * as rules from '../../dashboard/src/health/status.ts';
 import { formatPercent, matchesQuery } from '../../dashboard/src/texts.ts';
 import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
@@ -227,4 +231,15 @@ test('a row matches if it contains each term of the query, in any order', () => 
   expect(matchesQuery('', 'acme')).toBe(true);
   expect(matchesQuery('FAIL us', 'acme', 'us', 'Failing', null)).toBe(true);
   expect(matchesQuery('acme nz', 'acme', 'us')).toBe(false);
+});
+
+test('a bulk action has a colon before its number of rows only if it declares that its label is a phrase', () => {
+  const commands = listEndpointActions({} as Client).map((action) => formatCommand(action, '2 endpoints'));
+  expect(commands).toEqual([
+    'Pause 2 endpoints',
+    'Resume 2 endpoints',
+    'Enable 2 endpoints',
+    'Retry parked: 2 endpoints',
+  ]);
+  expect(formatCommand({ label: 'Take over' }, '1 item')).toBe('Take over 1 item');
 });

@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { Failure, Note, useConfirm } from '../components.tsx';
 import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
-import { type BulkAction, type BulkResult, previewBulk, summarizeResults } from './actions.ts';
+import { type BulkAction, type BulkResult, formatCommand, previewBulk, summarizeResults } from './actions.ts';
 import css from './BulkBar.module.css';
 import type { Selection } from './selection.ts';
 
@@ -38,7 +38,7 @@ export default function BulkBar<T>(props: {
       });
       return;
     }
-    const command = `${action.label}${action.label.includes(' ') ? ':' : ''} ${count}`;
+    const command = formatCommand(action, count);
     confirm({
       title: `${command}?`,
       body: (

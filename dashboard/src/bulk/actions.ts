@@ -14,6 +14,8 @@ export interface BulkResult {
 export interface BulkAction<T> {
   /** Label of the button, such as `Pause`. */
   readonly label: string;
+  /** Whether the label is a phrase that a colon separates from the rows: `Assign to ann: 3 items`. Default: `false`. */
+  readonly isPhrase?: boolean;
   /** Past participle of the results, such as `paused`. */
   readonly done: string;
   /** Effect on the rows, in the confirmation. */
@@ -39,6 +41,14 @@ export function previewBulk<T>({ unless }: Pick<BulkAction<T>, 'unless'>, rows: 
     rows: rows.filter((_, at) => reasons[at] === null),
     skipped: [...counts].map(([reason, count]) => `${count.toLocaleString()} ${reason}`),
   };
+}
+
+/** Formats an action with its number of rows: `Pause 2 accounts`. */
+export function formatCommand(
+  { label, isPhrase = false }: Pick<BulkAction<never>, 'label' | 'isPhrase'>,
+  count: string,
+): string {
+  return `${label}${isPhrase ? ':' : ''} ${count}`;
 }
 
 /** Formats the results: `3 accounts paused, 1 failed`. */

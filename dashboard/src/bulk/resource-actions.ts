@@ -43,7 +43,7 @@ export const listEndpointActions = (api: Client): BulkAction<Resource>[] => [
     run: (rows) => runBatches(api, 'endpoints', 'enable', rows),
   },
   {
-    ...{ label: 'Retry parked', done: 'retried' },
+    ...{ label: 'Retry parked', isPhrase: true, done: 'retried' },
     effect: 'Their parked events are sent again at once.',
     run: (rows) => runBatches(api, 'endpoints', 'retry', rows),
   },

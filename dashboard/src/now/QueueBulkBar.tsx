@@ -46,7 +46,12 @@ export default function QueueBulkBar(props: {
   ];
   const snoozes = SNOOZES.map(
     ({ label, until }): BulkAction<AttentionItem> => ({
-      ...{ label, done: 'snoozed', effect: 'They are hidden until then, or until their cause changes.' },
+      ...{
+        label,
+        isPhrase: true,
+        done: 'snoozed',
+        effect: 'They are hidden until then, or until their cause changes.',
+      },
       run: each('snooze', () => ({ until: new Date(until()).toISOString() })),
     }),
   );
@@ -86,7 +91,8 @@ export default function QueueBulkBar(props: {
             close={() => setAssigns(false)}
             save={(text) =>
               perform({
-                ...{ label: text === '' ? 'Unassign' : `Assign to ${text}`, done: 'assigned' },
+                ...{ label: text === '' ? 'Unassign' : `Assign to ${text}`, isPhrase: text !== '' },
+                done: 'assigned',
                 effect: text === '' ? 'The assignees are removed.' : 'Other assignees are replaced.',
                 run: each('assign', () => ({ assignee: text === '' ? null : text })),
               })
