@@ -1,5 +1,6 @@
 /** Texts that name the accounts behind misleading totals. Independent of React. */
 import type { Figures } from '../../client/index.ts';
+import { type Account, staleSince, toAccountState } from './health/status.ts';
 import { formatCount } from './texts.ts';
 
 type Counted = Pick<Figures, 'paused' | 'countedTwice'>;
@@ -24,30 +25,46 @@ export function explainTotals({ paused, countedTwice }: Counted): string[] {
   ];
 }
 
-/** Returns sentences about jobs in a list, by the ids of their accounts. */
-export function explainRows(
-  accounts: readonly string[],
-  isPaused: (account: string) => boolean,
-  countedTwice: Counted['countedTwice'],
-): string[] {
-  const counts = new Map<string, number>();
-  for (const account of accounts) counts.set(account, (counts.get(account) ?? 0) + 1);
-  const paused = [...counts.keys()].filter(isPaused).sort();
-  const jobs = paused.reduce((sum, account) => sum + (counts.get(account) ?? 0), 0);
-  const twice = countedTwice
-    .map((group) => group.accounts.filter((account) => counts.has(account)))
-    .filter(({ length }) => length > 1);
-  return [
-    ...(jobs === 0
-      ? []
-      : [
-          `${formatCount(jobs, 'job')} of paused accounts, which are not observed: ${listNames(paused, paused.length)}.`,
-        ]),
-    ...twice.map(
+/** Returns sentences about jobs that are in a list more than once, by the ids of their accounts. */
+export function explainRows(accounts: readonly string[], countedTwice: Counted['countedTwice']): string[] {
+  return countedTwice
+    .map((group) => group.accounts.filter((account) => accounts.includes(account)))
+    .filter(({ length }) => length > 1)
+    .map(
       (group) =>
         `Jobs are listed more than once: ${listNames(group, group.length)} are the same account of the ordering API.`,
-    ),
-  ];
+    );
+}
+
+/** An account whose jobs may be outdated. `observedThrough`: time of its last observation. */
+export interface Unobserved {
+  readonly id: string;
+  /** Why: `paused`. */
+  readonly state: string;
+  readonly observedThrough: string | null;
+}
+
+/** States in which no poll completes. */
+const UNOBSERVED: ReadonlySet<unknown> = new Set(['failing', 'credentials_rejected', 'identity_mismatch']);
+
+/** Returns the accounts of jobs in a list that are not observed at present. `ids`: the accounts of the jobs. */
+export function listUnobserved(
+  ids: readonly string[],
+  accounts: readonly Account[],
+  nowMs: number,
+): Unobserved[] {
+  const listed = new Set(ids);
+  return accounts
+    .filter((account) => listed.has(account.id))
+    .filter(
+      (account) =>
+        account.paused || UNOBSERVED.has(account.status?.state) || staleSince(account, nowMs) !== null,
+    )
+    .map((account) => ({
+      id: account.id,
+      state: toAccountState(account, nowMs).label.toLowerCase(),
+      observedThrough: account.status?.observedThrough ?? null,
+    }));
 }
 
 function listNames(names: readonly string[], total: number): string {

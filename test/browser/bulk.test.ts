@@ -76,7 +76,9 @@ test('accounts that cannot be changed are named with the reason, and the others 
   expect(await layoutShift(page)).toBeLessThan(0.1);
   await axe(page);
   await page.goto(`${site.url}/jobs?which=open`);
-  await page.getByText('1 job of paused accounts, which are not observed: own.').waitFor();
+  await page
+    .getByText(/^Jobs of accounts that are not observed may be outdated: own \(paused, as of .+\)\.$/)
+    .waitFor();
   await site.api('/accounts/own/resume', { method: 'POST' });
 });
 

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { Client } from '../../client/index.ts';
 import { formatCommand } from '../../dashboard/src/bulk/actions.ts';
 import { listEndpointActions } from '../../dashboard/src/bulk/resource-actions.ts';
+import { listUnobserved } from '../../dashboard/src/counted-accounts.ts';
 import * as rules from '../../dashboard/src/health/status.ts';
 import { formatPercent, matchesQuery } from '../../dashboard/src/texts.ts';
 import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
@@ -231,6 +232,27 @@ test('a row matches if it contains each term of the query, in any order', () => 
   expect(matchesQuery('', 'acme')).toBe(true);
   expect(matchesQuery('FAIL us', 'acme', 'us', 'Failing', null)).toBe(true);
   expect(matchesQuery('acme nz', 'acme', 'us')).toBe(false);
+});
+
+test('a list of jobs names its accounts that are not observed, with the time of the last observation', () => {
+  const old = ago(3_600);
+  const all = [
+    account('fine'),
+    account('paused', { state: 'paused', observedThrough: old }, { paused: true }),
+    account('rejected', { state: 'credentials_rejected', observedThrough: old }),
+    account('failing', { state: 'failing', observedThrough: null }),
+    account('stale', { observedThrough: old }),
+    account('quarantined', { state: 'quarantined' }),
+    account('elsewhere', { state: 'failing' }),
+    account('new', null),
+  ];
+  const listed = all.map(({ id }) => id).filter((id) => id !== 'elsewhere');
+  expect(listUnobserved([...listed, 'paused'], all, NOW)).toEqual([
+    { id: 'paused', state: 'paused', observedThrough: old },
+    { id: 'rejected', state: 'credentials rejected', observedThrough: old },
+    { id: 'failing', state: 'failing', observedThrough: null },
+    { id: 'stale', state: 'stale', observedThrough: old },
+  ]);
 });
 
 test('a bulk action has a colon before its number of rows only if it declares that its label is a phrase', () => {

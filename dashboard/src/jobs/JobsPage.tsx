@@ -3,17 +3,20 @@
 import { AdjustmentsHorizontalIcon, MagnifyingGlassIcon } from '@heroicons/react/16/solid';
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import { Fragment, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import { Link } from 'wouter';
 import { withId } from '../api.ts';
 import { Empty, Failure, Loaded, Note, Page, Waiting } from '../components.tsx';
-import { explainRows } from '../counted-accounts.ts';
+import { explainRows, listUnobserved, type Unobserved } from '../counted-accounts.ts';
 import { ExportButton } from '../export.tsx';
 import { FilterInput, FilterSelect, includeSelected, toOptions } from '../filters.tsx';
 import { type Account, useAccounts, useApi, useFigures, useRegions, useToday } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
+import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { useParams, useRegion } from '../urls.ts';
+import { accountHref, useHref, useParams, useRegion } from '../urls.ts';
 import { exportJobs } from './export.ts';
 import css from './Jobs.module.css';
 import { JobTable } from './JobTable.tsx';
@@ -272,12 +275,9 @@ function Summary(props: {
   const [read, change] = useParams();
   const text = formatResultCount(result, query);
   const countedTwice = useFigures().data?.countedTwice ?? [];
-  const pausedIds = new Set(accounts.filter(({ paused }) => paused).map(({ id }) => id));
-  const notes = explainRows(
-    result.rows.map(({ account }) => account),
-    (account) => pausedIds.has(account),
-    countedTwice,
-  );
+  const ids = result.rows.map(({ account }) => account);
+  const notes = explainRows(ids, countedTwice);
+  const unobserved = listUnobserved(ids, accounts, useNow(MINUTE_MS));
   return (
     <div className={`${ui.actions} ${css.summary}`}>
       <p className={ui.hint}>
@@ -315,8 +315,9 @@ function Summary(props: {
           accounts={query.account === undefined ? accounts.map(({ id }) => id) : [query.account]}
         />
       ) : null}
-      {notes.length > 0 ? (
+      {notes.length > 0 || unobserved.length > 0 ? (
         <div className={css.wide}>
+          {unobserved.length > 0 ? <Outdated accounts={unobserved} /> : null}
           {notes.map((text) => (
             <Note key={text} tone="warn">
               {text}
@@ -330,5 +331,32 @@ function Summary(props: {
         </div>
       ) : null}
     </div>
+  );
+}
+
+/** Maximum number of accounts in a note. */
+const MAX_NAMED = 5;
+
+/** Names the accounts that are not observed, with the time of their last observation. */
+function Outdated({ accounts }: { readonly accounts: readonly Unobserved[] }) {
+  const href = useHref();
+  const more = accounts.length - MAX_NAMED;
+  return (
+    <Note tone="warn">
+      Jobs of accounts that are not observed may be outdated:{' '}
+      {accounts.slice(0, MAX_NAMED).map(({ id, state, observedThrough }, at) => (
+        <Fragment key={id}>
+          {at > 0 ? ', ' : ''}
+          <Link href={href(accountHref(id))}>{id}</Link> ({state}
+          {observedThrough === null ? null : (
+            <>
+              , as of <Timestamp at={observedThrough} />
+            </>
+          )}
+          )
+        </Fragment>
+      ))}
+      {more > 0 ? ` and ${more.toLocaleString()} more` : ''}.
+    </Note>
   );
 }
