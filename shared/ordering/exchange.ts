@@ -63,7 +63,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
         kind: 'timeout',
         operation,
         status,
-        detail: `timeout after ${timeoutMs} ms`,
+        detail: `${timeoutMs} ms`,
         cause,
       });
     }

@@ -1,9 +1,41 @@
 /** The rank and the states of the attention queue. */
 import { describe, expect, it } from 'vitest';
-import { formatItemId, parseItemId } from '../../shared/api/attention/items.ts';
+import { formatItemId, parseItemId, toEndpointItem } from '../../shared/api/attention/items.ts';
 import { compareRanked, RANK_RULE, type RankInput, rankItem } from '../../shared/api/attention/rank.ts';
 import { applyAction, findState, type Material, toLevel } from '../../shared/api/attention/state.ts';
 import { ATTENTION_KINDS } from '../../shared/api/attention/views.ts';
+import type { DeadEvent, ParkedEvent } from '../../shared/delivery/parked-events.ts';
+import { toSink } from '../../shared/delivery/sink.ts';
+
+describe('the item of an endpoint', () => {
+  it('states a reason once, although several causes have it', () => {
+    const now = Date.parse('2026-03-02T12:00:00Z');
+    const reason = 'The endpoint responded with status 503.';
+    const sink = toSink({
+      ...{ pk: 'SINKS#us', sk: 'erp', kind: 'webhook', target: 'https://erp.example' },
+      ...{ failures: 3, failingSince: now - 3 * 3_600_000, problem: reason },
+    });
+    const dead = {
+      account: 'acme',
+      jobNumber: 1,
+      reason,
+      diedAt: now,
+      parkedAt: now,
+    } as unknown as DeadEvent;
+    const summarize = (parked: string) =>
+      toEndpointItem(
+        sink,
+        { dead: [dead], parked: [{ ...dead, reason: parked } as unknown as ParkedEvent] },
+        now,
+      )?.cause.summary;
+    expect(summarize(reason)).toBe(
+      'Failing for 3 hours (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked.',
+    );
+    expect(summarize('Status 422.')).toBe(
+      'Failing for 3 hours (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked (Status 422).',
+    );
+  });
+});
 
 const item: RankInput = { kind: 'job_late', ageHours: 0, lateHours: 0, mustDate: false, affected: 1 };
 const score = (change: Partial<RankInput>) => rankItem({ ...item, ...change }).score;

@@ -255,6 +255,13 @@ test('a list of jobs names its accounts that are not observed, with the time of 
   ]);
 });
 
+test('a problem is not repeated if the meaning of the state says the same', () => {
+  const mismatch = rules.toAccountState(account('a', { state: 'identity_mismatch' }), NOW);
+  expect(rules.findFurtherProblem(mismatch, 'The credentials belong to another account.')).toBeNull();
+  expect(rules.findFurtherProblem(mismatch, 'The connection failed.')).toBe('The connection failed.');
+  expect(rules.findFurtherProblem(mismatch, null)).toBeNull();
+});
+
 test('a bulk action has a colon before its number of rows only if it declares that its label is a phrase', () => {
   const commands = listEndpointActions({} as Client).map((action) => formatCommand(action, '2 endpoints'));
   expect(commands).toEqual([

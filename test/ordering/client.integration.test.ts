@@ -689,7 +689,10 @@ describe('faults', () => {
 
   test('a server that never answers is a timeout, without retry', async () => {
     const { client, api } = await connectClient(() => {}, { timeoutMs: 300 });
-    expect(await failure(client.account())).toMatchObject({ kind: 'timeout', status: undefined });
+    expect(await failure(client.account())).toMatchObject({
+      ...{ kind: 'timeout', status: undefined },
+      message: expect.stringMatching(/ failed: no complete response within the time limit: 300 ms$/),
+    });
     expect(api.seen).toHaveLength(1);
   });
 

@@ -7,7 +7,13 @@ import { Badge, Failure, Note } from '../components.tsx';
 import { formatDuration, formatExactTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import css from './Health.module.css';
-import { ATTEMPT_OUTCOMES, describePolls, POLL_OUTCOMES, type StateText } from './status.ts';
+import {
+  ATTEMPT_OUTCOMES,
+  describePolls,
+  findFurtherProblem,
+  POLL_OUTCOMES,
+  type StateText,
+} from './status.ts';
 
 /** Whether an element is visible or within 100 px of the viewport. */
 export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null>, boolean] {
@@ -62,7 +68,8 @@ export function StateNote(props: {
   readonly problem?: string | null | undefined;
   readonly children?: ReactNode;
 }) {
-  const { state, problem, children } = props;
+  const { state, children } = props;
+  const problem = findFurtherProblem(state, props.problem);
   return (
     <Note tone={state.tone}>
       <div className={ui.tight}>

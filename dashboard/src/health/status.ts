@@ -29,6 +29,14 @@ export interface StateText {
   readonly advice?: string;
 }
 
+/** Returns the problem of an account or endpoint, unless the meaning of its state says the same. */
+export function findFurtherProblem(
+  { meaning }: StateText,
+  problem: string | null | undefined,
+): string | null {
+  return problem && !meaning.includes(problem.replace(/\.$/, '')) ? problem : null;
+}
+
 // Accounts
 
 const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {

@@ -250,15 +250,18 @@ export function toEndpointItem(
     parked: earliest(parked.map(({ parkedAt }) => parkedAt)),
   }[code];
   const events = (n: number) => (n === 1 ? '1 event' : `${n.toLocaleString('en-GB')} events`);
-  const deadReason = dead.at(-1)?.reason;
-  const parkedReason = parked[0]?.reason;
   const parts = {
-    disabled: `disabled: nothing is sent${inBrackets(problem)}`,
-    failing: `failing for ${formatHours((now - since) / HOUR_MS)}${inBrackets(problem)}`,
-    dead: `${events(dead.length)} rejected on every attempt${inBrackets(deadReason)}`,
-    parked: `${events(parked.length)} parked${paused ? ', and the endpoint is paused' : ''}${inBrackets(parkedReason === deadReason ? null : parkedReason)}`,
+    disabled: 'disabled: nothing is sent',
+    failing: `failing for ${formatHours((now - since) / HOUR_MS)}`,
+    dead: `${events(dead.length)} rejected on every attempt`,
+    parked: `${events(parked.length)} parked${paused ? ', and the endpoint is paused' : ''}`,
   };
-  const summary = codes.map((one) => parts[one]).join('; ');
+  const known = { disabled: problem, failing: problem, dead: dead.at(-1)?.reason, parked: parked[0]?.reason };
+  const reasons = codes.map((one) => known[one]);
+  // A reason is stated once.
+  const summary = codes
+    .map((one, at) => `${parts[one]}${reasons.indexOf(reasons[at]) === at ? inBrackets(reasons[at]) : ''}`)
+    .join('; ');
   const base = `/v1/endpoints/${id}`;
   const query = `?region=${region}`;
   const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
