@@ -427,6 +427,29 @@ describe('wall display', () => {
     }
     await axe(page);
   });
+
+  test('shows only whole items and panels on a smaller screen, and the number of all items', async () => {
+    for (let at = 0; at < 12; at += 1) site.account.createJob({ dateDue: Date.now() - at * HOUR_MS });
+    const page = await signedIn(site, '/?wall=1', { size: 'wall' });
+    await page.setViewportSize({ width: 1440, height: 900 });
+    const items = page.getByRole('list', { name: 'Items' }).getByRole('listitem');
+    await expect.poll(() => items.count(), { timeout: 40_000 }).toBe(12);
+    const parts = items.or(page.getByRole('region', { name: 'Open jobs by status' }));
+    const isInside = await parts.evaluateAll((all) =>
+      all.map((one) => {
+        const { left, top, right, bottom } = one.getBoundingClientRect();
+        const outer = one.parentElement?.getBoundingClientRect();
+        if (!outer || left >= outer.right) return false;
+        return top >= outer.top && right <= outer.right && bottom <= Math.min(outer.bottom, innerHeight)
+          ? true
+          : 'cut';
+      }),
+    );
+    expect(isInside).not.toContain('cut');
+    expect(isInside.filter(Boolean).length).toBeGreaterThan(3);
+    const foot = await page.getByText(/^\d+ items in all/).boundingBox();
+    expect((foot?.y ?? 900) + (foot?.height ?? 0)).toBeLessThanOrEqual(900);
+  });
 });
 
 test.each(['desktop', 'phone'] as const)(
