@@ -452,6 +452,29 @@ describe('wall display', () => {
   });
 });
 
+test('on a phone, no text is cut: statuses, assignees and events wrap', async () => {
+  const long = 'Awaiting approval of the artwork by the customer and the agency';
+  const job = site.account.createJob({ status: long, dateDue: Date.now() - 99 * HOUR_MS });
+  const id = `us~acme~job~${job}`;
+  const assign = () => site.api(`/attention/${id}/assign`, { body: { assignee: long } }).catch(() => false);
+  await expect.poll(assign, { timeout: 40_000 }).toBeTruthy();
+  for (const path of ['/', FEED]) {
+    if (path === FEED) site.account.setStatus(job, 'On hold');
+    const page = await open(path, { size: 'phone' });
+    await page.getByText(long).filter({ visible: true }).first().waitFor();
+    const cut = await page
+      .locator('main *')
+      .evaluateAll((all) =>
+        all
+          .filter(
+            (one) => getComputedStyle(one).textOverflow === 'ellipsis' && one.scrollWidth > one.clientWidth,
+          )
+          .map(({ textContent }) => textContent),
+      );
+    expect(cut, path).toEqual([]);
+  }
+});
+
 test.each(['desktop', 'phone'] as const)(
   'the layout does not shift during loading, on a %s',
   async (size) => {

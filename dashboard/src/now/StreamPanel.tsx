@@ -23,7 +23,7 @@ import { exportEvents } from './export.ts';
 import { countAfter, createRowFilter, type EventFilter, type Row } from './feed.ts';
 import css from './StreamPanel.module.css';
 
-/** Row height in px: one line, or two on narrow screens. */
+/** Row height in px: one line; on narrow screens two lines or more. */
 const ROW_PX = { wide: 34, narrow: 58 };
 /** Rows rendered beyond the visible ones, so that scrolling shows no blank area. */
 const OVERSCAN = 6;
@@ -334,7 +334,10 @@ function List(props: {
             <li
               key={key}
               className={css.row}
-              style={{ transform: `translateY(${start}px)`, height }}
+              style={{ transform: `translateY(${start}px)`, [narrow ? 'minHeight' : 'height']: height }}
+              // On narrow screens, texts wrap.
+              ref={narrow ? virtual.measureElement : undefined}
+              data-index={index}
               aria-posinset={index + 1}
               aria-setsize={rows.length}
               data-number={row.number}
