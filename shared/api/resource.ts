@@ -68,6 +68,7 @@ interface ChangeSpec<B extends z.ZodType, T> extends Texts {
   readonly body?: B;
   readonly example?: z.input<B>;
   readonly repeatable?: boolean;
+  readonly record?: RouteSpec<NoFields, NoFields, B, z.ZodType, T>['record'];
   /** Description of the response. Default: that of the current resource. */
   readonly result?: string;
 }

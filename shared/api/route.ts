@@ -206,6 +206,11 @@ export interface RouteSpec<
   readonly repeatable?: boolean;
   /** Whether a change supports `If-Match`. */
   readonly conditional?: boolean;
+  /** Called before the handler. Returns a function that records the call after it has succeeded; `undefined`: not recorded. */
+  readonly record?: (
+    call: { readonly caller: Caller; readonly subject: S; readonly body: z.output<B> },
+    parts: RouteParts,
+  ) => Promise<() => Promise<void>> | undefined;
 }
 
 /** Input of a handler. */
@@ -293,12 +298,15 @@ export function route<
         const revision = spec.of?.getRevision?.(call.subject) ?? null;
         const expected = spec.conditional ? parseIfMatch(c, revision) : {};
         if (expected instanceof Response) return expected;
-        return toResponse(
+        const record = await spec.record?.(call, parts);
+        const response = toResponse(
           c,
           { ...spec.answer, encode },
           await handle({ ...call, expected, generators: making }, parts),
           expected,
         );
+        if (response.ok) await record?.();
+        return response;
       };
       if (csv) return toPreferred(c, await respond(RANDOM), csv);
       if (!takesIdempotencyKey(spec)) return respond(RANDOM);

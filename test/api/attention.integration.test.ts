@@ -98,6 +98,28 @@ describe('GET /v1/attention', () => {
 describe('POST /v1/attention/{id}', () => {
   const id = `us~${OWN}~endpoint~own`;
 
+  test('an action on the subject is in the history of its item, with the key, but not a dry run', async () => {
+    const { world } = shared;
+    const perform = async (path: string, body: object) =>
+      expect((await ask(world, 'operate own', path, body)).status, path).toBe(200);
+    await perform('/v1/endpoints/own/redeliver', { states: ['dead'], dryRun: true });
+    await perform('/v1/endpoints/own/redeliver', { states: ['dead'] });
+    await perform('/v1/endpoints/own/parked/retry', { all: true });
+    await perform('/v1/endpoints/own/enable', {});
+    await perform('/v1/endpoints/batch', { action: 'retry', ids: ['own'] });
+    const { body } = await ask(world, 'read own', `/v1/attention/${id}/history`);
+    const { entries } = body as { entries: { action: string; by: object; cause: string }[] };
+    const own = entries.filter(({ action }) => action !== 'acknowledge');
+    expect(own.slice(0, 4).map(({ action }) => action)).toEqual([
+      ...['retry_parked', 'enable', 'retry_parked', 'redeliver'],
+    ]);
+    for (const { by, cause } of own.slice(0, 4)) {
+      expect(by).toMatchObject({ id: world.keys['operate own'].id });
+      expect(cause).toMatch(/rejected on every attempt/);
+    }
+    expect((await list('read own')).find((item) => item.id === id)?.state).toBe('open');
+  });
+
   test('changes the item, and records who did it', async () => {
     const { world } = shared;
     const acknowledged = await ask(world, 'operate own', `/v1/attention/${id}/acknowledge`, {

@@ -199,7 +199,7 @@ function History({ id }: { readonly id: string }) {
           <ul className={ui.list}>
             {entries.map(({ at, by, action, until, assignee, note, cause }) => (
               <li key={at} title={cause}>
-                <Timestamp at={at} /> {by.name ?? by.id}: {action}
+                <Timestamp at={at} /> {by.name ?? by.id}: {action.replaceAll('_', ' ')}
                 {until === null ? '' : ' until '}
                 {until === null ? null : <Timestamp at={until} />}
                 {action === 'assign' ? ` to ${assignee ?? 'no one'}` : ''}

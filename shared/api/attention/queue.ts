@@ -25,6 +25,7 @@ import type {
   AttentionKind,
   AttentionPage,
   AttentionState,
+  SubjectAction,
 } from './views.ts';
 
 /** Dependencies of the queue. */
@@ -122,9 +123,43 @@ export async function actOnAttention(
   id: ItemId,
   action: AttentionAction,
 ): Promise<{ readonly kind: 'changed'; readonly item: AttentionItem } | Rejection> {
-  const { table, now, newId } = deps;
   const candidate = deps.regions.includes(id.region) ? await findCandidate(deps, id, caller) : undefined;
   if (!candidate) return notFound('such item: its subject needs no attention, or the key cannot access it');
+  const next = await recordAction(deps, caller, candidate, id, action);
+  if (!next) return modified('item');
+  const [item] = await complement(deps, [withState(candidate, next, next.changedAt)], caller);
+  return item ? { kind: 'changed', item } : notFound('such item');
+}
+
+/** Number of attempts to record an action on a subject while others change the item. */
+const RECORD_ATTEMPTS = 5;
+
+/**
+ * Prepares the record of an action on the subject of an item. To be called before the action, because the action may remove the
+ * item. Returns a function to be called after the action. Nothing is recorded if the subject needs no attention.
+ */
+export async function prepareRecord(
+  deps: QueueDeps & { readonly newId: () => string },
+  caller: Caller,
+  id: ItemId,
+  action: SubjectAction,
+): Promise<() => Promise<void>> {
+  const candidate = await findCandidate(deps, id, caller);
+  return async () => {
+    for (let attempt = 0; candidate && attempt < RECORD_ATTEMPTS; attempt += 1) {
+      if (await recordAction(deps, caller, candidate, id, { action })) return;
+    }
+  };
+}
+
+/** Stores the state of an item after an action, with an entry of its history. `undefined`: another action was stored first. */
+async function recordAction(
+  { table, now, newId }: QueueDeps & { readonly newId: () => string },
+  caller: Caller,
+  candidate: Candidate,
+  id: ItemId,
+  action: AttentionAction,
+): Promise<StoredState | undefined> {
   const at = now();
   const key = keys.attention(id.region, toItemKey(id));
   const before = await table.get(key);
@@ -155,9 +190,7 @@ export async function actOnAttention(
     ],
     newId(),
   );
-  if (!written.done) return modified('item');
-  const [item] = await complement(deps, [withState(candidate, next, at)], caller);
-  return item ? { kind: 'changed', item } : notFound('such item');
+  return written.done ? next : undefined;
 }
 
 /** Returns a page of the history of an item, newest first. */

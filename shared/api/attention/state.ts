@@ -6,7 +6,7 @@
  *
  * The assignee and the note stay in every state.
  */
-import type { Actor, AttentionState } from './views.ts';
+import type { Actor, AttentionState, SubjectAction } from './views.ts';
 
 /**
  * What of a cause is material. The cause changes materially if the key differs, for example because the status of the job or
@@ -33,6 +33,7 @@ export interface StoredState {
 
 /** An action of a user. */
 export type AttentionAction =
+  | { readonly action: SubjectAction; readonly note?: undefined }
   | { readonly action: 'snooze'; readonly until: number; readonly note?: string | undefined }
   | { readonly action: 'acknowledge'; readonly note?: string | undefined }
   | { readonly action: 'reopen'; readonly note?: string | undefined }
@@ -63,7 +64,7 @@ export function applyAction(
       return { ...next, hold: null };
     case 'assign':
       return { ...next, hold, assignee: action.assignee };
-    case 'note':
+    default:
       return { ...next, hold };
   }
 }

@@ -28,6 +28,17 @@ export const ATTENTION_KINDS = Object.keys(attentionKinds) as [AttentionKind, ..
 export const ATTENTION_STATES = ['open', 'snoozed', 'acknowledged'] as const;
 export type AttentionState = (typeof ATTENTION_STATES)[number];
 
+/** Actions of users on the subject of an item. They are recorded, and do not change the state. */
+export const SUBJECT_ACTIONS = [
+  'enable',
+  'resume',
+  'retry_parked',
+  'redeliver',
+  'confirm',
+  'replace_credentials',
+] as const;
+export type SubjectAction = (typeof SUBJECT_ACTIONS)[number];
+
 const Actor = z
   .object({
     id: z.string().describe('Id of the API key or of the user.'),
@@ -223,7 +234,11 @@ export const AttentionEntry = z
   .object({
     at: timestamp.describe('Time of the action.'),
     by: Actor,
-    action: z.enum(['snooze', 'acknowledge', 'reopen', 'assign', 'note']),
+    action: z
+      .enum(['snooze', 'acknowledge', 'reopen', 'assign', 'note', ...SUBJECT_ACTIONS])
+      .describe(
+        `Action. An action on the subject, from the dashboard or by the API, is recorded if the subject needed attention: ${SUBJECT_ACTIONS.map((name) => `\`${name}\``).join(', ')}.`,
+      ),
     until: timestamp.nullable().describe('End of the snooze.'),
     assignee: z.string().nullable().describe('Name given with `assign`. `null`: the item was unassigned.'),
     note: z.string().nullable().describe('Text given with the action.'),

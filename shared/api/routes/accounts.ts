@@ -32,6 +32,7 @@ import {
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
+import { recordOnAccount } from '../attention/recording.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
@@ -176,6 +177,8 @@ export const accountRoutes: readonly Route[] = [
         'The new credentials take effect immediately. If polling was waiting because the old credentials were rejected, it resumes at once.',
       body: NewCredentials,
       example: { clientId: 'acme-api', clientSecret: '…' },
+      record: ({ subject, caller }, parts) =>
+        recordOnAccount('replace_credentials', toRef(subject), caller, parts),
     },
     ({ subject, body, expected }, { manage }) =>
       rotateCredentials(manage.accounts, toRef(subject), body, expected),
@@ -231,6 +234,7 @@ export const accountRoutes: readonly Route[] = [
     'resume',
     {
       summary: 'Resume polling of a paused account',
+      record: ({ subject, caller }, parts) => recordOnAccount('resume', toRef(subject), caller, parts),
     },
     ({ subject, expected }, { manage }) => resumeAccount(manage.accounts, toRef(subject), expected),
   ),
@@ -253,8 +257,12 @@ export const accountRoutes: readonly Route[] = [
       const change = action === 'pause' ? pauseAccount : resumeAccount;
       const run = (items: Parameters<typeof runBatch<AccountRecord>>[2]) =>
         runBatch(c, parts, items, async (account) => {
-          const outcome = await change(manage.accounts, toRef(account));
-          return 'account' in outcome ? {} : outcome;
+          const ref = toRef(account);
+          const record = action === 'resume' && (await recordOnAccount('resume', ref, caller, parts));
+          const outcome = await change(manage.accounts, ref);
+          if (!('account' in outcome)) return outcome;
+          if (record) await record();
+          return {};
         });
       if (after !== undefined && !isAccountPlace(after)) {
         return badParameter(c, 'after must be the `next` of a previous response.');
@@ -318,6 +326,7 @@ export const accountRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/confirm',
       id: 'confirmAccount',
+      record: ({ subject, caller }, parts) => recordOnAccount('confirm', subject, caller, parts),
       tag: 'Accounts',
       summary: 'Confirm a quarantine or an identity mismatch',
       description:

@@ -7,10 +7,10 @@ import {
   decodeQueuePlace,
   listAttention,
   listAttentionHistory,
-  type QueueDeps,
   readAttention,
   STATE_DAYS,
 } from '../attention/queue.ts';
+import { toQueueDeps } from '../attention/recording.ts';
 import { findCandidate } from '../attention/sources.ts';
 import type { AttentionAction } from '../attention/state.ts';
 import {
@@ -20,12 +20,13 @@ import {
   AttentionItem,
   type AttentionKind,
   AttentionPage,
+  type SubjectAction,
 } from '../attention/views.ts';
 import { Figures, readFigures } from '../figures.ts';
 import { afterBy, day, encodePlace, limit, one, textUpTo } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, type RouteParts, route, type Subject } from '../route.ts';
+import { type Route, route, type Subject } from '../route.ts';
 
 const kinds = one.transform((text, context): readonly AttentionKind[] => {
   const names = text.split(',');
@@ -84,7 +85,7 @@ export const attentionRoutes: readonly Route[] = [
       answer: { status: 200, description: 'A page of the queue.', schema: AttentionPage },
     },
     async ({ c, caller, query: { state, kind, assignee, ...query } }, parts) => {
-      const deps = toDeps(parts);
+      const deps = toQueueDeps(parts);
       const unknown = findUnknownRegion(query.region, deps.regions);
       if (unknown) return badParameter(c, unknown);
       const asked = {
@@ -108,7 +109,7 @@ export const attentionRoutes: readonly Route[] = [
       answer: { status: 200, description: 'The item.', schema: AttentionItem },
     },
     async ({ c, caller, subject }, parts) => {
-      const item = await readAttention(toDeps(parts), caller, subject);
+      const item = await readAttention(toQueueDeps(parts), caller, subject);
       return item ? { body: item } : problem(c, 'not-found', { detail: GONE });
     },
   ),
@@ -126,7 +127,7 @@ export const attentionRoutes: readonly Route[] = [
       answer: pageAnswer('entries', AttentionEntry, 'A page of the history.'),
     },
     async ({ c, caller, subject, query }, parts) => {
-      const deps = toDeps(parts);
+      const deps = toQueueDeps(parts);
       if (!(await findCandidate(deps, subject, caller))) return problem(c, 'not-found', { detail: GONE });
       const { entries, next } = await listAttentionHistory(deps, subject, query);
       return { body: { entries, next: encodePlace(next) } };
@@ -207,7 +208,7 @@ export const attentionRoutes: readonly Route[] = [
       answer: { status: 200, description: 'The figures.', schema: Figures },
     },
     async ({ c, caller, query: { region, day: asked } }, parts) => {
-      const deps = toDeps(parts);
+      const deps = toQueueDeps(parts);
       const unknown = findUnknownRegion(region, deps.regions);
       if (unknown) return badParameter(c, unknown);
       const regions = region === undefined ? deps.regions : [region];
@@ -219,7 +220,7 @@ export const attentionRoutes: readonly Route[] = [
 
 /** Declares the route of an action. `toAction` returns the action, or why it is rejected. */
 function act<B extends z.ZodType>(
-  name: AttentionAction['action'],
+  name: Exclude<AttentionAction['action'], SubjectAction>,
   summary: string,
   description: string,
   body: B,
@@ -243,18 +244,13 @@ function act<B extends z.ZodType>(
       problems: ['unprocessable-content', 'conflict'],
     },
     async ({ caller, subject, body: given, generators }, parts) => {
-      const deps = { ...toDeps(parts), newId: generators.newId };
+      const deps = { ...toQueueDeps(parts), newId: generators.newId };
       const action = toAction(given as z.output<B>, deps.now());
       if (typeof action === 'string') return { kind: 'rejected', reason: action };
       const outcome = await actOnAttention(deps, caller, subject, action);
       return outcome.kind === 'changed' ? { body: outcome.item } : outcome;
     },
   );
-}
-
-function toDeps({ feed, messages }: RouteParts): QueueDeps {
-  const { table, log, regions, now } = feed;
-  return { table, log, regions, now, history: messages };
 }
 
 function findUnknownRegion(region: string | undefined, regions: readonly string[]): string | undefined {

@@ -19,6 +19,8 @@ import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isFor, isForAll, isForEndpoint, ofEndpoint, ofOwnEndpoint } from '../access.ts';
+import { recordOnEndpoint } from '../attention/recording.ts';
+import type { SubjectAction } from '../attention/views.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one } from '../parameters.ts';
@@ -42,8 +44,26 @@ const endpoints = defineResource({
 /** Actions of a batch. */
 const ACTIONS = ['pause', 'resume', 'enable', 'retry', 'discard'] as const;
 
+/** Actions of a batch that are recorded in the history of the item of the attention queue. */
+const RECORDED: { readonly [action in (typeof ACTIONS)[number]]?: SubjectAction } = {
+  ...{ resume: 'resume', enable: 'enable', retry: 'retry_parked' },
+};
+
 /** Performs an action of a batch on an endpoint. */
 async function runAction(
+  action: (typeof ACTIONS)[number],
+  endpoint: Endpoint,
+  caller: Caller,
+  parts: RouteParts,
+): Promise<{ readonly events?: number } | Rejection> {
+  const recorded = RECORDED[action];
+  const record = recorded && (await recordOnEndpoint(recorded, endpoint, caller, parts));
+  const outcome = await perform(action, endpoint, caller, parts);
+  if (!('kind' in outcome)) await record?.();
+  return outcome;
+}
+
+async function perform(
   action: (typeof ACTIONS)[number],
   { region, id }: Endpoint,
   caller: Caller,
@@ -176,6 +196,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Resume a paused endpoint',
       description: 'Deliveries resume where they stopped.',
       of: ofOwnEndpoint,
+      record: ({ subject, caller }, parts) => recordOnEndpoint('resume', subject, caller, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       resumeEndpoint(manage.endpoints, region, id, expected),
@@ -186,6 +207,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Enable an endpoint',
       description:
         'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first. The other events are sent after the endpoint has acknowledged it. Also works for built-in endpoints and for endpoints in the configuration file.',
+      record: ({ subject, caller }, parts) => recordOnEndpoint('enable', subject, caller, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       enableEndpoint(manage.endpoints, region, id, expected),

@@ -14,6 +14,7 @@ import { redeliver } from '../../delivery/redelivery.ts';
 import { CELL_LOG } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofEndpoint } from '../access.ts';
+import { recordOnEndpoint } from '../attention/recording.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, FILTERED_PAGE, limit } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
@@ -87,6 +88,7 @@ export const parkedEventRoutes: readonly Route[] = [
       of: ofEndpoint,
       repeatable: true,
       body: Which,
+      record: ({ subject, caller }, parts) => recordOnEndpoint('retry_parked', subject, caller, parts),
       answer: {
         status: 200,
         description: 'Number of events scheduled for a retry.',
@@ -139,6 +141,8 @@ export const parkedEventRoutes: readonly Route[] = [
       role: 'operate',
       of: ofEndpoint,
       body: Redelivery,
+      record: ({ subject, caller, body: { dryRun } }, parts) =>
+        dryRun ? undefined : recordOnEndpoint('redeliver', subject, caller, parts),
       example: { states: ['dead'], filter: { statuses: [422], from: '2026-03-02T08:00:00Z' }, dryRun: true },
       answer: {
         status: 200,

@@ -1,0 +1,46 @@
+/** Records actions on the subjects of items, such as a retry, in the history of the items. */
+import { randomUUID } from 'node:crypto';
+import type { Endpoint } from '../../delivery/endpoint-views.ts';
+import type { AccountRef } from '../../storage/schema.ts';
+import type { Caller } from '../keys.ts';
+import type { RouteParts } from '../route.ts';
+import type { ItemId } from './items.ts';
+import { prepareRecord, type QueueDeps } from './queue.ts';
+import type { SubjectAction } from './views.ts';
+
+/** Returns the dependencies of the queue. */
+export function toQueueDeps({ feed, messages }: RouteParts): QueueDeps {
+  const { table, log, regions, now } = feed;
+  return { table, log, regions, now, history: messages };
+}
+
+/** Prepares the record of an action on an account. Returns a function to be called after the action. */
+export function recordOnAccount(
+  action: SubjectAction,
+  { region, account }: AccountRef,
+  caller: Caller,
+  parts: RouteParts,
+): Promise<() => Promise<void>> {
+  return record(action, { region, account, type: 'account', subject: account }, caller, parts);
+}
+
+/** Prepares the record of an action on an endpoint. Returns a function to be called after the action. */
+export function recordOnEndpoint(
+  action: SubjectAction,
+  { region, id, accounts }: Pick<Endpoint, 'region' | 'id' | 'accounts'>,
+  caller: Caller,
+  parts: RouteParts,
+): Promise<() => Promise<void>> {
+  const [account = '', ...others] = accounts;
+  const item = {
+    region,
+    account: others.length === 0 ? account : '',
+    type: 'endpoint',
+    subject: id,
+  } as const;
+  return record(action, item, caller, parts);
+}
+
+function record(action: SubjectAction, id: ItemId, caller: Caller, parts: RouteParts) {
+  return prepareRecord({ ...toQueueDeps(parts), newId: randomUUID }, caller, id, action);
+}
