@@ -228,6 +228,20 @@ eachTable('the attention queue', (makeTable) => {
       'The message “dispatched” was not sent. The provider rejected the message permanently.',
       'The message “dispatched” was returned as undeliverable.',
     ]);
+    // One address is the common cause of several items. It is masked.
+    const person = { recipient: 'r', name: null, locale: 'en-US', zone: 'UTC' } as const;
+    const to = { ...person, address: 'jo@dead.example' };
+    for (const age of [3_000, 4_000, 5_000])
+      await recordNoMessage(deps, { ...message('bounced', rig.now() - age), to });
+    await recordNoMessage(deps, {
+      ...message('bounced', rig.now() - 6_000),
+      to: { ...person, address: 'ann@gone.example' },
+    });
+    const toDead =
+      'The message “dispatched” was returned as undeliverable. It is one of 3 undelivered messages to j•••@d•••.example.';
+    const summaries = (await list()).items.map(({ cause }) => cause.summary);
+    expect(summaries.filter((text) => text === toDead)).toHaveLength(3);
+    expect(summaries.filter((text) => text.includes('one of'))).toHaveLength(3);
   });
 
   test('hides an acknowledged item until its cause changes materially', async () => {

@@ -3,6 +3,7 @@ import type { Account, Status } from '../../accounts/accounts.ts';
 import { toHealthState } from '../../delivery/endpoint-health.ts';
 import type { DeadEvent, ParkedEvent } from '../../delivery/parked-events.ts';
 import type { Sink } from '../../delivery/sink.ts';
+import { maskAddress } from '../../notifications/masking.ts';
 import type { Message } from '../../notifications/records.ts';
 import { isUndelivered, messageReasons } from '../../notifications/types.ts';
 import { staleSince } from '../../stale.ts';
@@ -431,9 +432,9 @@ export function toRegionItem(region: string, upstream: Upstream, now: number): C
   );
 }
 
-/** Returns the item of a message. `undefined`: it reached the customer, or is too old. */
-export function toMessageItem(message: Message, now: number): Candidate | undefined {
-  const { region, account, id, state, kind, channel, jobs, createdAt, sentAt } = message;
+/** Returns the item of a message. `undefined`: it reached the customer or is too old. `toAddress`: undelivered messages to its address. */
+export function toMessageItem(message: Message, now: number, toAddress = 1): Candidate | undefined {
+  const { region, account, id, to, state, kind, channel, jobs, createdAt, sentAt } = message;
   if (!isUndelivered(state) || createdAt < now - MESSAGE_MS) return undefined;
   const what = {
     failed: 'was not sent',
@@ -443,6 +444,10 @@ export function toMessageItem(message: Message, now: number): Candidate | undefi
   }[state as 'failed' | 'bounced' | 'complained' | 'unknown'];
   const isExplained = state === 'bounced' || state === 'complained';
   const why = message.reason === null || isExplained ? '' : ` ${messageReasons[message.reason]}`;
+  const common =
+    to === null || toAddress < 2
+      ? ''
+      : ` It is one of ${toAddress} undelivered messages to ${maskAddress(to.address)}.`;
   const [first, ...more] = jobs;
   const jobNumber = more.length === 0 ? first : undefined;
   const about =
@@ -456,7 +461,7 @@ export function toMessageItem(message: Message, now: number): Candidate | undefi
       since: sentAt ?? createdAt,
       cause: {
         code: state,
-        summary: `The message “${kind.replaceAll('_', ' ')}” ${what}.${why}`,
+        summary: `The message “${kind.replaceAll('_', ' ')}” ${what}.${why}${common}`,
         reason: message.reason === null ? null : message.reason.replaceAll('_', ' '),
       },
       impact: { jobs: jobs.length },

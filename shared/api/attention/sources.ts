@@ -329,8 +329,10 @@ async function listRecentDead(table: Table, region: string, sink: string, now: n
 async function findMessages({ history, now }: SourceDeps, region: string, caller: Caller) {
   if (!history) return { items: [], complete: true };
   const messages = await listUndelivered(history, region, now() - MESSAGE_MS, MAX.messages);
-  const items = messages
-    .filter(({ account }) => isFor(caller, account))
-    .flatMap((message) => toMessageItem(message, now()) ?? []);
+  const theirs = messages.filter(({ account }) => isFor(caller, account));
+  const byAddress = Map.groupBy(theirs, ({ to }) => to?.address);
+  const items = theirs.flatMap(
+    (message) => toMessageItem(message, now(), byAddress.get(message.to?.address)?.length) ?? [],
+  );
   return { items, complete: messages.length < MAX.messages };
 }
