@@ -1,6 +1,7 @@
 /** Components that all pages share. */
 import { Button, Group, Modal, TextInput, VisuallyHidden } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
 import {
   createContext,
   Fragment,
@@ -15,7 +16,8 @@ import {
 import { Link } from 'wouter';
 import { ApiError } from '../../client/index.ts';
 import { toErrorMessage } from './api.ts';
-import type { LoadedQuery } from './queries.ts';
+import { ATTENTION_MS, type LoadedQuery, useApi } from './queries.ts';
+import { formatHandling } from './texts.ts';
 import css from './ui.module.css';
 
 /** Severity of a state. Shown by colour and shape, never by colour alone. */
@@ -369,4 +371,28 @@ function ConfirmForm(props: { readonly confirmation: Confirmation; readonly clos
       </div>
     </form>
   );
+}
+
+/** Who handles the attention item of a subject, and its note, as a small line. Nothing if there is neither. */
+export function Handling(props: {
+  readonly type: 'job' | 'endpoint' | 'account';
+  readonly id: string;
+  /** Given for a job, whose number is unique in its account only. */
+  readonly account?: string;
+  readonly region?: string;
+}) {
+  const { type, id, account, region } = props;
+  const api = useApi();
+  const query = { subject: `${type}/${id}`, account, region, state: 'all', limit: 1 } as const;
+  const { data } = useQuery({
+    queryKey: ['attention', 'subject', query],
+    queryFn: ({ signal }) => api.get('/v1/attention', { params: { query }, signal }),
+    refetchInterval: 4 * ATTENTION_MS,
+  });
+  const text = data?.items.map(formatHandling).join('');
+  return text ? (
+    <p className={css.hint}>
+      <bdi>{text}</bdi>
+    </p>
+  ) : null;
 }

@@ -23,3 +23,17 @@ export function matchesQuery(
   const terms = query.toLowerCase().split(/\s+/);
   return terms.every((term) => text.includes(term));
 }
+
+/** Formats who handles an item of the attention queue, and the note for colleagues; empty if it has neither. */
+export function formatHandling({
+  assignee,
+  note,
+}: {
+  readonly assignee: string | null;
+  readonly note: string | null;
+}): string {
+  return [
+    ...(assignee === null ? [] : [`Assigned to ${assignee}`]),
+    ...(note === null ? [] : [`Note: ${note}`]),
+  ].join(' · ');
+}

@@ -328,6 +328,9 @@ eachTable('the attention queue', (makeTable) => {
     expect(await ids({ assignee: null, kinds: ['job_late'] })).toHaveLength(4);
     expect(await ids({ assignee: 'ann', kinds: ['job_stalled'] })).toEqual([]);
     expect(await ids({ account: 'none-such' })).toEqual([]);
+    const subject = `job/${all[1]?.split('~').at(-1)}`;
+    expect(await ids({ subject, account: rig.ref.account })).toEqual([all[1]]);
+    expect(await ids({ subject: subject.replace('job', 'account') })).toEqual([]);
     expect(await ids({ region: 'nz' })).toEqual([]);
   });
 

@@ -34,6 +34,11 @@ async function choose(page: Page, text: string, entry: string): Promise<void> {
   await page.getByRole('menuitem', { name: entry }).click();
 }
 
+async function findJob(orderNumber: string): Promise<number> {
+  const path = `/accounts/acme/jobs?orderNumber=${orderNumber}`;
+  return (await site.api<{ jobs: { jobNumber: number }[] }>(path)).jobs[0]?.jobNumber ?? 0;
+}
+
 async function countMails(): Promise<number> {
   const answer = await site.mailbox.fetch(new Request('http://localhost/mailbox/messages'));
   return ((await answer.json()) as { messages: object[] }).messages.length;
@@ -83,6 +88,16 @@ describe('the queue', () => {
     await page.goto(`${site.url}/?state=acknowledged`);
     await expect.poll(() => health.textContent()).toBe('Health1: 1 endpoint needs attention');
     await choose(page, 'erp', 'Reopen');
+    await item(page, 'erp').waitFor({ state: 'detached' });
+    for (const [id, path] of [
+      ['us~acme~endpoint~erp', '/endpoints/us/erp'],
+      [`us~acme~job~${await findJob('PO-1')}`, `/jobs/acme/${await findJob('PO-1')}`],
+    ]) {
+      await site.api(`/attention/${id}/note`, { body: { note: 'Ben called them.' } });
+      await page.goto(`${site.url}${path}`);
+      await page.getByText('Note: Ben called them.').waitFor();
+      await site.api(`/attention/${id}/note`, { body: { note: null } });
+    }
     await page.goto(`${site.url}/`);
     await item(page, 'erp').waitFor();
     const response = item(page, 'erp').getByRole('button', { name: 'Response' });
@@ -156,10 +171,7 @@ describe('the queue', () => {
     await item(page, 'PO-0').waitFor();
     await choose(page, 'PO-0', 'Snooze for a week');
     await item(page, 'PO-0').waitFor({ state: 'detached' });
-    const { jobs } = await site.api<{ jobs: { jobNumber: number }[] }>(
-      '/accounts/acme/jobs?orderNumber=PO-0',
-    );
-    site.account.setStatus(jobs[0]?.jobNumber ?? 0, 'In production');
+    site.account.setStatus(await findJob('PO-0'), 'In production');
     await item(page, /PO-0.*Changed since it was hidden/).waitFor(LONG);
   });
 

@@ -11,7 +11,7 @@ import {
   getSubjectHref,
   listRowActions,
 } from '../../dashboard/src/now/queue.ts';
-import { formatPercent } from '../../dashboard/src/texts.ts';
+import { formatHandling, formatPercent } from '../../dashboard/src/texts.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { getExample } from '../../shared/events/examples.ts';
@@ -163,6 +163,12 @@ test('the impact names the numbers of waiting events and of jobs, and omits a si
   );
   const one = { ...impact, jobs: 1, waitingEvents: null };
   expect(formatImpact(item({ ...subject('message', 'm1'), impact: one }))).toBe('');
+});
+
+test('the assignee and the note of an item are one line', () => {
+  expect(formatHandling({ assignee: 'ann', note: 'Called.' })).toBe('Assigned to ann · Note: Called.');
+  expect(formatHandling({ assignee: null, note: 'Called.' })).toBe('Note: Called.');
+  expect(formatHandling({ assignee: null, note: null })).toBe('');
 });
 
 test('a row contains whether the customer was notified, with the last message', () => {

@@ -5,7 +5,7 @@ import type { AccountStatus, TestReport } from '../../../client/index.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { withId, withRevision } from '../api.ts';
 import { CredentialsReport } from '../CredentialsReport.tsx';
-import { Facts, Failure, Panel, Waiting } from '../components.tsx';
+import { Facts, Failure, Handling, Panel, Waiting } from '../components.tsx';
 import { DataTable, QueryTable } from '../DataTable.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
@@ -94,6 +94,7 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
       <StateNote state={state} problem={record.paused ? null : report?.problem}>
         {report && may('operate') ? <ConfirmActions id={id} report={report} runner={runner} /> : null}
       </StateNote>
+      <Handling type="account" id={id} account={id} />
       <ActionError runner={runner} />
       {tested ? <CredentialsReport report={tested} /> : null}
       <div className={ui.panels}>

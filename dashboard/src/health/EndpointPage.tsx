@@ -5,7 +5,7 @@ import type { AttemptReport } from '../../../client/index.ts';
 import { isEndpointKind } from '../../../shared/built-in-sinks.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { Facts, Failure, Panel, Statistic, Waiting } from '../components.tsx';
+import { Facts, Failure, Handling, Panel, Statistic, Waiting } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
@@ -113,6 +113,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       <StateNote state={toEndpointState(endpoint, health, now)} problem={health.problem}>
         <FailingSince health={health} />
       </StateNote>
+      <Handling type="endpoint" id={id} region={region} />
       <ActionError runner={runner} />
       {pinged ? <PingReport report={pinged} /> : null}
       <div className={`${ui.columns} ${css.statistics}`}>

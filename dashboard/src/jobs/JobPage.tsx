@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { ApiError } from '../../../client/index.ts';
-import { Empty, Loaded, Page, Waiting } from '../components.tsx';
+import { Empty, Handling, Loaded, Page, Waiting } from '../components.tsx';
 import { getJobNumber } from '../events.ts';
 import { useApi } from '../queries.ts';
 import { useStream } from '../stream-hooks.ts';
@@ -42,6 +42,7 @@ export default function JobPage(location: JobLocation) {
           {(data) => (
             <>
               <JobSummary job={data} account={account} />
+              <Handling type="job" id={jobNumber} account={account} />
               <div className={css.layout}>
                 <Timeline location={location} />
                 <div className={ui.stack}>

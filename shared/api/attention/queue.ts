@@ -39,6 +39,8 @@ export interface QueueQuery {
   readonly region?: string | undefined;
   readonly kinds?: readonly AttentionKind[] | undefined;
   readonly account?: string | undefined;
+  /** Type and id of a subject, such as `job/410018`. */
+  readonly subject?: string | undefined;
   /** Name of a person. `null`: items without an assignee. */
   readonly assignee?: string | null | undefined;
   /** Absent: all states. */
@@ -276,10 +278,11 @@ function withState(candidate: Candidate, stored: StoredState | undefined, now: n
   };
 }
 
-function matches(item: Ranked, { kinds, account, assignee, state }: QueueQuery): boolean {
+function matches(item: Ranked, { kinds, account, subject, assignee, state }: QueueQuery): boolean {
   return (
     (kinds === undefined || kinds.includes(item.kind)) &&
     (account === undefined || item.account === account) &&
+    (subject === undefined || `${item.subject.type}/${item.subject.id}` === subject) &&
     (assignee === undefined || item.assignee === assignee) &&
     (state === undefined || item.state === state)
   );

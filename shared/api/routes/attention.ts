@@ -72,6 +72,9 @@ export const attentionRoutes: readonly Route[] = [
         region: one.optional().describe('Only this region. Default: all served regions.'),
         kind: kinds.optional().describe('Only items of these kinds, comma-separated.'),
         account: textUpTo(63).optional().describe('Only items of this account.'),
+        subject: textUpTo(100)
+          .optional()
+          .describe('Only the item of this subject: type and id, such as `job/410018` or `endpoint/erp`.'),
         assignee: textUpTo(100)
           .optional()
           .describe('Only items assigned to this name. `none`: items without an assignee.'),
