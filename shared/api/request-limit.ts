@@ -8,7 +8,6 @@
  * Not guaranteed: that a key can use its whole quota. Parts that a process does not use are lost at the end of the minute. While the
  * table does not respond, requests are admitted.
  */
-import { randomUUID } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { keys } from '../storage/schema.ts';
 import { type Table, TableError } from '../storage/table.ts';
@@ -61,21 +60,18 @@ export function createRequestLimit(deps: {
     return part;
   }
 
+  /** Takes a further part of the quota, if any is left. */
   async function extend(keyId: string, part: Part): Promise<void> {
-    // Ends, because each process that is first takes a part of the quota.
-    while (part.taken < perMinute && part.left === 0) {
-      const size = Math.min(part.next, perMinute - part.taken);
-      const taken = part.taken + size;
-      const { done, item } = await table.write({
-        update: keys.requestCount(region, keyId, part.window),
-        // The id distinguishes this write, if it is sent twice, from that of another process with the same sum.
-        set: { taken, id: randomUUID(), ttl: (part.window + 2) * WINDOW_SECONDS },
-        when: [['taken', part.taken === 0 ? 'absent or =' : '=', part.taken]],
-      });
-      part.taken = done ? taken : Number(item?.taken ?? 0);
-      part.next = Math.max(1, Math.min(2 * size, Math.floor(perMinute * LARGEST_PART)));
-      if (done) part.left += size;
-    }
+    const size = Math.min(part.next, perMinute - part.taken);
+    const { item } = await table.write({
+      update: keys.requestCount(region, keyId, part.window),
+      set: { ttl: (part.window + 2) * WINDOW_SECONDS },
+      add: { taken: size },
+    });
+    part.taken = Number(item?.taken ?? perMinute);
+    // The sum can exceed the quota: then only the rest of the quota was left.
+    part.left += Math.max(0, size - Math.max(0, part.taken - perMinute));
+    part.next = Math.max(1, Math.min(2 * size, Math.floor(perMinute * LARGEST_PART)));
   }
 
   return {
@@ -85,7 +81,7 @@ export function createRequestLimit(deps: {
       const window = Math.floor(seconds / WINDOW_SECONDS);
       const part = getPart(keyId, window);
       try {
-        await extend(keyId, part);
+        if (part.left === 0 && part.taken < perMinute) await extend(keyId, part);
       } catch (cause) {
         if (!(cause instanceof TableError)) throw cause;
         part.left += 1;

@@ -263,7 +263,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
       await count('write', document.send(command));
       return undefined;
     }
-    const changes = update(write.set, write.when);
+    const changes = update(write);
     const command = new UpdateCommand({ ...common, Key: write.update, ...changes, ReturnValues: 'ALL_NEW' });
     return (await count('write', document.send(command))).Attributes as Item | undefined;
   }
@@ -271,8 +271,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
   function toTransactItem(write: Write) {
     if ('put' in write) return { Put: { TableName, Item: write.put, ...condition(write.when) } };
     if ('delete' in write) return { Delete: { TableName, Key: write.delete, ...condition(write.when) } };
-    if ('update' in write)
-      return { Update: { TableName, Key: write.update, ...update(write.set, write.when) } };
+    if ('update' in write) return { Update: { TableName, Key: write.update, ...update(write) } };
     const { ConditionExpression = 'attribute_exists(pk) OR attribute_not_exists(pk)', ...rest } = condition(
       write.when,
     );
@@ -355,10 +354,11 @@ function condition(clauses: readonly Clause[] | undefined): Expression {
  * Builds an update with its condition. An empty `set` gives an update without an expression: it only ensures
  * that the item exists.
  */
-function update(
-  set: { readonly [attribute: string]: Value | undefined },
-  when: readonly Clause[] | undefined,
-): Expression & { UpdateExpression: string | undefined } {
+function update({
+  set,
+  add = {},
+  when,
+}: Extract<Write, { update: Key }>): Expression & { UpdateExpression: string | undefined } {
   const guard = condition(when);
   const names: Record<string, string> = { ...guard.ExpressionAttributeNames };
   const values: Record<string, Value> = { ...guard.ExpressionAttributeValues };
@@ -373,7 +373,13 @@ function update(
       sets.push(`#s${at} = :s${at}`);
     }
   });
+  const additions = Object.entries(add).map(([attribute, number], at) => {
+    names[`#a${at}`] = attribute;
+    values[`:a${at}`] = number;
+    return `#a${at} :a${at}`;
+  });
   const expression = [
+    ...(additions.length > 0 ? [`ADD ${additions.join(', ')}`] : []),
     ...(sets.length > 0 ? [`SET ${sets.join(', ')}`] : []),
     ...(removes.length > 0 ? [`REMOVE ${removes.join(', ')}`] : []),
   ];

@@ -357,9 +357,12 @@ class StoredTable {
     if ('delete' in write) return { key };
     if ('check' in write) return found ?? { key };
     if ('put' in write) return this.#toCheckedRow(key, write.put);
-    const changes = Object.values(write.set);
+    const sums = Object.entries(write.add ?? {}).map(
+      ([name, number]) => [name, Number(found?.item?.[name] ?? 0) + number] as const,
+    );
+    const changes = [...Object.values(write.set), ...sums];
     if (!found?.item && changes.length > 0 && changes.every((value) => value === undefined)) return { key };
-    return this.#toCheckedRow(key, { ...found?.item, ...key, ...write.set });
+    return this.#toCheckedRow(key, { ...found?.item, ...key, ...write.set, ...Object.fromEntries(sums) });
   }
 
   store({ key: { pk, sk }, item, stored }: Row): void {

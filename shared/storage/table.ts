@@ -41,6 +41,10 @@ export type Write =
        * update that sets nothing: servers differ. In a transaction, an update must set or remove something.
        */
       readonly set: { readonly [attribute: string]: Value | undefined };
+      /**
+       * Numbers to add to further attributes; an absent one counts as 0. If a response is lost, the numbers are perhaps added twice.
+       */
+      readonly add?: { readonly [attribute: string]: number };
       readonly when?: readonly Clause[];
     }
   | { readonly delete: Key; readonly when?: readonly Clause[] }

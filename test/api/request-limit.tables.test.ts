@@ -28,6 +28,20 @@ eachTable('requests per key', (makeTable) => {
       expect(total).toBeGreaterThan(180);
     },
   );
+
+  test('processes with one request each are all admitted, as long as there is quota', async () => {
+    const { processes } = rig(await makeTable(), 200, 200);
+    const outcomes = await Promise.all(processes.map((limit) => limit.count('k')));
+    expect(outcomes.filter(({ admitted }) => admitted)).toHaveLength(200);
+    expect((await processes[0]?.count('k'))?.admitted).toBe(false);
+  });
+
+  test('concurrent requests in one process are all admitted, as long as there is quota', async () => {
+    const { processes } = rig(await makeTable(), 100);
+    const [limit] = processes as [RequestLimit];
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => limit.count('k')));
+    expect(outcomes.filter(({ admitted }) => admitted)).toHaveLength(20);
+  });
 });
 
 test('a key does not use the quota of another, and the next minute begins anew', async () => {

@@ -165,6 +165,27 @@ eachTable(
         expect(await table.get(key('1'))).toEqual({ ...key('1'), a: 1 });
       });
 
+      test('an update adds to numbers, of which an absent one counts as 0, also in a missing item', async () => {
+        const add = { sum: 3, other: -1 };
+        expect(await table.write({ update: key('1'), set: {}, add })).toEqual({
+          done: true,
+          item: { ...key('1'), sum: 3, other: -1 },
+        });
+        expect(
+          await table.write({ update: key('1'), set: { sum2: 1, other: undefined }, add: { sum: 4 } }),
+        ).toEqual({
+          done: true,
+          item: { ...key('1'), sum: 7, sum2: 1 },
+        });
+        expect(
+          await table.write({ update: key('1'), set: {}, add: { sum: 1 }, when: [['sum', '=', 0]] }),
+        ).toMatchObject({ done: false });
+        await Promise.all(
+          Array.from({ length: 20 }, () => table.write({ update: key('1'), set: {}, add: { sum: 1 } })),
+        );
+        expect(await table.get(key('1'))).toMatchObject({ sum: 27 });
+      });
+
       test('an empty update changes nothing', async () => {
         await put({ ...key('1'), a: 1 });
         expect(await table.write({ update: key('1'), set: {} })).toEqual({
