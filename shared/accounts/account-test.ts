@@ -28,7 +28,7 @@ interface CredentialsTestDeps {
   readonly now: () => number;
   /** Timeout of a step (ms). Default: 10 s. */
   readonly stepMs?: number;
-  /** Function that sends requests. Default: the global fetch. */
+  /** Function that sends requests. Default: Node's HTTP client. */
   readonly fetch?: Fetch;
 }
 

@@ -4,8 +4,9 @@
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { pipeline, type Transform } from 'node:stream';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { pipeline } from 'node:stream';
+import { createBrotliDecompress, createGunzip } from 'node:zlib';
+import { VERSION } from '../version.ts';
 
 /** Sends a request and returns the beginning of its answer. Rejects if there is none. The global `fetch` is one of these. */
 export type Fetch = (
@@ -29,43 +30,57 @@ export interface FetchAnswer {
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 
-/** Shorter than the time for which servers keep connections: they announce longer times in a header, which the agents respect. */
-const IDLE_MS = 4_000;
-const agents = {
-  'http:': new HttpAgent({ keepAlive: true, timeout: IDLE_MS }),
-  'https:': new HttpsAgent({ keepAlive: true, timeout: IDLE_MS }),
+const USER_AGENT = `Jobwire/${VERSION}`;
+const OPTIONS = {
+  keepAlive: true,
+  /** Time (ms) after which an idle connection is closed, if the server does not announce a shorter one. */
+  timeout: 4_000,
+  /** As for `fetch`, Node uses the proxy of the environment only if this variable is set. */
+  ...(process.env.NODE_USE_ENV_PROXY === '1' && { proxyEnv: process.env }),
 };
+const agents = { 'http:': new HttpAgent(OPTIONS), 'https:': new HttpsAgent(OPTIONS) };
 
-const DECODERS: Readonly<Record<string, () => Transform>> = {
-  gzip: createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-};
+const DECODERS: ReadonlyMap<string, () => Decoder> = new Map([
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['br', createBrotliDecompress],
+]);
+type Decoder = ReturnType<typeof createGunzip> | ReturnType<typeof createBrotliDecompress>;
 
 /** Sends a request by Node's HTTP client. Does not follow redirects. */
 export const httpFetch: Fetch = async (url, { method, headers, body, signal }) => {
   const target = new URL(url);
   const isSecure = target.protocol === 'https:';
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const form = body?.toString();
-  const request = (isSecure ? httpsRequest : httpRequest)(
-    target,
-    {
-      method,
-      agent: agents[isSecure ? 'https:' : 'http:'],
-      headers: {
-        ...headers,
-        'accept-encoding': 'gzip, deflate, br',
-        ...(form !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const request = (isSecure ? httpsRequest : httpRequest)(
+      target,
+      {
+        method,
+        agent: agents[isSecure ? 'https:' : 'http:'],
+        headers: {
+          'user-agent': USER_AGENT,
+          'accept-encoding': 'gzip, br',
+          ...headers,
+          ...(form !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
+        },
       },
-    },
-    resolve,
-  );
-  request.on('error', reject);
-  // The option `signal` of a request costs as much as parsing its answer.
-  signal.addEventListener('abort', () => request.destroy(), { once: true });
-  request.end(form);
-  const answer = await promise;
+      resolve,
+    );
+    request.on('error', reject);
+    // After an answer with the status 101, for example, there is no other event.
+    request.on('close', () => reject(new Error('The connection was closed.')));
+    // The option `signal` of a request costs as much as parsing its answer.
+    signal.addEventListener(
+      'abort',
+      () => {
+        reject(signal.reason);
+        request.destroy();
+      },
+      { once: true },
+    );
+    request.end(form);
+  });
   return {
     status: answer.statusCode ?? 0,
     headers: { get: (name) => answer.headersDistinct[name.toLowerCase()]?.join(', ') ?? null },
@@ -74,7 +89,16 @@ export const httpFetch: Fetch = async (url, { method, headers, body, signal }) =
 };
 
 function decode(answer: IncomingMessage): AsyncIterable<Uint8Array> {
-  const create = DECODERS[answer.headers['content-encoding']?.trim().toLowerCase() ?? ''];
-  // The reader of the body gets the error.
-  return create ? pipeline(answer, create(), () => undefined) : answer;
+  const create = DECODERS.get(answer.headers['content-encoding']?.trim().toLowerCase() ?? '');
+  return create ? decompress(answer, create()) : answer;
+}
+
+async function* decompress(answer: IncomingMessage, decoder: Decoder): AsyncIterable<Uint8Array> {
+  try {
+    // The reader of the body gets the error.
+    yield* pipeline(answer, decoder, () => undefined);
+  } catch (cause) {
+    // An empty body is not compressed, whatever its headers say.
+    if (decoder.bytesWritten > 0 || !answer.complete) throw cause;
+  }
 }

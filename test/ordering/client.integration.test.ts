@@ -4,9 +4,9 @@
  */
 import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { inspect } from 'node:util';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   createOrderingClient,
@@ -22,6 +22,7 @@ import {
   type TokenCache,
   type TokenSourceOptions,
 } from '../../shared/ordering/tokens.ts';
+import { VERSION } from '../../shared/version.ts';
 
 const SECRET = 's3cr3t/with+odd=chars&more';
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 0);
@@ -717,7 +718,6 @@ describe('faults', () => {
 
   test.each([
     { encoding: 'gzip', compress: gzipSync },
-    { encoding: 'deflate', compress: deflateSync },
     { encoding: 'br', compress: brotliCompressSync },
   ])('an answer in $encoding is read, and a truncated one is malformed', async ({ encoding, compress }) => {
     const body = compress(JSON.stringify({ id: 7 }));
@@ -732,6 +732,48 @@ describe('faults', () => {
         .end(body.subarray(0, body.length - 3));
     });
     expect(await failure(truncated.client.account())).toMatchObject({ kind: 'malformed', cutShort: true });
+  });
+
+  test.each(['gzip', 'br'])('an empty body is read although its headers say %s', async (encoding) => {
+    const { client, auth } = await connectClient(
+      inTurn(status(401, { 'content-encoding': encoding }), (response) => json(response, 200, { id: 7 })),
+    );
+    expect((await client.account()).body.id).toBe(7);
+    expect(auth.forms).toHaveLength(2);
+  });
+
+  test('an unknown encoding is ignored', async () => {
+    const { client } = await connectClient((_request, response) =>
+      json(response, 200, { id: 7 }, { 'content-encoding': 'constructor' }),
+    );
+    expect((await client.account()).body.id).toBe(7);
+  });
+
+  test('an answer with the status 101 is a network error, and the next request is sent', async () => {
+    let asked = 0;
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => {
+        asked++;
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n');
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => new Promise((resolve) => server.close(() => resolve())));
+    const { port } = server.address() as AddressInfo;
+    const { client } = await connectClient(() => {}, { baseUrl: `http://127.0.0.1:${port}` });
+    expect((await failure(client.account())).kind).toBe('network');
+    expect(asked).toBe(2);
+  });
+
+  test('requests name the program and its version', async () => {
+    const agents: unknown[] = [];
+    const { client } = await connectClient((request, response) => {
+      agents.push(request.headers['user-agent']);
+      json(response, 200, { id: 7 });
+    });
+    await client.account();
+    expect(agents).toEqual([`Jobwire/${VERSION}`]);
   });
 
   test('requests use one kept connection, also after an answer with an error status', async () => {
