@@ -18,7 +18,7 @@ import { drainSink } from '../shared/delivery/drain.ts';
 import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
 import { tidyEndpoints } from '../shared/delivery/endpoints.ts';
 import { isReady } from '../shared/delivery/health.ts';
-import { SharedLanes } from '../shared/delivery/lanes.ts';
+import { SharedRequests } from '../shared/delivery/lanes.ts';
 import { createConnectionPool } from '../shared/delivery/outbound.ts';
 import {
   createSigningReader,
@@ -73,8 +73,8 @@ const LATE_WRITES_MS = 120_000;
 const POLL_CONCURRENCY = 8;
 const POLL_MS = 120_000;
 const DRAIN_MS = 55_000;
-/** Lanes of all drains together: each can need a file descriptor and about 50 kB of memory. */
-const LANES = 2_048;
+/** Maximum number of requests of all drains together: each needs a file descriptor, and about 50 kB of memory. */
+const REQUESTS = 2_048;
 /** Maximum number of pages of an earlier version's jobs and recipients that one tick adds to the search index. */
 const FORMER_PAGES = 5;
 /** Maximum duration of a run of the sender. */
@@ -210,7 +210,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
   // All sinks of an account are woken by the same commit and read the same events.
   const sharedLog = shareReads(log);
-  const sharedLanes = new SharedLanes(LANES);
+  const sharedRequests = new SharedRequests(REQUESTS);
   const drains = createDrainers(async (region, sink, work) => {
     const report = await drainSink(
       {
@@ -223,7 +223,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         disableAfterSeconds: config.webhooks.disableAfterDays * 86_400,
         open: openPort,
         deliveries,
-        sharedLanes,
+        sharedRequests,
         ...work,
         ...(options.onAttempt ? { attempted: options.onAttempt } : {}),
       },

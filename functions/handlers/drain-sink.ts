@@ -5,7 +5,7 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import type { DrainDeps, DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { createEventBusSink } from '../../shared/delivery/event-bus.ts';
-import { MAX_LANES, SharedLanes } from '../../shared/delivery/lanes.ts';
+import { MAX_LANES, SharedRequests } from '../../shared/delivery/lanes.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import type { SigningReader } from '../../shared/delivery/signing-secrets.ts';
 import type { SinkPort, SinkRecord } from '../../shared/delivery/sink.ts';
@@ -30,8 +30,12 @@ export interface DrainSinkDeps {
  * is recorded.
  */
 const TAIL_MS = 20_000;
-/** Lanes of all drains of a process. A function has 1,024 file descriptors. */
-const LANES = 900;
+/**
+ * Maximum number of requests of all drains of a process, and of idle connections per endpoint. A function has 1,024 file descriptors,
+ * which it also needs for the services of AWS.
+ */
+const REQUESTS = 700;
+const MAX_IDLE = 16;
 
 /**
  * Drains the sinks of a batch concurrently, each until all due work is done or time runs out. The rest stays
@@ -42,7 +46,7 @@ const LANES = 900;
  */
 export function createDrainSinkHandler(deps: DrainSinkDeps) {
   const { region, telemetry, tracing } = deps;
-  const draining = { ...deps.draining, sharedLanes: new SharedLanes(LANES) };
+  const draining = { ...deps.draining, sharedRequests: new SharedRequests(REQUESTS) };
   return async (
     event: SQSEvent,
     context: Pick<Context, 'getRemainingTimeInMillis'>,
@@ -134,7 +138,7 @@ export function createEndpointOpener(deps: {
   readonly now: () => number;
 }): (record: SinkRecord) => Promise<SinkPort> {
   const { now } = deps;
-  const connections = createConnectionPool({ allowPrivateNetworks: false });
+  const connections = createConnectionPool({ allowPrivateNetworks: false, maxIdle: MAX_IDLE });
   return async (record) => {
     const { region, id, target, concurrency = MAX_LANES } = record;
     if (record.kind === 'sqs') return deps.openQueue(target);

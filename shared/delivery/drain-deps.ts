@@ -2,7 +2,7 @@
 import type { EventLog } from '../log/log.ts';
 import type { Table } from '../storage/table.ts';
 import type { Attempt, DeliveryLog } from './delivery-log.ts';
-import type { SharedLanes } from './lanes.ts';
+import type { SharedRequests } from './lanes.ts';
 import type { SinkPort, SinkRecord } from './sink.ts';
 
 /** Dependencies of a drain. */
@@ -20,8 +20,8 @@ export interface DrainDeps {
   readonly disableAfterSeconds?: number;
   /** Opens the sink of a record. Throws if it cannot be created. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
-  /** The lanes that this drain shares with the other drains of the process. Default: no limit but that of the sink. */
-  readonly sharedLanes?: SharedLanes;
+  /** The requests in progress of all drains of the process. Default: no limit but that of the sink. */
+  readonly sharedRequests?: SharedRequests;
   /** Records attempts at webhooks. An error is counted and does not stop the drain. */
   readonly deliveries?: Pick<DeliveryLog, 'record'> & Partial<Pick<DeliveryLog, 'count'>>;
   /**

@@ -85,6 +85,8 @@ class Drain {
   #turn = 0;
   /** Number of events in delivery. */
   #inFlight = 0;
+  /** Number of requests in progress; each has one or more events. */
+  #requests = 0;
   /** Number of pending operations, including reads and writes. */
   #pending = 0;
   #wake: (() => void) | undefined;
@@ -281,23 +283,24 @@ class Drain {
     const lanes = this.#attribution.isProbing ? 1 : this.#lanes.current;
     this.#isFull = false;
     for (;;) {
-      const shared = this.#deps.sharedLanes?.free(this.#inFlight) ?? lanes;
-      const free = Math.min(lanes - this.#inFlight, shared);
-      if (free <= 0 || !this.#canContinue() || this.#pause() !== undefined) break;
+      const free = lanes - this.#inFlight;
+      if (free <= 0 || this.#deps.sharedRequests?.free(this.#requests) === 0) break;
+      if (!this.#canContinue() || this.#pause() !== undefined) break;
       const most =
         this.#attribution.isProbing || this.#sink.ratePerSecond ? 1 : Math.min(port.maxBatch, free);
       const batch = this.#nextBatch(most);
       if (batch.length === 0) return;
-      this.#countInFlight(batch.length);
+      this.#countInFlight(batch.length, 1);
       this.#pacer.count(batch.length);
       this.#begin(() => this.#deliver(port, batch));
     }
     if (this.#inFlight >= lanes) this.#lanes.noteReached();
   }
 
-  #countInFlight(lanes: number): void {
-    this.#inFlight += lanes;
-    this.#deps.sharedLanes?.count(lanes);
+  #countInFlight(events: number, requests: number): void {
+    this.#inFlight += events;
+    this.#requests += requests;
+    this.#deps.sharedRequests?.count(requests);
   }
 
   /** Returns up to `size` events of as many lanes. */
@@ -384,7 +387,7 @@ class Drain {
         this.#settle(one, outcome, latencyMs);
       });
     } finally {
-      this.#countInFlight(-batch.length);
+      this.#countInFlight(-batch.length, -1);
     }
   }
 

@@ -20,25 +20,25 @@ const NOISE_MS = 10;
 const WINDOWS_PER_MEASUREMENT = 50;
 
 /**
- * The lanes that all drains of a process have in delivery. Each can need a connection, and the file descriptors of a process are
- * limited. Every drain may use {@link INITIAL_LANES}, whatever the others use; what exceeds them is limited by `max` for all together.
+ * The requests that all drains of a process have in progress. Each needs a connection, and the file descriptors of a process are
+ * limited. Every drain may have {@link INITIAL_LANES}, whatever the others have; what exceeds them is limited by `max` for all together.
  */
-export class SharedLanes {
+export class SharedRequests {
   readonly #max: number;
-  #inUse = 0;
+  #inProgress = 0;
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Number of further lanes that a drain with `own` lanes in delivery may use. */
+  /** Number of further requests that a drain with `own` requests in progress may send. */
   free(own: number): number {
-    return Math.max(this.#max - this.#inUse, INITIAL_LANES - own, 0);
+    return Math.max(this.#max - this.#inProgress, INITIAL_LANES - own, 0);
   }
 
-  /** Counts lanes whose delivery begins (positive) or ends (negative). */
-  count(lanes: number): void {
-    this.#inUse += lanes;
+  /** Counts requests that begin (positive) or end (negative). */
+  count(requests: number): void {
+    this.#inProgress += requests;
   }
 }
 

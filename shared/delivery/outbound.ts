@@ -56,6 +56,8 @@ export interface ConnectionPool {
 interface Options {
   /** Allows any address and port, and http:// besides https://. For private networks. */
   readonly allowPrivateNetworks: boolean;
+  /** Maximum number of idle connections per endpoint. Default: 256. */
+  readonly maxIdle?: number;
   readonly timeouts?: Partial<Timeouts>;
   /** Resolves a name to all its addresses. */
   readonly resolve?: (hostname: string) => Promise<readonly { address: string; family: number }[]>;
@@ -192,6 +194,7 @@ class GuardedConnections implements Connections {
     const resolve = options.resolve ?? ((hostname) => lookup(hostname, { all: true }));
     const agentOptions = {
       keepAlive: true,
+      maxFreeSockets: options.maxIdle ?? 256,
       timeout: this.#timeouts.idleMs,
       autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
       lookup: guardedLookup(resolve, this.#checkAddress),

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
-import { INITIAL_LANES, SharedLanes } from '../../shared/delivery/lanes.ts';
+import { INITIAL_LANES, SharedRequests } from '../../shared/delivery/lanes.ts';
 import { discardParked, listDeadPage, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
 import {
   type DeliveryOutcome,
@@ -418,10 +418,10 @@ describe('drain', () => {
     { others: 100, most: 40 },
     { others: 139, most: INITIAL_LANES },
   ])(
-    'of 140 shared lanes, $others in use by others, a drain uses $most: the initial ones always',
+    'of 140 shared requests, $others in progress by others, a drain has $most: as many as initial lanes always',
     async ({ others, most }) => {
-      const sharedLanes = new SharedLanes(140);
-      sharedLanes.count(others);
+      const sharedRequests = new SharedRequests(140);
+      sharedRequests.count(others);
       let highest = 0;
       let inFlight = 0;
       const rig = await createDeliveryRig(async () => {
@@ -433,11 +433,11 @@ describe('drain', () => {
       });
       for (let from = 0; from < 400; from += 80)
         await rig.say(Array.from({ length: 80 }, (_, at) => moved(from + at, 'x')));
-      await drainSink({ ...rig.deps, sharedLanes }, REGION, 'erp', rig.state.now + 60_000);
+      await drainSink({ ...rig.deps, sharedRequests }, REGION, 'erp', rig.state.now + 60_000);
       expect(rig.got).toHaveLength(400);
       expect(highest).toBe(most);
-      sharedLanes.count(-others);
-      expect(sharedLanes.free(140)).toBe(140);
+      sharedRequests.count(-others);
+      expect(sharedRequests.free(140)).toBe(140);
     },
   );
 

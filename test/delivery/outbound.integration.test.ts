@@ -688,6 +688,25 @@ describe('connection reuse', () => {
     await server.closed(3);
   });
 
+  test('of an endpoint without requests, at most `maxIdle` connections stay open', async () => {
+    const waiting: ServerResponse[] = [];
+    const ports = new Set<number | undefined>();
+    const server = await startServer('127.0.0.1', (request, response) => {
+      ports.add(request.socket.remotePort);
+      waiting.push(response);
+      if (waiting.length % 12 === 0) for (const one of waiting.splice(0)) one.writeHead(204).end();
+    });
+    const pool = createConnectionPool({ allowPrivateNetworks: true, maxIdle: 2 });
+    const sendAll = () =>
+      Promise.all(Array.from({ length: 12 }, () => pool.of('us/erp', 12).post(server.url, {}, '{}')));
+    await sendAll();
+    await sendAll();
+    // Two of the first connections were used again.
+    expect(ports.size).toBe(22);
+    pool.close();
+    await server.closed(22);
+  });
+
   test('closing the pool aborts requests in progress', async () => {
     const server = await startServer('127.0.0.1', () => pool.close());
     const pool = createConnectionPool({ allowPrivateNetworks: true });
