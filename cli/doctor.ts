@@ -286,9 +286,14 @@ async function checkDataDir(
 /** Checks whether the running Jobwire has read the current configuration. `startedAt`: its start (epoch ms). */
 function checkSettings({ path, secretFiles }: ConfigFile, startedAt: number): Check {
   const check = 'Settings';
-  const changed = [path, ...secretFiles].filter(
-    (file) => (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > startedAt,
-  );
+  const changed = [path, ...secretFiles].filter((file) => {
+    try {
+      return statSync(file).mtimeMs > startedAt;
+    } catch {
+      // The check of the configuration reports files that can't be read.
+      return false;
+    }
+  });
   const start = `since Jobwire started at ${formatTime(startedAt)}`;
   if (changed.length > 0) {
     const message = `Changed ${start}: ${changed.join(', ')}.`;
@@ -361,9 +366,12 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
   // The API key is never sent to another program.
   if (!(await isJobwire(url))) {
     const [cause, fix] =
-      probe.status >= 500
-        ? ['Jobwire is starting, or a proxy can’t reach it.', 'Run this command again. Then check the log.']
-        : ['Another program uses this address.', 'Set the URL of Jobwire with --url or JOBWIRE_URL.'];
+      probe.status < 300 || probe.status === 404
+        ? ['Another program uses this address.', 'Set the URL of Jobwire with --url or JOBWIRE_URL.']
+        : [
+            'Jobwire is starting, or a proxy in front of it does not pass the request on.',
+            'Run this command again. Then check the log, and the URL.',
+          ];
     const message = `${url} responds, but not as Jobwire (HTTP ${probe.status}). ${cause}`;
     return [{ check, state: 'fail', message, fix }, ...(await checkCredentials(file))];
   }

@@ -10,7 +10,7 @@ import { count, formatTime, plain } from './terminal.ts';
 const MAX_CAUSE = 600;
 
 /** The state of an endpoint, as far as a line was printed about it. */
-type EndpointState = 'failing' | 'rejecting' | 'disabled';
+type EndpointState = 'failing' | 'unsteady' | 'rejecting' | 'disabled';
 
 /** Prints failures. A cause never contains a secret, and e-mail addresses in it are masked. */
 export function createFailureLines(print: (line: string) => void): {
@@ -22,17 +22,18 @@ export function createFailureLines(print: (line: string) => void): {
       'region' | 'sink' | 'outcome' | 'delivered' | 'failed' | 'waitUntil' | 'problem'
     >,
   ): void;
-  /** `problem`: why the mail server accepts no e-mail, for example from a check. */
-  onMailProblem(problem: string): void;
+  /** `problem`: why the check at the start expects that no e-mail can be sent. Ignored once an e-mail was sent. */
+  onMailCheck(problem: string): void;
   onMail(outcome: SendOutcome): void;
 } {
   const accounts = new Set<string>();
   const endpoints = new Map<string, EndpointState>();
   /** Reason for the last failed attempt by endpoint, until its drain ends. */
   const reasons = new Map<string, string>();
-  let mailFails = false;
+  /** `undefined`: no e-mail was sent yet. */
+  let mailFails: boolean | undefined;
 
-  function onMailProblem(problem: string): void {
+  function noteMailFailure(problem: string): void {
     if (mailFails) return;
     mailFails = true;
     print(
@@ -64,8 +65,8 @@ export function createFailureLines(print: (line: string) => void): {
       const before = endpoints.get(name);
       const reason = reasons.get(name);
       if (outcome !== 'busy') reasons.delete(name);
-      const enter = (state: EndpointState, line: string, isAgain = false): void => {
-        if (before === state && !isAgain) return;
+      const enter = (state: EndpointState, line: string): void => {
+        if (before === state) return;
         endpoints.set(name, state);
         print(line);
       };
@@ -74,10 +75,12 @@ export function createFailureLines(print: (line: string) => void): {
         enter('disabled', `Deliveries to ${endpoint} are disabled: ${formatCause(problem)}`);
       } else if (outcome === 'waiting') {
         const next = waitUntil === undefined ? '' : ` The next attempt is at ${formatTime(waitUntil)}.`;
-        // This drain delivered events before it failed.
-        const isAgain = before === 'failing' && delivered > 0;
-        const again = isAgain ? ` again after ${count(delivered, 'delivered event')}` : '';
-        enter('failing', `Deliveries to ${endpoint} fail${again}: ${formatCause(problem)}${next}`, isAgain);
+        const cause = `${formatCause(problem)}${next}`;
+        if (before === 'failing' && delivered > 0) {
+          // This drain delivered events before it failed. One line, because this can go on for days.
+          const events = count(delivered, 'delivered event');
+          enter('unsteady', `Deliveries to ${endpoint} fail again after ${events}: ${cause}`);
+        } else if (before !== 'unsteady') enter('failing', `Deliveries to ${endpoint} fail: ${cause}`);
       } else if (failed > 0 && outcome !== 'busy') {
         // The endpoint itself does not fail, so the failed events are parked.
         enter(
@@ -89,14 +92,17 @@ export function createFailureLines(print: (line: string) => void): {
       }
     },
 
-    onMailProblem,
+    onMailCheck(problem) {
+      // The outcome of an e-mail is newer than the check.
+      if (mailFails === undefined) noteMailFailure(problem);
+    },
 
     onMail(outcome) {
       // An outcome that concerns one e-mail proves neither state.
-      if (outcome.kind === 'later' && outcome.everything) onMailProblem(outcome.reason);
-      if (outcome.kind === 'accepted' && mailFails) {
+      if (outcome.kind === 'later' && outcome.everything) noteMailFailure(outcome.reason);
+      if (outcome.kind === 'accepted') {
+        if (mailFails) print('E-mails are sent again.');
         mailFails = false;
-        print('E-mails are sent again.');
       }
     },
   };

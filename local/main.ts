@@ -194,7 +194,7 @@ async function main(): Promise<void> {
   // E-mails wait while the mail server does not respond.
   const mail = file?.notifications && checkSmtp(file.notifications.smtp, MAIL_CHECK_MS);
   mail?.then((problem) => {
-    if (problem) failures.onMailProblem(`${problem.message} ${problem.fix}`);
+    if (problem) failures.onMailCheck(`${problem.message} ${problem.fix}`);
   });
   const signIn = config.signIn && createSignIn({ settings: config.signIn, now: Date.now });
   // API keys work without the issuer.

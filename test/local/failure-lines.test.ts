@@ -69,9 +69,9 @@ describe('an endpoint', () => {
     ]);
   });
 
-  it('has a line when deliveries fail again in the drain in which they succeeded again', () => {
+  it('has one line when deliveries fail again in the drains in which they succeeded again', () => {
     const { lines, onDrain } = start();
-    for (const delivered of [0, 0, 2]) onDrain({ ...waiting, delivered, failed: 1 });
+    for (const delivered of [0, 0, 2, 3, 0, 1]) onDrain({ ...waiting, delivered, failed: 1 });
     expect(lines).toEqual([
       expect.stringMatching(/^Deliveries to the endpoint us\/erp fail: /),
       'Deliveries to the endpoint us/erp fail again after 2 delivered events: The endpoint responded with status 503. The next attempt is at 2026-03-02T08:00:05Z.',
@@ -128,9 +128,13 @@ describe('the mail server', () => {
   });
 
   it('has one line for a problem that the check at the start and the first e-mail find', () => {
-    const { lines, onMail, onMailProblem } = start();
-    onMailProblem('The mail server mail.acme.example:587 does not respond in time.');
+    const { lines, onMail, onMailCheck } = start();
+    onMailCheck('The mail server mail.acme.example:587 does not respond in time.');
     onMail(down);
     expect(lines).toHaveLength(1);
+    const later = start();
+    later.onMail(accepted);
+    later.onMailCheck('The mail server mail.acme.example:587 does not respond in time.');
+    expect(later.lines).toEqual([]);
   });
 });
