@@ -3,6 +3,12 @@
  * pages with the same client and concurrency, JSON.parse, and one SHA-256 per job.
  */
 import { createHash, randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { esbuildOptions } from '../infra/bundling.ts';
 import { createTables } from '../local/tables.ts';
 import { registerAccount } from '../shared/accounts/accounts.ts';
 import { createConnector } from '../shared/accounts/connect.ts';
@@ -200,6 +206,7 @@ for (let round = 0; round < rounds; round += 1) {
 
 // Units as DynamoDB would bill them, counted on the emulator.
 const dynamo = await startDynamo({});
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-quiet-'));
 let readUnits = 0;
 let writeUnits = 0;
 let writes = 0;
@@ -217,13 +224,17 @@ try {
   readUnits = after.read - before.read;
   writeUnits = after.write - before.write;
   writes = onDynamo.times.writes - writesBefore;
-  // In a separate process, as on Lambda.
-  const quietOnly = await startChild<QuietFacts>('quiet.ts', [
+  // In a separate process with one bundled file, as on Lambda.
+  const file = join(folder, 'quiet.mjs');
+  const entryPoints = [fileURLToPath(new URL('quiet.ts', import.meta.url))];
+  await build({ ...esbuildOptions('poll-account'), entryPoints, outfile: file, write: true });
+  const quietOnly = await startChild<QuietFacts>(file, [
     JSON.stringify({ ...upstream.facts, endpoint: dynamo.endpoint, jobs }),
   ]);
   peakMemoryMb = quietOnly.facts.peakMemoryMb;
 } finally {
   await dynamo.stop();
+  rmSync(folder, { recursive: true });
 }
 
 process.send?.({
