@@ -4,21 +4,12 @@
  * from the sources as they are.
  */
 import { execFileSync } from 'node:child_process';
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
 import { buildDashboard } from './dashboard/build.ts';
 import { writeConfigDocuments, writeDocuments } from './documents.ts';
-import { apiFiles, PACKED } from './local/api-files.ts';
+import { PACKED, writeApiFiles } from './local/api-files.ts';
 import { PACKED_DASHBOARD } from './local/dashboard.ts';
 import { writeTypes } from './types.ts';
 
@@ -86,8 +77,7 @@ const [command, library, fauxqs] = await Promise.all([
   }),
 ]);
 // Built files that the HTTP API of `jobwire start` serves. It finds them beside the program.
-mkdirSync(join(cli, PACKED));
-for (const [name, from] of apiFiles()) copyFileSync(from, join(cli, PACKED, name));
+await writeApiFiles(join(cli, PACKED));
 // The dashboard and the pages of the demo are found beside the program, too.
 cpSync(await buildDashboard(), join(cli, PACKED_DASHBOARD), { recursive: true });
 cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });

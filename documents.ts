@@ -1,10 +1,11 @@
 /**
  * The generated documents in docs/, which are committed: those of the API, the JSON Schema of the configuration file, and the reference in
  * docs/configuration.md. `node documents.ts` and `npm run build` write them. `node documents.ts release` also stores the documents of the API
- * as those of the released version, the baseline for comparing later ones.
+ * as those of the released version, the baseline for comparing later ones. `node documents.ts files FOLDER` writes the files that the API serves.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { settingsSchema } from './infra/settings.ts';
+import { writeApiFiles } from './local/api-files.ts';
 import { openApiDocument } from './shared/api/openapi.ts';
 import { configReference, configSchemaDocument, schemaDocument } from './shared/config-documents.ts';
 import { asyncApiDocument } from './shared/events/asyncapi.ts';
@@ -56,7 +57,12 @@ export function writeConfigDocuments(): void {
 }
 
 if (import.meta.main) {
-  writeDocuments('docs');
-  writeConfigDocuments();
-  if (process.argv[2] === 'release') writeDocuments(BASELINE);
+  const [, , task, folder] = process.argv;
+  if (task === 'files' && folder !== undefined) {
+    await writeApiFiles(folder);
+  } else {
+    writeDocuments('docs');
+    writeConfigDocuments();
+    if (task === 'release') writeDocuments(BASELINE);
+  }
 }

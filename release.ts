@@ -20,6 +20,7 @@ const REQUIRED = [
   'cli/licenses.txt',
   'cli/dashboard/index.html',
   'cli/api-files/openapi.json',
+  'cli/api-files/docs-index.html',
   'client/index.js',
   'client/index.d.ts',
   'receive/index.js',

@@ -1,6 +1,5 @@
 /**
- * The documents of the HTTP API, and the files of the page that renders them. They are stored beside the
- * bundle.
+ * The documents of the HTTP API, and the pages of the API reference. They are stored beside the bundle.
  */
 import { readFile } from 'node:fs/promises';
 

@@ -7,7 +7,6 @@ import { type BundlingOptions, LogLevel, OutputFormat } from 'aws-cdk-lib/aws-la
 import type { BuildOptions } from 'esbuild';
 import { API_FILES } from '../functions/api-files.ts';
 import { DASHBOARD_FILES } from '../functions/dashboard-files.ts';
-import { apiFiles } from '../local/api-files.ts';
 
 const path = (file: string) => fileURLToPath(new URL(`../${file}`, import.meta.url));
 
@@ -36,8 +35,7 @@ export const bundling: BundlingOptions = {
 
 /** Options for the function that serves the API documents: they are stored beside its bundle. */
 export const withApiFiles = withFiles((outputDir) => [
-  `mkdir "${outputDir}/${API_FILES}"`,
-  ...[...apiFiles()].map(([name, from]) => `cp "${from}" "${outputDir}/${API_FILES}/${name}"`),
+  `"${process.execPath}" "${path('documents.ts')}" files "${outputDir}/${API_FILES}"`,
 ]);
 
 /** Options for the function that publishes the dashboard's files. */

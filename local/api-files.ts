@@ -1,27 +1,35 @@
-/** Built files that the HTTP API serves: its documents, and the parts of the page at `/docs`. */
-import { existsSync } from 'node:fs';
+/** Built files that the HTTP API serves: its documents, and the pages of the API reference. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { referenceFiles } from '../shared/api/reference-page.ts';
 
 /** Folder beside the packaged program that contains them. */
 export const PACKED = 'api-files';
 
-/** Returns the path in a checkout of each file, by the name under which it is served. */
-export function apiFiles(): ReadonlyMap<string, string> {
-  const { resolve } = createRequire(import.meta.url);
-  return new Map([
-    ...['openapi.json', 'asyncapi.json'].map(
-      (name) => [name, `${import.meta.dirname}/../docs/${name}`] as const,
-    ),
-    ...referenceFiles.map(({ name, source }) => [name, resolve(source)] as const),
-  ]);
+/** Files of a checkout by name. */
+let files: Promise<ReadonlyMap<string, string>> | undefined;
+
+async function build(): Promise<ReadonlyMap<string, string>> {
+  const [openApi, asyncApi] = ['openapi.json', 'asyncapi.json'].map(
+    (name) => [name, readFileSync(`${import.meta.dirname}/../docs/${name}`, 'utf8')] as const,
+  );
+  if (!openApi || !asyncApi) throw new Error('The API documents are missing.');
+  // The packaged program does not render.
+  const { renderReference } = await import('../shared/api/reference/render.ts');
+  return new Map([openApi, asyncApi, ...renderReference(JSON.parse(openApi[1]))]);
+}
+
+/** Writes all files of a checkout into a new folder. */
+export async function writeApiFiles(folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  for (const [name, content] of await build()) writeFileSync(`${folder}/${name}`, content);
 }
 
 /** Reads a file by name. Rejects if there is none. */
 export async function readApiFile(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const packed = `${import.meta.dirname}/${PACKED}`;
-  const path = existsSync(packed) ? `${packed}/${name}` : apiFiles().get(name);
-  if (path === undefined) throw new Error(`File not found: ${name}.`);
-  return new Uint8Array(await readFile(path));
+  if (existsSync(packed)) return new Uint8Array(await readFile(`${packed}/${name}`));
+  files ??= build();
+  const content = (await files).get(name);
+  if (content === undefined) throw new Error(`File not found: ${name}.`);
+  return new TextEncoder().encode(content);
 }

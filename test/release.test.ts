@@ -33,7 +33,13 @@ test('the changelog’s unreleased entries become those of the version; without 
 test('a package that lacks a file, has a foreign one, another version or too many bytes is rejected', () => {
   const paths = [
     ...['package.json', 'README.md', 'jobwire.schema.json', 'cli/jobwire.js', 'cli/licenses.txt'],
-    ...['cli/dashboard/index.html', 'cli/api-files/openapi.json', 'client/index.js', 'client/index.d.ts'],
+    ...[
+      'cli/dashboard/index.html',
+      'cli/api-files/openapi.json',
+      'cli/api-files/docs-index.html',
+      'client/index.js',
+      'client/index.d.ts',
+    ],
     ...['receive/index.js', 'receive/index.d.ts'],
   ];
   const packed = (change: Partial<Packed> & { paths?: string[] }): Packed => ({

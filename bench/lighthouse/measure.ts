@@ -86,6 +86,7 @@ async function listPages(): Promise<[string, string][]> {
     ['Messages', `/setup/customers/${account}/messages`],
     ['Checklist', '/start'],
     ['API reference', '/docs'],
+    ['API operations', '/docs/endpoints'],
     ['Mailbox', '/mailbox'],
   ];
 }

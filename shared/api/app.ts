@@ -22,9 +22,17 @@ import type { FeedPace } from './feed.ts';
 import type { GrowthSignal } from './growth-signal.ts';
 import type { Keyring } from './keys.ts';
 import { problem } from './problems.ts';
-import { createReference } from './reference-page.ts';
+import { createReference } from './reference/pages.ts';
 import { limitRequests, type RequestLimit } from './request-limit.ts';
-import type { AlertParts, Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
+import {
+  type AlertParts,
+  type Documents,
+  type Manage,
+  type Notifications,
+  type Route,
+  type RouteParts,
+  tags,
+} from './route.ts';
 import { IMPORT_PATH } from './routes/account-moves.ts';
 import { routes } from './routes/all.ts';
 import { IssuerError, NoAccessError, type SignIn } from './sign-in.ts';
@@ -62,7 +70,7 @@ export interface ApiDeps {
   readonly slots?: Slots;
   /** Limit of requests per key. Absent: no limit. */
   readonly requestLimit?: RequestLimit | undefined;
-  /** Reads a document, or a file of the reference page, by name. Absent: these are not served. */
+  /** Reads a document, or a file of the API reference, by name. Absent: these are not served. */
   readonly readFile?: (name: string) => Promise<Uint8Array<ArrayBuffer>>;
   /** Base URL of the event schemas' `$id`, without a final slash. Default: none, so that `$id` is a path. */
   readonly schemaBaseUrl?: string;
@@ -312,7 +320,7 @@ function createSchemas(baseUrl: string): RouteParts['schemas'] {
 function documentsFrom(read: NonNullable<ApiDeps['readFile']>): Documents {
   const bodies = new Map<string, StaticBody>();
   return {
-    reference: createReference(({ name }) => read(name)),
+    reference: createReference(read, Object.keys(tags)),
     async read(name) {
       const body = bodies.get(name) ?? toStaticBody(await read(name));
       bodies.set(name, body);

@@ -28,7 +28,7 @@ import { type Role, roleAllows } from './key-input.ts';
 import type { Caller, Keyring } from './keys.ts';
 import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem, rejectionProblem } from './problems.ts';
-import type { Reference } from './reference-page.ts';
+import type { Reference } from './reference/pages.ts';
 import { invalidInput, readBody, readForm, readQuery } from './request-input.ts';
 import type { SignIn } from './sign-in.ts';
 import { type StaticBody, staticAnswer } from './static-body.ts';

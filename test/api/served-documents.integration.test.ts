@@ -1,10 +1,12 @@
 /** The documents as they are served, by the Node server and through API Gateway: compressed, and not sent again unchanged. */
+import { execFileSync } from 'node:child_process';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
 import type { APIGatewayProxyEvent } from 'aws-lambda';
 import { expect, onTestFinished, test } from 'vitest';
 import { createRestProxyHandler } from '../../functions/handlers/rest-proxy.ts';
 import { createApi } from '../../shared/api/app.ts';
+import type { OpenApi } from '../../shared/api/reference/render.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { apiParts } from '../support/api.ts';
@@ -69,9 +71,11 @@ test.each([
 ])('%s serves each document plain, as gzip, and as 304', async (_, connect) => {
   const get = await connect();
   const page = await (await get('/docs')).text();
+  const pages = new Set([...page.matchAll(/"(\/docs\/[a-z-]+)"/g)].map(([, path = '']) => path));
+  expect(pages.size).toBe(15);
   const assets = [...page.matchAll(/"(\/docs\/assets\/[^"]+)"/g)].map(([, asset = '']) => asset);
-  expect(assets.length).toBeGreaterThan(2);
-  for (const path of [...DOCUMENTS, ...assets]) {
+  expect(assets).toHaveLength(2);
+  for (const path of [...DOCUMENTS, ...pages, ...assets]) {
     const plain = await get(path, { origin: ORIGIN });
     expect([plain.status, plain.headers.get('content-encoding')], path).toEqual([200, null]);
     expect(plain.headers.get('vary')?.toLowerCase(), path).toMatch(/accept-encoding/);
@@ -101,4 +105,50 @@ test('the schema of an event type has a versioned URL, which is its $id', async 
   for (const none of ['job.dispatched', 'job.eaten.json', '.json', 'toString.json']) {
     expect((await app.request(`/schemas/v1/${none}`)).status, none).toBe(404);
   }
+});
+
+test('the API reference has a curl command for each operation, quoted for a shell', async () => {
+  const app = createApp();
+  const document = (await (await app.request('/openapi.json')).json()) as OpenApi;
+  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+  );
+  const pages = new Map<string, string>();
+  for (const { name } of document.tags) {
+    pages.set(name, await (await app.request(`/docs/${name.toLowerCase()}`)).text());
+  }
+  const commands = operations.map(
+    ({
+      operation: {
+        tags: [tag = ''],
+        operationId,
+      },
+    }) => {
+      const [, section = ''] = pages.get(tag)?.split(`<h2 id="${operationId}">`) ?? [];
+      const html = /<div class="curl"><pre><code>([^<]*)/.exec(section)?.[1] ?? '';
+      return html
+        .replaceAll('&quot;', '"')
+        .replaceAll('&#39;', "'")
+        .replaceAll('&lt;', '<')
+        .replaceAll('&gt;', '>')
+        .replaceAll('&amp;', '&');
+    },
+  );
+  const script = `curl() { printf '%s\\0' "$@"; printf '\\1'; }\n${commands.join('\n')}`;
+  const env = { JOBWIRE_URL: 'https://us.jobwire.example', JOBWIRE_API_KEY: 'a key' };
+  const calls = execFileSync('/bin/sh', ['-eu', '-c', script], { env, encoding: 'utf8' })
+    .split('\u0001')
+    .map((call) => call.split('\0').slice(0, -1));
+  expect(calls).toHaveLength(operations.length + 1);
+  operations.forEach(({ method, path, operation }, index) => {
+    const body = operation.requestBody?.content['application/json'];
+    const call = calls[index] ?? [];
+    const [start = ''] = path.split('{');
+    expect(call.find((part) => part.startsWith(`${env.JOBWIRE_URL}${start}`))).not.toMatch(/[{}]/);
+    expect(call[call.indexOf('-X') + 1]?.toLowerCase() === method).toBe(method !== 'get');
+    expect(call.includes('Authorization: Bearer a key')).toBe(operation['x-role'] !== undefined);
+    expect(call.includes('-d')).toBe(body !== undefined);
+    const data = body && JSON.parse(call[call.indexOf('-d') + 1] ?? '');
+    if (body?.example) expect(data).toEqual(body.example);
+  });
 });

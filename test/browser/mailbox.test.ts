@@ -1,6 +1,6 @@
 /** The pages besides the dashboard: the demo's mailbox, and the API documentation at `/docs`. */
 import { expect, test } from 'vitest';
-import { axe, demoSite, type Look, layoutShift, visit, weigh } from '../support/browser.ts';
+import { axe, demoSite, type Look, layoutShift, settled, visit, weigh } from '../support/browser.ts';
 
 const site = demoSite();
 const looks: [string, Look][] = [
@@ -52,12 +52,60 @@ test.each([
   120_000,
 );
 
-test('the API documentation loads nothing from third parties, and shows the parameters of an operation', async () => {
+test.each([
+  ...looks,
+  ['light on a phone', { theme: 'light', size: 'phone' }],
+  ['dark on a desktop', { theme: 'dark', size: 'desktop' }],
+] as typeof looks)(
+  'the API reference is accessible, without layout shift and without scrolling sideways, %s',
+  async (_, look) => {
+    const page = await visit(site, '/docs', look);
+    const paths = await page
+      .locator('nav a')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+    expect(paths).toHaveLength(16);
+    for (const path of ['/docs', '/docs/accounts', '/docs/webhooks', '/docs/schemas']) {
+      expect(paths).toContain(path);
+      await page.goto(`${site.url}${path}`);
+      await page
+        .locator('summary')
+        .evaluateAll((all) => all.slice(0, 4).forEach((one) => void (one as HTMLElement).click()));
+      await axe(page);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+      expect(await layoutShift(page)).toBeLessThan(0.1);
+      expect(await weigh(page)).toMatchObject({ blocking: [] });
+    }
+  },
+  120_000,
+);
+
+test('the API reference filters operations, and old links lead to the operation', async () => {
   const page = await visit(site, '/docs');
-  // Swagger UI parses the whole document before it shows the groups of operations.
-  await page.getByRole('heading', { name: /^Jobs/ }).click({ timeout: 60_000 });
-  expect(await weigh(page)).toMatchObject({ blocking: [] });
-  await page.locator('[data-path="/v1/accounts/{id}/jobs"]').first().click();
-  // It resolves all references of the document first, which takes seconds of CPU time.
-  await page.locator('[data-param-name="undispatched"]').waitFor({ timeout: 60_000 });
+  await page.keyboard.press('Tab');
+  expect(await page.locator(':focus').textContent()).toBe('Skip to the content');
+  await page.getByLabel('Search operations').fill('pauseAccount');
+  await page.getByText('1 operation found').waitFor();
+  expect(await page.locator('.operations li:visible').allTextContents()).toEqual([
+    expect.stringContaining('/v1/accounts/{id}/pause'),
+  ]);
+  await page.locator('.operations li:visible a').click();
+  await page.waitForURL(`${site.url}/docs/accounts#pauseAccount`);
+  await page.getByRole('heading', { name: /^Pause/ }).waitFor();
+  const curl = page.locator('section', { has: page.locator('#pauseAccount') }).locator('.curl code');
+  expect(await curl.textContent()).toContain(`curl -X POST "${site.url}/v1/accounts/ID/pause"`);
+  for (const link of ['/docs/accounts#pauseAccount', '/docs/schemas#NewEndpoint']) {
+    await page.goto(`${site.url}${link}`);
+    await settled(page);
+    const heading = page.locator(`[id="${link.split('#')[1]}"]`);
+    expect(Math.abs((await heading.boundingBox())?.y ?? Number.NaN)).toBeLessThan(50);
+  }
+  // From the start page, the browser changes the hash without loading the page.
+  for (const [from, old] of [
+    ['/docs', '#listJobs'],
+    ['/docs/keys', '#/Jobs/listJobs'],
+  ]) {
+    await page.goto(`${site.url}${from}`);
+    await page.goto(`${site.url}/docs${old}`);
+    await page.waitForURL(`${site.url}/docs/jobs#listJobs`);
+  }
 }, 120_000);

@@ -14,6 +14,7 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   getSchema: 'a document: jobwire get, as jobwire event-types show prints',
   getApiReference: 'a web page',
   getApiReferenceAsset: 'part of a web page',
+  getApiReferencePage: 'a web page',
   getUnsubscribePage: 'a web page for the recipients of e-mails',
   getSignIn: 'for the dashboard; the CLI has API keys',
   createSession: 'for the dashboard; the CLI has API keys',

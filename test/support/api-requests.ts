@@ -4,7 +4,7 @@
  */
 import * as fc from 'fast-check';
 import { openApiDocument } from '../../shared/api/openapi.ts';
-import { createReference } from '../../shared/api/reference-page.ts';
+import { type OpenApi, renderReference } from '../../shared/api/reference/render.ts';
 import { MAX_LANES } from '../../shared/delivery/lanes.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
 import { type ApiWorld, BOOTSTRAP, CANARY, FAR, FOREIGN, MOVING, NOTED, OWN, REGIONS } from './api-world.ts';
@@ -28,11 +28,11 @@ export const namedSchemas = document.components.schemas;
 /** All operations. */
 export const operations = listOperations(document);
 
-/** Files that the page at `/docs` refers to. */
+/** Assets of the API reference. */
 const assets = [
-  ...new TextDecoder()
-    .decode(createReference(async () => new Uint8Array()).page().body.plain)
-    .matchAll(/assets\/([^/]+)\/([\w.-]+)/g),
+  ...(renderReference(openApiDocument() as OpenApi).get('docs-index.html') ?? '').matchAll(
+    /assets\/([^/]+)\/([\w.-]+)/g,
+  ),
 ].map(([, version = '', name = '']) => ({ version, name }));
 
 /** Requests of an operation on a world. `after`: the `next` values of its pages. */
@@ -125,7 +125,9 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
   function buildPathValues(path: string): Record<string, fc.Arbitrary<unknown>> {
     if (operation.method === 'POST' && !path.includes('{'))
       return { id: texts('new-1', 'new-2', 'own', OWN) };
-    if (path.startsWith('/docs')) return { name: texts(...assets.map(({ name }) => name)) };
+    if (path.startsWith('/docs')) {
+      return { name: texts(...assets.map(({ name }) => name)), page: texts('jobs', 'schemas', 'none') };
+    }
     if (path.startsWith('/v1/attention')) {
       return {
         id: texts(`us~${OWN}~endpoint~own`, 'us~~endpoint~everything', NOTED),

@@ -9,6 +9,7 @@ import type { ApiEnv } from '../env.ts';
 import { Event } from '../job-events.ts';
 import { one } from '../parameters.ts';
 import { problem } from '../problems.ts';
+import type { Reference } from '../reference/pages.ts';
 import { type Route, type RouteParts, route, sendStatic } from '../route.ts';
 
 /** Cache headers of the catalogue and the schemas, which change only with a release. */
@@ -187,10 +188,29 @@ export const serviceRoutes: readonly Route[] = [
         contentType: 'text/html',
       },
     },
-    ({ c }, { documents }) => {
-      const { body, headers } = documents.reference.page();
-      return sendStatic(c, body, headers);
+    ({ c }, { documents }) => sendReference(c, documents.reference.page()),
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/docs/{page}',
+      id: 'getApiReferencePage',
+      tag: 'Service',
+      summary: 'Get a page of the API reference',
+      role: null,
+      document: true,
+      validated: true,
+      params: z.object({
+        page: one.describe('Name of a tag in lower case, `webhooks` or `schemas`.'),
+      }),
+      answer: {
+        status: 200,
+        description: 'The operations of the tag, or the schemas, as a web page.',
+        schema: z.string(),
+        contentType: 'text/html',
+      },
     },
+    ({ c, params: { page } }, { documents }) => sendReference(c, documents.reference.page(page)),
   ),
   route(
     {
@@ -213,13 +233,16 @@ export const serviceRoutes: readonly Route[] = [
         contentType: 'text/*',
       },
     },
-    async ({ c, params: { version, name } }, { documents }) => {
-      const found = await documents.reference.asset(version, name);
-      if (!found) return problem(c, 'not-found', { detail: 'There is no such file.' });
-      return sendStatic(c, found.body, found.headers);
-    },
+    ({ c, params: { version, name } }, { documents }) =>
+      sendReference(c, documents.reference.asset(version, name)),
   ),
 ];
+
+async function sendReference(c: Context<ApiEnv>, loading: ReturnType<Reference['page']>): Promise<Response> {
+  const found = await loading;
+  if (!found) return problem(c, 'not-found', { detail: 'There is no such page or file.' });
+  return sendStatic(c, found.body, found.headers);
+}
 
 function sendSchema(c: Context<ApiEnv>, type: string, { schemas }: RouteParts): Response {
   const found = schemas(type);

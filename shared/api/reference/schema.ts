@@ -1,0 +1,145 @@
+/** JSON Schemas in the API reference: types and constraints as HTML, and examples. */
+import { SCHEMAS_PAGE } from './pages.ts';
+
+/** A JSON Schema, with the keywords that the document uses. */
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly format?: string;
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly additionalProperties?: Schema | boolean;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+}
+
+/** Named schemas, and the examples of some of them. */
+export interface Named {
+  readonly schemas: Readonly<Record<string, Schema>>;
+  readonly examples: ReadonlyMap<string, unknown>;
+}
+
+const DATE_TIME = '2026-03-02T16:04:11.250Z';
+const samples: Readonly<Record<string, string>> = {
+  'date-time': DATE_TIME,
+  date: DATE_TIME.slice(0, 10),
+  uri: 'https://example.com',
+};
+
+const escapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+/** Escapes text for HTML elements and attributes. */
+export const esc = (text: unknown) => String(text).replace(/[&<>"']/g, (one) => escapes[one] ?? '');
+export const code = (value: unknown) =>
+  `<code>${esc(typeof value === 'string' ? value : JSON.stringify(value))}</code>`;
+export const link = (href: string, html: string) => `<a href="${esc(href)}">${html}</a>`;
+/** Returns the name of a referenced schema. */
+export const nameOf = (ref: string) => ref.split('/').at(-1) ?? '';
+
+/** Returns the link of a named schema. */
+export function toSchemaHref(name: string): string {
+  return `/docs/${SCHEMAS_PAGE}#${name}`;
+}
+
+/** Returns the type of a schema as HTML. Named schemas are links. */
+export function typeOf({
+  $ref,
+  type,
+  format,
+  items,
+  additionalProperties: map,
+  anyOf,
+  oneOf,
+}: Schema): string {
+  if ($ref !== undefined) return link(toSchemaHref(nameOf($ref)), esc(nameOf($ref)));
+  const parts = anyOf ?? oneOf;
+  if (parts) return [...new Set(parts.map(typeOf))].join(' or ');
+  const types = [type ?? 'any value'].flat().map((one) => {
+    if (one === 'array' && items) return `array of ${typeOf(items)}`;
+    if (one === 'object' && typeof map === 'object' && Object.keys(map).length > 0)
+      return `map of ${typeOf(map)}`;
+    return `${esc(one)}${format && one !== 'null' ? ` (${esc(format)})` : ''}`;
+  });
+  return types.join(' or ');
+}
+
+/** Returns the constraints of a schema as HTML sentences. */
+export function limitsOf(schema: Schema): string[] {
+  const { items, additionalProperties: map, minimum, maximum, exclusiveMinimum, pattern } = schema;
+  const range = (from: number | undefined, to: number | undefined, unit: string) => {
+    if (from === undefined && to === undefined) return [];
+    if (from === to) return [`${from}${unit}.`];
+    if (to === undefined) return [`At least ${from}${unit}.`];
+    return [from === undefined ? `At most ${to}${unit}.` : `${from} to ${to}${unit}.`];
+  };
+  const values = 'const' in schema ? [schema.const] : (schema.enum ?? []);
+  return [
+    ...(values.length > 0
+      ? [`${values.length > 1 ? 'Values' : 'Value'}: ${values.map(code).join(', ')}.`]
+      : []),
+    ...(schema.default === undefined ? [] : [`Default: ${code(schema.default)}.`]),
+    ...range(minimum, maximum, ''),
+    ...(exclusiveMinimum === undefined ? [] : [`Greater than ${exclusiveMinimum}.`]),
+    ...range(schema.minLength, schema.maxLength, ' characters'),
+    ...range(schema.minItems, schema.maxItems, ' items'),
+    ...range(schema.minProperties, schema.maxProperties, ' fields'),
+    ...(pattern === undefined ? [] : [`Pattern: ${code(pattern)}.`]),
+    ...(items ? limitsOf(items).map((limit) => `Items: ${limit}`) : []),
+    ...(schema.anyOf ?? []).flatMap(limitsOf),
+    ...(typeof map === 'object' ? limitsOf(map).map((limit) => `Each value: ${limit}`) : []),
+  ];
+}
+
+/** Returns an example: that of the document, or one that is derived from the schema. */
+export function toSample(schema: Schema, named: Named, within: readonly string[] = []): unknown {
+  const { $ref, type, items, properties, additionalProperties: map, minimum, exclusiveMinimum } = schema;
+  if ($ref !== undefined) {
+    const name = nameOf($ref);
+    const target = named.schemas[name];
+    if (!target || within.includes(name)) return {};
+    return named.examples.get(name) ?? toSample(target, named, [...within, name]);
+  }
+  const [first] = schema.anyOf ?? schema.oneOf ?? [];
+  if (first) return toSample(first, named, within);
+  const given = schema.default ?? schema.const ?? schema.enum?.[0];
+  if (given !== undefined) return given;
+  switch ([type].flat()[0]) {
+    case 'object':
+      if (typeof map === 'object' && Object.keys(map).length > 0)
+        return { key: toSample(map, named, within) };
+      return Object.fromEntries(
+        Object.entries(properties ?? {}).map(([name, one]) => [name, toSample(one, named, within)]),
+      );
+    case 'array':
+      return items ? [toSample(items, named, within)] : [];
+    case 'integer':
+    case 'number':
+      return minimum ?? (exclusiveMinimum ?? 0) + 1;
+    case 'boolean':
+      return true;
+    case 'null':
+      return null;
+    default:
+      return samples[schema.format ?? ''] ?? 'string';
+  }
+}

@@ -1,0 +1,308 @@
+/** The API reference at /docs: complete, well-formed, and without requests to other hosts. */
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { openApiDocument } from '../../shared/api/openapi.ts';
+import { problems } from '../../shared/api/problems.ts';
+import { createReference } from '../../shared/api/reference/pages.ts';
+import { type OpenApi, renderReference } from '../../shared/api/reference/render.ts';
+import type { Schema } from '../../shared/api/reference/schema.ts';
+import { tags } from '../../shared/api/route.ts';
+import { type StaticBody, toStaticBody } from '../../shared/api/static-body.ts';
+
+const document = openApiDocument() as OpenApi;
+const files = renderReference(document);
+const pages = new Map(
+  [...files]
+    .filter(([name]) => name.endsWith('.html'))
+    .map(([name, html]) => [name === 'docs-index.html' ? '/docs' : `/docs/${name.slice(5, -5)}`, html]),
+);
+const { schemas } = document.components;
+const operations = [...Object.entries(document.paths), ...Object.entries(document.webhooks)].flatMap(
+  ([path, item]) =>
+    Object.entries(item).map(([method, operation]) => {
+      const page = `/docs/${operation.tags[0]?.toLowerCase()}`;
+      return { method, path, operation, page, html: getSection(page, operation.operationId) };
+    }),
+);
+
+/** Returns the section of an operation or a schema. */
+function getSection(page: string, id: string): string {
+  const section = (pages.get(page) ?? '').split('<section>').find((one) => one.startsWith(`<h2 id="${id}">`));
+  if (section === undefined) throw new Error(`${page} does not contain ${id}.`);
+  return section.split('</section>')[0] ?? '';
+}
+
+/** Returns the text of HTML. Throws if its tags are not nested correctly. */
+function getText(html: string): string {
+  const open: string[] = [];
+  let text = '';
+  for (const [token, close, name = '', empty] of html.matchAll(
+    /<(\/?)([a-z]\w*)[^<>]*>|<!doctype html>|([^<>]+)/g,
+  )) {
+    if (empty !== undefined) text += empty;
+    else if (token === '<!doctype html>' || ['meta', 'link', 'input', 'wbr'].includes(name)) continue;
+    else if (!close) open.push(name);
+    else if (open.pop() !== name) throw new Error(`${token} closes no element: ${text.slice(-100)}`);
+  }
+  if (open.length > 0) throw new Error(`${open.join(' ')} is not closed.`);
+  const entities: Record<string, string> = { lt: '<', gt: '>', quot: '"', '#39': "'", amp: '&' };
+  return text.replace(/&([^;]+);/g, (entity, name) => entities[name] ?? entity);
+}
+
+/** Removes what Markdown and HTML show differently. */
+const normalize = (text: string) => text.replace(/^- |[\s`*]/gm, '');
+const expectText = (html: string, text = '') => expect(normalize(getText(html))).toContain(normalize(text));
+
+/** Returns the rows of a table by their name. */
+function getRows(html: string): Map<string, string[]> {
+  const rows = html.match(/<tr[^>]*><th scope="row">.*?<\/tr>/gs) ?? [];
+  return Map.groupBy(rows, (one) => getText(/<code>.*?<\/code>/.exec(one)?.[0] ?? ''));
+}
+
+describe('renderReference', () => {
+  it('describes every operation with its parameters, responses, problems and role', () => {
+    for (const { method, path, operation, html } of operations) {
+      for (const text of [operation.summary, operation.description]) expectText(html, text);
+      expectText(
+        html,
+        path in document.webhooks ? 'POST URL of the endpoint' : `${method.toUpperCase()}${path}`,
+      );
+      if (operation['x-role']) expectText(html, `Role: ${operation['x-role']}`);
+      else expect(html).not.toContain('Role:');
+      const rows = getRows(html);
+      for (const { name, required, description, schema, ...parameter } of operation.parameters ?? []) {
+        const row = rows.get(name)?.find((one) => one.includes(` · ${parameter.in}`)) ?? '';
+        expectText(row, description);
+        expectValues(row, schema);
+        expect(row.includes('required')).toBe(required);
+      }
+      for (const [status, { 'x-problems': kinds, headers, ...response }] of Object.entries(
+        operation.responses,
+      )) {
+        const errors = rows.get(status)?.[0] ?? '';
+        if (!kinds) expectText(html, `Response ${status}${response.description}`);
+        for (const kind of kinds ?? []) expect(errors).toContain(`/docs#problem-${kind}`);
+        for (const name of Object.keys(headers ?? {})) expectText(kinds ? errors : html, name);
+      }
+    }
+    expect(operations.length).toBeGreaterThan(120);
+  });
+
+  it('lists every operation on the start page and on the page of its tag', () => {
+    for (const { operation, page } of operations) {
+      const link = `<li data-id="${operation.operationId}"><a href="${page}#${operation.operationId}">`;
+      for (const one of ['/docs', page]) expect(pages.get(one)?.split(link)).toHaveLength(2);
+    }
+  });
+
+  it('describes every field of every schema, with its description, values and limits', () => {
+    let count = 0;
+    for (const [name, schema] of Object.entries(schemas)) {
+      const html = getSection('/docs/schemas', name);
+      expectText(html, schema.description);
+      const rows = getRows(html);
+      visitFields(schema, '', (path, field, isRequired) => {
+        count += 1;
+        const row = rows.get(path)?.find((one) => one.includes(' · optional') !== isRequired) ?? '';
+        const variants = rows.get(path)?.join('') ?? '';
+        expectText(row, '');
+        expect(row, `${name}: ${path}`).not.toBe('');
+        expectText(variants, field.description);
+        expectValues(variants, field);
+      });
+    }
+    expect(count).toBeGreaterThan(1500);
+  });
+
+  it('describes the fields of bodies at the operation, also those of named schemas', () => {
+    const rows = getRows(getSection('/docs/accounts', 'createAccount'));
+    expect(rows.get('credentials.clientId')?.[0]).toContain('required');
+    for (const { operation, html } of operations) {
+      const responses = Object.values(operation.responses).filter((one) => !one['x-problems']);
+      for (const { content } of [operation.requestBody, ...responses].flatMap((one) => one ?? [])) {
+        for (const { schema } of Object.values(content ?? {})) {
+          const { properties = {} } = schema.$ref
+            ? (schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {})
+            : schema;
+          for (const name of Object.keys(properties)) expect([...getRows(html).keys()]).toContain(name);
+        }
+      }
+    }
+    expect(getSection('/docs/events', 'listEvents')).toContain('<a href="/docs/schemas#Event">Event</a>');
+  });
+
+  it('explains every type of problem', () => {
+    for (const [kind, { meaning }] of Object.entries(problems)) {
+      const row = pages.get('/docs')?.split(`<tr id="problem-${kind}">`)[1]?.split('</tr>')[0] ?? '';
+      expectText(row, meaning);
+    }
+  });
+
+  it('links only to places that exist, and has no other host, inline script or inline style', () => {
+    const served = ['/openapi.json', '/asyncapi.json', '/v1/event-types', 'data:,'];
+    for (const [page, html] of pages) {
+      const ids = [...html.matchAll(/\sid="([^"]*)"/g)].map(([, id]) => id);
+      expect(new Set(ids).size, page).toBe(ids.length);
+      for (const [, href = ''] of html.matchAll(/(?:href|src)="([^"]*)"/g)) {
+        const [path = '', id] = href.split('#');
+        if (served.includes(href)) continue;
+        if (path.startsWith('/docs/assets/'))
+          expect([...files.keys()]).toContain(`docs-${path.split('/').at(-1)}`);
+        else expect(pages.get(path || page), href).toContain(id === undefined ? '<main' : ` id="${id}"`);
+      }
+      expect(html).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=/i);
+    }
+  });
+
+  it('has one level-1 heading on each page, no skipped level, a language, landmarks and table headers', () => {
+    for (const [page, html] of pages) {
+      const levels = [...html.matchAll(/<h(\d)/g)].map(([, level]) => Number(level));
+      expect(
+        levels.filter((level) => level === 1),
+        page,
+      ).toHaveLength(1);
+      levels.forEach((level, index) => void expect(level - (levels[index - 1] ?? 0)).toBeLessThan(2));
+      expect(html).toMatch(/<html lang="en">[\s\S]*<header>[\s\S]*<nav aria-label=[\s\S]*<main id="main"/);
+      expect(html.split('<table').length).toBe(html.split('<thead>').length);
+      expect(() => getText(html)).not.toThrow();
+    }
+  });
+
+  it('is small: at most 50 kB per page when compressed, and a script of less than 3 kB', () => {
+    for (const [name, content] of files) expect(gzipSync(content).length, name).toBeLessThan(50_000);
+    expect(files.get('docs-page.js')?.length).toBeLessThan(3_000);
+  });
+
+  it('escapes every text of the document, and ends at recursive schemas', () => {
+    const evil = `<b x='1' y="2">&amp;'"`;
+    const ref = { $ref: `#/components/schemas/Tree${evil.replaceAll('/', '')}` };
+    const tree: Schema = {
+      ...{
+        type: ['object', evil],
+        format: evil,
+        description: `${evil} \`${evil}\` *${evil}*\n\n- ${evil}`,
+        required: [evil],
+      },
+      properties: {
+        [evil]: { const: evil, description: evil },
+        children: { type: 'array', items: ref },
+        map: { type: 'object', additionalProperties: ref },
+        values: { anyOf: [{ type: 'string', enum: [evil], pattern: evil, default: evil }, ref] },
+      },
+    };
+    const content = { [evil]: { schema: tree, example: { [evil]: evil } } };
+    const operation = {
+      ...{ operationId: evil, summary: evil, description: evil, tags: [evil], 'x-role': evil },
+      parameters: [{ name: evil, in: evil, required: true, description: evil, schema: tree }],
+      requestBody: { content: { ...content, 'application/json': { schema: ref } } },
+      responses: {
+        [evil]: { description: evil, headers: { [evil]: { description: evil } }, content },
+        400: { description: evil, headers: { [evil]: ref }, content, 'x-problems': [evil] },
+      },
+    };
+    const texts = renderReference({
+      info: { title: evil, version: evil, description: evil },
+      tags: [{ name: evil, description: evil }],
+      ...{ paths: { [`/${evil}`]: { get: operation } }, webhooks: { [evil]: { post: operation } } },
+      components: {
+        schemas: { [`Tree${evil}`]: tree },
+        securitySchemes: { [evil]: { description: evil } },
+        headers: { [evil]: { description: evil, schema: tree } },
+      },
+    });
+    for (const [name, html] of texts) {
+      if (/page\.(css|js)$/.test(name)) continue;
+      expect(html).not.toMatch(/<b\b|y="2"|x='1'|&amp;'/);
+      expect(getText(html), name).toContain(evil);
+    }
+    // The data of a command is in single quotes.
+    expect(getText([...texts.values()][1] ?? '')).toContain(`<b x='\\''1'\\'' y=`);
+    expect(texts.size).toBe(5);
+  });
+});
+
+/** Calls `visit` for each field of a schema, with its path. Does not follow references. */
+function visitFields(
+  { properties = {}, required = [], items, additionalProperties: map, anyOf = [] }: Schema,
+  prefix: string,
+  visit: (path: string, field: Schema, isRequired: boolean) => void,
+): void {
+  for (const [name, field] of Object.entries(properties)) {
+    visit(`${prefix}${name}`, field, required.includes(name));
+    visitFields(field, `${prefix}${name}.`, visit);
+  }
+  if (items) visitFields(items, `${prefix.slice(0, -1)}[].`, visit);
+  if (typeof map === 'object') visitFields(map, `${prefix}*.`, visit);
+  for (const part of anyOf) visitFields(part, prefix, visit);
+}
+
+/** Expects every value and limit of a schema in the HTML. */
+function expectValues(html: string, schema: Schema): void {
+  const { type, format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems, $ref } = schema;
+  const limits = [minimum, maximum, minLength, maxLength, minItems, maxItems, pattern, format, schema.const];
+  const isMap =
+    typeof schema.additionalProperties === 'object' && Object.keys(schema.additionalProperties).length > 0;
+  const types = [type ?? []].flat().map((one) => (one === 'object' && isMap ? 'map of' : one));
+  const named = types.concat($ref?.split('/').at(-1) ?? []);
+  for (const value of [...limits, ...named, ...(schema.enum ?? []), schema.default]) {
+    if (value !== undefined)
+      expectText(html, typeof value === 'object' ? JSON.stringify(value) : String(value));
+  }
+  const values = isMap ? (schema.additionalProperties as Schema) : [];
+  for (const part of [schema.items ?? [], schema.anyOf ?? [], values].flat()) expectValues(html, part);
+}
+
+describe('createReference', () => {
+  const read = async (name: string) => new TextEncoder().encode(files.get(name) ?? name);
+  const reference = createReference(read, Object.keys(tags));
+  const toText = (body: StaticBody | undefined) => new TextDecoder().decode(body?.plain);
+  const assets = [...(pages.get('/docs') ?? '').matchAll(/\/docs\/assets\/([^/]+)\/([\w.]+)/g)].map(
+    ([, version = '', name = '']) => ({ version, name }),
+  );
+
+  it('serves every page, with a policy that allows only resources of the same origin', async () => {
+    for (const [path, html] of pages) {
+      const answer = await reference.page(path.split('/')[2]);
+      expect(toText(answer?.body) === html, path).toBe(true);
+      expect(answer?.headers).toMatchObject({
+        ...{ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' },
+        'content-security-policy':
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      });
+    }
+  });
+
+  it('serves the stylesheet and the script, to be cached forever', async () => {
+    expect(assets.map(({ name }) => name)).toEqual(['page.css', 'page.js']);
+    for (const { version, name } of assets) {
+      const answer = await reference.asset(version, name);
+      expect(answer?.headers).toEqual({
+        'content-type': `text/${name.endsWith('.js') ? 'javascript' : 'css'}; charset=utf-8`,
+        'cache-control': 'public, max-age=31536000, immutable',
+      });
+      expect(toText(answer?.body)).toBe(readFileSync(`shared/api/reference/${name}`, 'utf8'));
+    }
+  });
+
+  it('serves nothing else: no other name, no other version', async () => {
+    const [{ version } = { version: '' }] = assets;
+    for (const name of ['', 'index.html', '../package.json', '..%2Fpackage.json', 'toString', '__proto__']) {
+      expect(await reference.asset(version, name), name).toBeUndefined();
+      expect(await reference.page(name), name).toBeUndefined();
+    }
+    expect(await reference.asset('1', 'page.js')).toBeUndefined();
+  });
+
+  it('reads a file once, and again after a failure', async () => {
+    const names: string[] = [];
+    const once = createReference(async (name) => {
+      names.push(name);
+      if (names.length === 1) throw new Error('not there');
+      return new Uint8Array(toStaticBody('x').plain);
+    }, []);
+    await expect(once.page()).rejects.toThrow('not there');
+    for (const _ of [1, 2]) expect(toText((await once.page())?.body)).toBe('x');
+    expect(names).toEqual(['docs-index.html', 'docs-index.html']);
+  });
+});
