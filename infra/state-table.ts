@@ -230,8 +230,8 @@ export class StateTable extends Construct {
 
   /** Grants the HTTP API to change items of the attention queue, which are read again first. */
   grantAttending(fn: CellFunction): void {
-    const { index, snapshots, sinkParts, attention, attentionHistory } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [snapshots, attention]);
+    const { cell, index, snapshots, sinkParts, attention, attentionHistory } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell, snapshots, attention]);
     // The state of an endpoint, and the number of events that wait for it.
     this.#allow(fn, ['BatchGetItem'], [index, sinkParts]);
     this.#allow(fn, ['PutItem'], [attention, attentionHistory]);
@@ -283,8 +283,7 @@ export class StateTable extends Construct {
 
   /** Grants counting the requests of keys. */
   grantCountingRequests(fn: CellFunction): void {
-    // A write whose condition does not hold is followed by a read.
-    this.#allow(fn, ['GetItem', 'UpdateItem'], [this.#partitions().requestCounts]);
+    this.#allow(fn, ['UpdateItem'], [this.#partitions().requestCounts]);
     this.#passName(fn);
   }
 
