@@ -92,7 +92,7 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
     if (report?.ok === false) {
       const correct = account.managed
         ? ''
-        : 'If a setting or a secret is wrong, correct it in the configuration file or in the secret file, and restart Jobwire. ';
+        : 'If a setting or a secret is wrong, correct it in the configuration file, or in the file or environment variable that it names, and restart Jobwire. ';
       return [
         toTestCheck(
           id,
@@ -151,7 +151,7 @@ async function checkEndpoints(client: Client): Promise<Check[]> {
     const fix = (toCommand: ToCommand): string =>
       state === 'disabled'
         ? `Repair the receiver at ${url}. Then run: ${toCommand(`endpoints enable ${id} --region ${region}`)}`
-        : `Check the receiver at ${url}. For details, run: ${toCommand(`endpoints health ${id} --region ${region}`)}. To retry at once after the fix, run: ${toCommand(`endpoints enable ${id} --region ${region}`)}`;
+        : `Check the receiver at ${url}. To send a test event and see the probable cause, run: ${toCommand(`endpoints ping ${id} --region ${region}`)}. To retry at once after the fix, run: ${toCommand(`endpoints enable ${id} --region ${region}`)}`;
     const message = `${state}: ${health?.problem ?? 'no details.'}`;
     checks.push({ check: `Endpoint ${id}`, state: 'fail', message, fix });
   }

@@ -440,7 +440,11 @@ async function checkCredentials(file: ConfigFile | undefined): Promise<Check[]> 
       { region, credentials: { clientId, clientSecret } },
     );
     if (outcome.kind === 'tested') {
-      return toTestCheck(id, outcome.report, 'Then run this command again.');
+      return toTestCheck(
+        id,
+        outcome.report,
+        'If a setting or a secret is wrong, correct it in the configuration file, or in the file or environment variable that it names. Then run this command again.',
+      );
     }
     return {
       ...{ check: `Account ${id}`, state: 'fail' as const, message: outcome.reason },

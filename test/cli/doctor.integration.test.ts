@@ -379,7 +379,7 @@ describe('doctor', () => {
     expect(find(ended.out, 'Endpoint erp')).toMatchObject({
       state: 'fail',
       message: expect.stringContaining('500'),
-      fix: `Check the receiver at ${receiver.url}/hook. For details, run: jobwire endpoints health erp --region us. To retry at once after the fix, run: jobwire endpoints enable erp --region us`,
+      fix: `Check the receiver at ${receiver.url}/hook. To send a test event and see the probable cause, run: jobwire endpoints ping erp --region us. To retry at once after the fix, run: jobwire endpoints enable erp --region us`,
     });
     const { secret } = (await json('keys', 'create', '--role', 'read'))[0];
     const read = await run(['doctor', '--json'], { JOBWIRE_API_KEY: secret });

@@ -186,6 +186,7 @@ ${main}
 <p>Send an API key or an ID token in each request, except to operations without authentication:</p>
 ${block('Authorization: Bearer $JOBWIRE_API_KEY')}
 <ul>${schemes.join('')}</ul>
+<p>The commands on these pages use two variables: ${code('$JOBWIRE_URL')} is the address of this API, without a path, and ${code('$JOBWIRE_API_KEY')} is the key. A self-hosted Jobwire whose configuration has no key generates one, in the file ${code('api-key')} of its data folder.</p>
 <p>Each operation states the role that it requires. The role ${code('operate')} includes ${code('read')}, and ${code('admin')} includes both.</p></section>
 <section>${heading('Operations', 'operations')}
 <search><label for="filter">Search operations</label><input id="filter" type="search" autocomplete="off" spellcheck="false"><div id="found" class="muted" role="status"></div></search>
