@@ -9,13 +9,15 @@ export const PACKED = 'api-files';
 let files: Promise<ReadonlyMap<string, string>> | undefined;
 
 async function build(): Promise<ReadonlyMap<string, string>> {
-  const [openApi, asyncApi] = ['openapi.json', 'asyncapi.json'].map(
-    (name) => [name, readFileSync(`${import.meta.dirname}/../docs/${name}`, 'utf8')] as const,
-  );
-  if (!openApi || !asyncApi) throw new Error('The API documents are missing.');
+  const read = (name: string) => readFileSync(`${import.meta.dirname}/../docs/${name}`, 'utf8');
+  const openApi = read('openapi.json');
   // The packaged program does not render.
   const { renderReference } = await import('../shared/api/reference/render.ts');
-  return new Map([openApi, asyncApi, ...renderReference(JSON.parse(openApi[1]))]);
+  return new Map([
+    ['openapi.json', openApi],
+    ['asyncapi.json', read('asyncapi.json')],
+    ...renderReference(JSON.parse(openApi)),
+  ]);
 }
 
 /** Writes all files of a checkout into a new folder. */

@@ -1,4 +1,7 @@
-/** Lines on stderr about failing polls, deliveries and e-mails: one when a failure begins, and one when it ends. */
+/**
+ * Lines on stderr about failing polls, deliveries and e-mails: one when a failure begins, and one when it ends. An endpoint that fails
+ * again and again after some deliveries gets one more.
+ */
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import { maskAddress } from '../shared/notifications/masking.ts';

@@ -1,30 +1,7 @@
 /** Documents about the configuration file, generated from its schema: the JSON Schema for editors, and the reference in Markdown. */
 import * as z from 'zod';
 import { configSchema } from './config.ts';
-
-/** The used part of a JSON Schema (draft 7). */
-interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly examples?: readonly unknown[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: boolean | Schema;
-  readonly items?: Schema;
-  readonly anyOf?: readonly Schema[];
-  readonly allOf?: readonly Schema[];
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly definitions?: Readonly<Record<string, Schema>>;
-}
+import type { JsonSchema } from './json-schema.ts';
 
 /** Values that stand for an environment variable or a file. */
 const REFERENCE = { type: 'string', pattern: '^(env|file):.+' } as const;
@@ -86,8 +63,8 @@ function withReferences(schema: unknown): unknown {
  * configuration from which the examples are taken, if a key does not have its own.
  */
 export function configReference(example: unknown, schema: z.ZodType = configSchema): string {
-  const root = z.toJSONSchema(schema, { io: 'input', target: 'draft-7' }) as Schema;
-  const resolveRef = (schema: Schema): Schema => {
+  const root = z.toJSONSchema(schema, { io: 'input', target: 'draft-7' }) as JsonSchema;
+  const resolveRef = (schema: JsonSchema): JsonSchema => {
     const { allOf: [first] = [], $ref = first?.$ref, ...rest } = schema;
     return { ...($ref === undefined ? {} : root.definitions?.[$ref.split('/').at(-1) ?? '']), ...rest };
   };
@@ -96,7 +73,7 @@ export function configReference(example: unknown, schema: z.ZodType = configSche
   function describe(
     title: string,
     about: string | undefined,
-    schema: Schema,
+    schema: JsonSchema,
     examples: readonly unknown[],
   ): void {
     lines.push(`### ${title}`, '', ...(about === undefined ? [] : [about, '']));
@@ -132,7 +109,7 @@ export function configReference(example: unknown, schema: z.ZodType = configSche
 const TOP = 'Top level';
 
 /** Returns path and schema of the objects that a property consists of: itself, its items, or its values by name. */
-function findObject(property: Schema, path: string): readonly [string, Schema] | undefined {
+function findObject(property: JsonSchema, path: string): readonly [string, JsonSchema] | undefined {
   const { properties, items, additionalProperties: values } = property;
   if (properties) return [path, property];
   if (items?.properties) return [`${path}[]`, items];
@@ -140,14 +117,14 @@ function findObject(property: Schema, path: string): readonly [string, Schema] |
 }
 
 /** Separates the default from the description, which ends with it unless the schema states it. */
-function splitDefault({ description = '', default: value }: Schema): { text: string; fallback: string } {
+function splitDefault({ description = '', default: value }: JsonSchema): { text: string; fallback: string } {
   const [, text = description, words = ''] = /^(.*?) ?Default: (.*)\.$/s.exec(description) ?? [];
   const isObject = typeof value === 'object' && !Array.isArray(value);
   if (value === undefined) return { text, fallback: /^\d+$/.test(words) ? `\`${words}\`` : words };
   return { text, fallback: isObject ? 'see below' : toCode(value) };
 }
 
-function describeType(schema: Schema, plural = false): string {
+function describeType(schema: JsonSchema, plural = false): string {
   const { type, anyOf, items, additionalProperties: values, properties } = schema;
   const s = plural ? 's' : '';
   if (anyOf) return anyOf.map((one) => describeType(one, plural)).join(' or ');

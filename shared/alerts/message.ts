@@ -1,4 +1,5 @@
 /** Messages of alert rules: the text of e-mails, and the bodies that Slack, Teams and other receivers expect. Pure. */
+import { escapeHtml } from '../html.ts';
 import { type AlertRuleRecord, conditions } from './rule-input.ts';
 import type { AlertReport } from './state.ts';
 
@@ -98,9 +99,6 @@ export function toBody(kind: 'slack' | 'teams' | 'webhook', message: AlertMessag
       };
   }
 }
-
-const escapeHtml = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 
 /** Returns an e-mail. */
 export function toEmail(message: AlertMessage): {

@@ -1,5 +1,6 @@
 /** Renders Liquid templates, with limits of time, memory and output. */
 import { Liquid, LiquidError, type Template as Parsed } from 'liquidjs';
+import { escapeHtml } from '../html.ts';
 import { oneLine } from './template-variables.ts';
 import type { Locale } from './types.ts';
 
@@ -152,16 +153,4 @@ function limitOutput({ renderer }: Liquid): void {
 
 function stringify(value: unknown): string {
   return Array.isArray(value) ? value.map(stringify).join('') : String(value ?? '');
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-export function escapeHtml(text: string): string {
-  return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '') : text;
 }

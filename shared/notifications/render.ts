@@ -3,18 +3,10 @@
  * (docs/notifications.md, docs/decisions/0029-liquid-templates-compiled-layout.md): an account's own where it has one, otherwise those of `texts/`, in the layout
  * of `layout.mjml`.
  */
+import { escapeHtml } from '../html.ts';
 import { withoutUndefined } from '../resources.ts';
 import { layout } from './layout.ts';
-import {
-  escapeHtml,
-  formatLiquidError,
-  getEngine,
-  parse,
-  render,
-  TemplateFault,
-  type Time,
-  toFault,
-} from './liquid.ts';
+import { formatLiquidError, getEngine, parse, render, TemplateFault, type Time, toFault } from './liquid.ts';
 import { toBlocks, toMailParts } from './mail-parts.ts';
 import { toPlainText } from './mail-text.ts';
 import { renderSmsText, roomy, toSmsVariables } from './render-sms.ts';

@@ -104,9 +104,9 @@ function remember<T, Rest extends readonly (string | boolean | null)[]>(
 ): (text: string, ...rest: Rest) => T {
   const results = new Map<string, T>();
   return (text, ...rest) => {
-    // Longer texts are no dates.
-    if (text.length > 40) return compute(text, ...rest);
     const key = rest.length === 0 ? text : JSON.stringify([text, ...rest]);
+    // Longer texts are neither dates nor zones. They are not kept, so that the memory is bounded.
+    if (key.length > 100) return compute(text, ...rest);
     const known = results.get(key);
     if (known !== undefined) return known;
     const result = compute(text, ...rest);

@@ -6,9 +6,9 @@ import { openApiDocument } from '../../shared/api/openapi.ts';
 import { problems } from '../../shared/api/problems.ts';
 import { createReference } from '../../shared/api/reference/pages.ts';
 import { type OpenApi, renderReference } from '../../shared/api/reference/render.ts';
-import type { Schema } from '../../shared/api/reference/schema.ts';
 import { tags } from '../../shared/api/route.ts';
 import { type StaticBody, toStaticBody } from '../../shared/api/static-body.ts';
+import type { JsonSchema } from '../../shared/json-schema.ts';
 
 const document = openApiDocument() as OpenApi;
 const files = renderReference(document);
@@ -177,7 +177,7 @@ describe('renderReference', () => {
   it('escapes every text of the document, and ends at recursive schemas', () => {
     const evil = `<b x='1' y="2">&amp;'"`;
     const ref = { $ref: `#/components/schemas/Tree${evil.replaceAll('/', '')}` };
-    const tree: Schema = {
+    const tree: JsonSchema = {
       ...{
         type: ['object', evil],
         format: evil,
@@ -224,9 +224,9 @@ describe('renderReference', () => {
 
 /** Calls `visit` for each field of a schema, with its path. Does not follow references. */
 function visitFields(
-  { properties = {}, required = [], items, additionalProperties: map, anyOf = [] }: Schema,
+  { properties = {}, required = [], items, additionalProperties: map, anyOf = [] }: JsonSchema,
   prefix: string,
-  visit: (path: string, field: Schema, isRequired: boolean) => void,
+  visit: (path: string, field: JsonSchema, isRequired: boolean) => void,
 ): void {
   for (const [name, field] of Object.entries(properties)) {
     visit(`${prefix}${name}`, field, required.includes(name));
@@ -238,7 +238,7 @@ function visitFields(
 }
 
 /** Expects every value and limit of a schema in the HTML. */
-function expectValues(html: string, schema: Schema): void {
+function expectValues(html: string, schema: JsonSchema): void {
   const { type, format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems, $ref } = schema;
   const limits = [minimum, maximum, minLength, maxLength, minItems, maxItems, pattern, format, schema.const];
   const isMap =
@@ -249,7 +249,7 @@ function expectValues(html: string, schema: Schema): void {
     if (value !== undefined)
       expectText(html, typeof value === 'object' ? JSON.stringify(value) : String(value));
   }
-  const values = isMap ? (schema.additionalProperties as Schema) : [];
+  const values = isMap ? (schema.additionalProperties as JsonSchema) : [];
   for (const part of [schema.items ?? [], schema.anyOf ?? [], values].flat()) expectValues(html, part);
 }
 

@@ -3,13 +3,14 @@
  * schemas. Only builds and checkouts render; a process serves the files (`pages.ts`, docs/decisions/0081-static-api-reference.md).
  */
 import { readFileSync } from 'node:fs';
+import type { JsonSchema } from '../../json-schema.ts';
 import { problems } from '../problems.ts';
 import { getAssetVersion, SCHEMAS_PAGE, START_PAGE, toAssetFile, toPageFile, toPageName } from './pages.ts';
-import { code, esc, limitsOf, link, nameOf, type Schema, toSample, toSchemaHref, typeOf } from './schema.ts';
+import { code, esc, limitsOf, link, nameOf, toSample, toSchemaHref, typeOf } from './schema.ts';
 
 interface Described {
   readonly description?: string;
-  readonly schema: Schema;
+  readonly schema: JsonSchema;
 }
 
 interface Parameter extends Described {
@@ -18,7 +19,7 @@ interface Parameter extends Described {
   readonly required?: boolean;
 }
 
-type Content = Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>;
+type Content = Readonly<Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>>;
 
 interface Response {
   readonly description: string;
@@ -45,7 +46,7 @@ export interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly webhooks: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
-    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
     readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>;
     readonly headers: Readonly<Record<string, Described>>;
   };
@@ -286,16 +287,19 @@ ${table(
     return `${shared.length > 0 ? `<small>Headers: ${shared.join(', ')}</small>` : ''}${own.length > 0 ? `<ul>${own.join('')}</ul>` : ''}`;
   }
 
-  function schemaSection([name, schema]: [string, Schema]): string {
+  function schemaSection([name, schema]: [string, JsonSchema]): string {
     return `<section>${heading(name, name)}${text(schema.description)}<p>${typeOf(schema)}</p>${fields(schema, { expand: false })}</section>`;
   }
 
   /** Renders the fields of a schema as a table. `expand`: also those of named schemas, which are links otherwise. */
-  function fields(schema: Schema, { expand, input = false }: { expand: boolean; input?: boolean }): string {
+  function fields(
+    schema: JsonSchema,
+    { expand, input = false }: { expand: boolean; input?: boolean },
+  ): string {
     const rows = rowsOf(schema, '', []);
     return rows.length === 0 ? '' : table(['Field', 'Description'], rows);
 
-    function rowsOf(one: Schema, prefix: string, within: readonly string[]): string[] {
+    function rowsOf(one: JsonSchema, prefix: string, within: readonly string[]): string[] {
       if (one.$ref !== undefined) {
         const target = schemas[nameOf(one.$ref)];
         const isTop = prefix === '' && within.length === 0;
@@ -323,7 +327,7 @@ ${table(
   /** Renders a field, a parameter or a header. `note` is HTML. */
   function field(
     name: string,
-    schema: Schema,
+    schema: JsonSchema,
     { description, prefix = '', note = '', id }: FieldParts,
   ): string {
     const limits = limitsOf(schema);

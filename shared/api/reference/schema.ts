@@ -1,36 +1,11 @@
 /** JSON Schemas in the API reference: types and constraints as HTML, and examples. */
+import { escapeHtml } from '../../html.ts';
+import type { JsonSchema } from '../../json-schema.ts';
 import { SCHEMAS_PAGE } from './pages.ts';
-
-/** A JSON Schema, with the keywords that the document uses. */
-export interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly format?: string;
-  readonly description?: string;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly items?: Schema;
-  readonly additionalProperties?: Schema | boolean;
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly default?: unknown;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-}
 
 /** Named schemas, and the examples of some of them. */
 export interface Named {
-  readonly schemas: Readonly<Record<string, Schema>>;
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
   readonly examples: ReadonlyMap<string, unknown>;
 }
 
@@ -41,15 +16,8 @@ const samples: Readonly<Record<string, string>> = {
   uri: 'https://example.com',
 };
 
-const escapes: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-/** Escapes text for HTML elements and attributes. */
-export const esc = (text: unknown) => String(text).replace(/[&<>"']/g, (one) => escapes[one] ?? '');
+/** Escapes a value for HTML elements and attributes. */
+export const esc = (value: unknown) => escapeHtml(String(value));
 export const code = (value: unknown) =>
   `<code>${esc(typeof value === 'string' ? value : JSON.stringify(value))}</code>`;
 export const link = (href: string, html: string) => `<a href="${esc(href)}">${html}</a>`;
@@ -70,7 +38,7 @@ export function typeOf({
   additionalProperties: map,
   anyOf,
   oneOf,
-}: Schema): string {
+}: JsonSchema): string {
   if ($ref !== undefined) return link(toSchemaHref(nameOf($ref)), esc(nameOf($ref)));
   const parts = anyOf ?? oneOf;
   if (parts) return [...new Set(parts.map(typeOf))].join(' or ');
@@ -84,7 +52,7 @@ export function typeOf({
 }
 
 /** Returns the constraints of a schema as HTML sentences. */
-export function limitsOf(schema: Schema): string[] {
+export function limitsOf(schema: JsonSchema): string[] {
   const { items, additionalProperties: map, minimum, maximum, exclusiveMinimum, pattern } = schema;
   const range = (from: number | undefined, to: number | undefined, unit: string) => {
     if (from === undefined && to === undefined) return [];
@@ -111,7 +79,7 @@ export function limitsOf(schema: Schema): string[] {
 }
 
 /** Returns an example: that of the document, or one that is derived from the schema. */
-export function toSample(schema: Schema, named: Named, within: readonly string[] = []): unknown {
+export function toSample(schema: JsonSchema, named: Named, within: readonly string[] = []): unknown {
   const { $ref, type, items, properties, additionalProperties: map, minimum, exclusiveMinimum } = schema;
   if ($ref !== undefined) {
     const name = nameOf($ref);
