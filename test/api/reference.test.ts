@@ -12,10 +12,20 @@ import type { JsonSchema } from '../../shared/json-schema.ts';
 
 const document = openApiDocument() as OpenApi;
 const files = renderReference(document);
-const pages = new Map(
+const raw = new Map(
   [...files]
     .filter(([name]) => name.endsWith('.html'))
     .map(([name, html]) => [name === 'docs-index.html' ? '/docs' : `/docs/${name.slice(5, -5)}`, html]),
+);
+/** The pages with the paths to which their links lead. */
+const pages = new Map(
+  [...raw].map(([page, html]) => [
+    page,
+    html.replace(/ (href|src)="([^"#:][^":]*)"/g, (_, name, href) => {
+      const { pathname, hash } = new URL(href, `http://api.example${page}`);
+      return ` ${name}="${pathname}${hash}"`;
+    }),
+  ]),
 );
 const { schemas } = document.components;
 const operations = [...Object.entries(document.paths), ...Object.entries(document.webhooks)].flatMap(
@@ -136,6 +146,20 @@ describe('renderReference', () => {
     for (const [kind, { meaning }] of Object.entries(problems)) {
       const row = pages.get('/docs')?.split(`<tr id="problem-${kind}">`)[1]?.split('</tr>')[0] ?? '';
       expectText(row, meaning);
+    }
+  });
+
+  it('has only relative links, because the path of the API can begin with the name of a stage', () => {
+    for (const [page, html] of raw) {
+      expect(/ (href|src)="\//.test(html), page).toBe(false);
+      const links = [...html.matchAll(/ (?:href|src)="([^"#:][^":]*)"/g)].map(([, href = '']) => href);
+      expect(links.length).toBeGreaterThan(20);
+      for (const href of links) {
+        const { pathname } = new URL(href, `http://api.example/prod${page}`);
+        expect(pathname, href).toMatch(
+          /^\/prod\/(docs|docs\/[^/]+|docs\/assets\/.+|(openapi|asyncapi)\.json|v1\/event-types)$/,
+        );
+      }
     }
   });
 
@@ -262,7 +286,7 @@ describe('createReference', () => {
   );
 
   it('serves every page, with a policy that allows only resources of the same origin', async () => {
-    for (const [path, html] of pages) {
+    for (const [path, html] of raw) {
       const answer = await reference.page(path.split('/')[2]);
       expect(toText(answer?.body) === html, path).toBe(true);
       expect(answer?.headers).toMatchObject({

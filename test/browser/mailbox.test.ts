@@ -62,7 +62,7 @@ test.each([
     const page = await visit(site, '/docs', look);
     const paths = await page
       .locator('nav a')
-      .evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+      .evaluateAll((links) => links.map((link) => (link as HTMLAnchorElement).pathname));
     expect(paths).toHaveLength(16);
     for (const path of ['/docs', '/docs/accounts', '/docs/webhooks', '/docs/schemas']) {
       expect(paths).toContain(path);

@@ -409,7 +409,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       expect(scripts.length, 'scripts of the dashboard').toBeGreaterThan(1);
       for (const script of scripts) expect((await fetch(`${url}${script}`)).status, script).toBe(200);
       const page = await (await fetch(`${url}/docs`)).text();
-      const assets = [...page.matchAll(/(?:src|href)="(\/docs\/[^"#]+)"/g)].map(([, target]) => target);
+      const assets = [...page.matchAll(/(?:src|href)="(docs\/[^"#]+)"/g)].map(([, target]) => `/${target}`);
       expect(assets.length).toBeGreaterThan(3);
       for (const path of [
         ...assets,

@@ -988,11 +988,12 @@ export function scenario(
         expect((await fetch(`${cell.apiUrl}${path}`)).status, path).toBe(200);
       }
       const page = await fetch(`${cell.apiUrl}/docs`).then((answer) => answer.text());
-      const linked = [...page.matchAll(/"(\/docs\/[^"#]+)/g)].map(([, path = '']) => path);
-      expect(linked).toContain('/docs/jobs');
-      expect(linked).toContainEqual(expect.stringMatching(/^\/docs\/assets\/.+\.css$/));
-      for (const path of new Set(linked))
-        expect((await fetch(`${cell.apiUrl}${path}`)).status, path).toBe(200);
+      const linked = [...page.matchAll(/(?:href|src)="([^"#:]+)/g)].map(
+        ([, href = '']) => new URL(href, `${cell.apiUrl}/docs`).href,
+      );
+      expect(linked).toContain(`${cell.apiUrl}/docs/jobs`);
+      expect(linked).toContainEqual(expect.stringMatching(/\/docs\/assets\/.+\.css$/));
+      for (const url of new Set(linked)) expect((await fetch(url)).status, url).toBe(200);
       const answers = [await fetch(`${cell.apiUrl}/v1/accounts`, { method: 'POST' })];
       if (ownAnswers) answers.push(await fetch(`${cell.apiUrl}x/v1/accounts`));
       else console.log(`Skipped on ${name}: responses of API Gateway itself are problem documents.`);

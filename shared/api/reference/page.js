@@ -8,8 +8,10 @@ const followHash = () => {
 followHash();
 addEventListener('hashchange', followHash);
 
+// The script is at `/docs/assets/{version}/page.js` of the API.
+const apiUrl = new URL('../../..', document.currentScript.src).href.replace(/\/$/, '');
 for (const code of document.querySelectorAll('.curl code')) {
-  code.textContent = code.textContent.replace('$JOBWIRE_URL', location.origin);
+  code.textContent = code.textContent.replace('$JOBWIRE_URL', apiUrl);
   // Only pages from HTTPS or localhost can write to the clipboard.
   if (!navigator.clipboard) continue;
   const button = document.createElement('button');

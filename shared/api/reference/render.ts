@@ -138,7 +138,7 @@ export function renderReference(document: OpenApi): ReadonlyMap<string, string> 
       const current = target === name ? ' aria-current="page"' : '';
       return `<li><a href="${esc(toPath(target))}"${current}>${esc(label)}</a></li>`;
     });
-    return `<!doctype html>
+    const html = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -169,6 +169,8 @@ ${main}
 </body>
 </html>
 `;
+    // Relative, because the path of the API can begin with the name of a stage.
+    return html.replace(/ (href|src)="\//g, ` $1="${name === START_PAGE ? '' : '../'}`);
   }
 
   function start(): string {
@@ -187,7 +189,7 @@ ${main}
 <p>Send an API key or an ID token in each request, except to operations without authentication:</p>
 ${block('Authorization: Bearer $JOBWIRE_API_KEY')}
 <ul>${schemes.join('')}</ul>
-<p>The commands on these pages use two variables: ${code('$JOBWIRE_URL')} is the address of this API, without a path, and ${code('$JOBWIRE_API_KEY')} is the key. A self-hosted Jobwire whose configuration has no key generates one, in the file ${code('api-key')} of its data folder.</p>
+<p>The commands on these pages use two variables: ${code('$JOBWIRE_URL')} is the base URL of this API, and ${code('$JOBWIRE_API_KEY')} is the key. A self-hosted Jobwire whose configuration has no key generates one, in the file ${code('api-key')} of its data folder.</p>
 <p>Each operation states the role that it requires. The role ${code('operate')} includes ${code('read')}, and ${code('admin')} includes both.</p></section>
 <section>${heading('Operations', 'operations')}
 <search><label for="filter">Search operations</label><input id="filter" type="search" autocomplete="off" spellcheck="false"><div id="found" class="muted" role="status"></div></search>
