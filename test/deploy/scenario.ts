@@ -988,7 +988,7 @@ export function scenario(
         expect((await fetch(`${cell.apiUrl}${path}`)).status, path).toBe(200);
       }
       const page = await fetch(`${cell.apiUrl}/docs`).then((answer) => answer.text());
-      const linked = [...page.matchAll(/(?:href|src)="([^"#:]+)/g)].map(
+      const linked = [...page.matchAll(/(?:href|src)="([^"#:]+)["#]/g)].map(
         ([, href = '']) => new URL(href, `${cell.apiUrl}/docs`).href,
       );
       expect(linked).toContain(`${cell.apiUrl}/docs/jobs`);

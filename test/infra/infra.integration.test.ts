@@ -1390,7 +1390,7 @@ describe('permissions', () => {
     ])
       await ask('get', path);
     const page = await ask('get', '/docs');
-    for (const [, path = ''] of String(page).matchAll(/"(\/docs\/[^"#]+)"/g)) await ask('get', path);
+    for (const [, path = ''] of String(page).matchAll(/"(docs\/[^"#]+)"/g)) await ask('get', `/${path}`);
     for (const path of ['', '/job.created', '/job.created/schema', '/job.created/example']) {
       await ask('get', `/v1/event-types${path}`);
     }
