@@ -29,24 +29,20 @@ const MAX_UNREAD = 10;
 const MAX_SLOW_PAGES = 2;
 const MAX_SLOW_PARTS = 4;
 
-/** Data kept of a list entry. */
-export interface ProjectedEntry {
+/** Data kept of a list entry, as one page contained it. */
+export interface Observation {
+  readonly look: Look;
   /** Fingerprint of its list view. */
   readonly print: number;
   /** Kind of the job for the statistics about open jobs. */
   readonly kind: OpenKind;
-  /** Set if a text of the entry is truncated. */
-  readonly truncated?: true;
+  /** Whether a text of the entry is truncated. */
+  readonly truncated: boolean;
   /**
-   * List view. Absent for an unchanged job: keeping the views of tens of thousands of jobs is the main
+   * List view. `undefined` for an unchanged job: keeping the views of tens of thousands of jobs is the main
    * cost.
    */
-  readonly view?: ListView;
-}
-
-/** A job as one page contained it. */
-export interface Observation extends ProjectedEntry {
-  readonly look: Look;
+  readonly view: ListView | undefined;
 }
 
 /** Result of one crawl. Times are epoch ms. */
@@ -81,7 +77,7 @@ export async function crawl(
   options: {
     readonly now: () => number;
     /** Returns what to keep of a job, while its page is in memory. */
-    readonly notice: (job: ActiveJob) => ProjectedEntry;
+    readonly notice: (job: ActiveJob, look: Look) => Observation;
     readonly concurrency?: number;
     readonly signal?: AbortSignal;
   },
@@ -103,7 +99,7 @@ export async function crawl(
     for (const job of body.items) {
       const seen = observations.get(job.jobNumber);
       if (seen && seen.look.answeredAt > look.answeredAt) continue;
-      observations.set(job.jobNumber, { look, ...options.notice(job) });
+      observations.set(job.jobNumber, options.notice(job, look));
     }
   }
 

@@ -5,8 +5,8 @@
 import type { ActiveJob } from '../ordering/schemas.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
-import type { Crawl, ProjectedEntry } from './crawl.ts';
-import { type Known, type Sighting, sinceListed } from './diff/step.ts';
+import type { Crawl, Observation } from './crawl.ts';
+import { type Known, type Look, type Sighting, sinceListed } from './diff/step.ts';
 import { applyListEntry } from './diff.ts';
 import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
 import type { OpenKinds } from './open-jobs.ts';
@@ -40,14 +40,22 @@ export interface Observed {
  * fingerprint and the kind are kept. The view of an entry with a former status name is always kept as it is:
  * the lookup, read later, decides about that name.
  */
-export function projectEntry({ index, kinds, known, statuses }: Tracked, job: ActiveJob): ProjectedEntry {
+export function projectEntry(
+  { index, kinds, known, statuses }: Tracked,
+  job: ActiveJob,
+  look: Look,
+): Observation {
   const view = listView(job);
   const current = statuses.withCurrentName(view);
   const print = fingerprint(current);
   const quiet = view === current && isQuiet(index.get(job.jobNumber), print, known);
-  const kind = kinds.of(current);
-  const truncated = isTruncated(job, view) ? { truncated: true as const } : {};
-  return quiet ? { print, kind, ...truncated } : { print, kind, view, ...truncated };
+  return {
+    look,
+    print,
+    kind: kinds.of(current),
+    truncated: isTruncated(job, view),
+    view: quiet ? undefined : view,
+  };
 }
 
 function isQuiet(entry: IndexEntry | undefined, print: number, { startedAt }: Known): boolean {

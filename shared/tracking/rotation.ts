@@ -7,7 +7,6 @@
  */
 import type { Status } from '../accounts/accounts.ts';
 import type { Crawl } from './crawl.ts';
-import type { JobIndex } from './job-index.ts';
 import { readSnapshots, type Tracked } from './observation.ts';
 import type { Work } from './work.ts';
 
@@ -75,7 +74,7 @@ export async function rotate({
   const from = Math.max(rotatedThrough(status) ?? startedAt, startedAt - DAY_MS);
   const perPoll = (list.observations.size * pollIntervalSeconds * 1000) / DAY_MS;
   const limit = Math.min(room, Math.ceil(CATCH_UP * perPoll));
-  const turns = turnsBetween(quietJobs(list, index), from, startedAt, limit);
+  const turns = turnsBetween(quietJobs(list), from, startedAt, limit);
   const snapshots = await readSnapshots(tracked, turns.jobNumbers);
   const works = turns.jobNumbers.flatMap((jobNumber): Work[] => {
     const stored = snapshots.get(jobNumber);
@@ -91,9 +90,7 @@ export async function rotate({
   return { works, through: turns.through };
 }
 
-/** Yields the listed jobs that this poll does not process anyway. */
-function* quietJobs({ observations }: Crawl, index: JobIndex): Generator<number> {
-  for (const [jobNumber, { view }] of observations) {
-    if (view === undefined && index.get(jobNumber)?.phase === 'listed') yield jobNumber;
-  }
+/** Yields the listed jobs that did not change: this poll does not process them anyway. */
+function* quietJobs({ observations }: Crawl): Generator<number> {
+  for (const [jobNumber, { view }] of observations) if (view === undefined) yield jobNumber;
 }

@@ -37,10 +37,11 @@ export function readTimes(
   zone: string | null,
   options: { readonly midnightIsEndOfDay?: boolean } = {},
 ): Reading | undefined {
-  return computeTimes(text, zone, options.midnightIsEndOfDay === true);
+  return computeTimes(JSON.stringify([text, zone, options.midnightIsEndOfDay === true]));
 }
 
-const computeTimes = remember((text: string, zone: string | null, midnightIsEndOfDay: boolean) => {
+const computeTimes = remember((args: string): Reading | undefined => {
+  const [text, zone, midnightIsEndOfDay] = JSON.parse(args) as [string, string | null, boolean];
   const match = SHAPE.exec(text.trim());
   if (!match) return undefined;
   const [, year, month, day, hour, minute = '00', second = '00', offset] = match;
@@ -86,11 +87,12 @@ const findPresentDate = remember((text: string): string | null => {
  * the local time to the millisecond, with 00:00 for a bare date. Other text is returned unchanged.
  */
 export function comparableTime(text: string | null): string | number | null {
-  const date = presentDate(text);
-  return date && toComparable(date);
+  return text ? toComparable(text) : null;
 }
 
-const toComparable = remember((date: string): string | number => {
+const toComparable = remember((text: string): string | number | null => {
+  const date = presentDate(text);
+  if (date === null) return null;
   const { local, offset } = parse(date) ?? {};
   if (local === undefined) return date;
   return offset === undefined
@@ -99,19 +101,16 @@ const toComparable = remember((date: string): string | number => {
 });
 
 /** Caches results for recent texts: a poll reads the same dates as the previous one, once per job. */
-function remember<T, Rest extends readonly (string | boolean | null)[]>(
-  compute: (text: string, ...rest: Rest) => T,
-): (text: string, ...rest: Rest) => T {
+function remember<T>(compute: (text: string) => T): (text: string) => T {
   const results = new Map<string, T>();
-  return (text, ...rest) => {
-    const key = rest.length === 0 ? text : JSON.stringify([text, ...rest]);
-    // Longer texts are neither dates nor zones. They are not kept, so that the memory is bounded.
-    if (key.length > 100) return compute(text, ...rest);
-    const known = results.get(key);
+  return (text) => {
+    const known = results.get(text);
     if (known !== undefined) return known;
-    const result = compute(text, ...rest);
+    const result = compute(text);
+    // Longer texts are neither dates nor zones. They are not kept, so that the memory is bounded.
+    if (text.length > 100) return result;
     if (results.size >= 10_000) results.clear();
-    results.set(key, result);
+    results.set(text, result);
     return result;
   };
 }

@@ -29,12 +29,12 @@ const read = (text: string) => {
 };
 
 test.each([
-  ['brackets', '['.repeat(33) + ']'.repeat(33), /more than 32 levels deep/],
-  ['objects', '{"a":'.repeat(33), /more than 32 levels deep/],
-  ['brackets behind a string with quotes', `["\\\\\\"[",${'['.repeat(33)}`, /more than 32 levels deep/],
-  ['many values', `[${'0,'.repeat(100_000)}0]`, /more than 100000 values/],
-])('an answer of %s is rejected before it is parsed', (_, text, reason) => {
-  expect(() => read(text)).toThrow(reason);
+  ['brackets', '['.repeat(100_000) + ']'.repeat(100_000)],
+  ['objects', '{"a":'.repeat(100_000)],
+  ['brackets behind a string with quotes', `["\\\\\\"[",${'['.repeat(200_000)}`],
+  ['values', `[${'0,'.repeat(100_000)}0]`],
+])('an answer of too many %s is rejected before it is parsed', (_, text) => {
+  expect(() => read(text)).toThrow('more than 100000 values');
 });
 
 test('brackets and commas within strings are accepted', () => {

@@ -61,7 +61,12 @@ const T2 = { trackingNumber: 'T2', trackingLink: 'https://parcels.example/T2' };
 const CONFIRMED = 17;
 
 /** The stored state of a job without changes. */
-const UNTOLD = { print: 0, kind: { status: null, dispatched: false, dateDue: null } };
+const UNCHANGED = {
+  print: 0,
+  kind: { status: null, dispatched: false, dateDue: null },
+  truncated: false,
+  view: undefined,
+};
 
 describe('the crawl', () => {
   test('reads page 1 first and the others four at a time, a hundred jobs each, unfiltered (rule 1)', async () => {
@@ -114,7 +119,9 @@ describe('the crawl', () => {
         return { body, askedAt: 0, answeredAt: 0 };
       },
     } as unknown as OrderingClient;
-    expect((await crawl(client, { now: () => 0, notice: () => UNTOLD })).complete).toBe(false);
+    expect(
+      (await crawl(client, { now: () => 0, notice: (_, look) => ({ ...UNCHANGED, look }) })).complete,
+    ).toBe(false);
     expect(asked).toBeLessThanOrEqual(501);
   });
 
@@ -568,7 +575,7 @@ describe('an unread list entry (rule 2)', () => {
       } as unknown as OrderingClient;
       const seen = await crawl(client, {
         now: () => 0,
-        notice: () => UNTOLD,
+        notice: (_, look) => ({ ...UNCHANGED, look }),
         ...(signal ? { signal } : {}),
       });
       const { complete, unread, observations, pages } = seen;

@@ -2,6 +2,7 @@
 import type { ActiveJob } from '../../ordering/schemas.ts';
 import { noteAnswer } from '../breaker.ts';
 import { type Crawl, crawl } from '../crawl.ts';
+import type { Look } from '../diff/step.ts';
 import { projectEntry } from '../observation.ts';
 import { type Poll, PollFailure, type Session } from '../poll-context.ts';
 
@@ -11,8 +12,8 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
   const { statuses } = tracked;
   /** Unknown status names of jobs whose list entry changed. */
   const unknown = new Set<string>();
-  const noticed = (job: ActiveJob) => {
-    const entry = projectEntry(tracked, job);
+  const noticed = (job: ActiveJob, look: Look) => {
+    const entry = projectEntry(tracked, job, look);
     const status = entry.view?.status;
     if (status && statuses.isNew(status)) unknown.add(status);
     return entry;
@@ -24,9 +25,10 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
   }
   progress.upstream = await noteAnswer(deps, account.region, list.answeredAt, progress.upstream);
   if (baselined) {
-    const former = [...list.observations].flatMap(([jobNumber, { view }]) =>
-      view && statuses.isFormer(view.status) ? [`${jobNumber} ${view.status}`] : [],
-    );
+    const former: string[] = [];
+    for (const [jobNumber, { view }] of list.observations) {
+      if (view && statuses.isFormer(view.status)) former.push(`${jobNumber} ${view.status}`);
+    }
     await statuses.readAfterCrawl(client, [...unknown], former, signal);
   }
   return list;
