@@ -1,11 +1,9 @@
 // `npm run sandbox`: a simulated ordering API of all regions, with jobs that change automatically.
 
-import { enableCompileCache } from 'node:module';
+import '../shared/compile-cache.ts';
 import type { Flags } from './flags.ts';
 import type { RunningScenario } from './simulation/scenario-file.ts';
 
-// Compiled modules imported from here on are cached between starts, which halves the start time.
-enableCompileCache();
 const { PORT, readFlags, USAGE } = await import('./flags.ts');
 const { ScenarioFileError, startScenario } = await import('./simulation/scenario-file.ts');
 const { PortTakenError } = await import('./server.ts');

@@ -145,11 +145,11 @@ export function createSealedTexts(table: Table, source: KeySource): SealedTexts 
  * once if the key differs from the one used before.
  */
 export async function openSealedTexts(table: Table, key: Uint8Array): Promise<SealedTexts> {
-  const known = await table.write({
-    put: { ...keys.secretKeyCheck(), sealed: seal(key, CHECK, CHECK) },
-    when: [['pk', 'absent']],
-  });
-  const check = known.item?.sealed;
+  const place = keys.secretKeyCheck();
+  const put = { ...place, sealed: seal(key, CHECK, CHECK) };
+  // Read first: a start waits for as few writes as possible.
+  const known = (await table.get(place)) ?? (await table.write({ put, when: [['pk', 'absent']] })).item;
+  const check = known?.sealed;
   if (!(check instanceof Uint8Array) || unseal(key, CHECK, check) !== CHECK) {
     throw new SecretError(
       'key',

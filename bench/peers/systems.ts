@@ -115,7 +115,9 @@ function createJobwire(processes: Processes, folder: string, [port]: number[], p
   const url = `http://127.0.0.1:${port}`;
   const call = createCaller(`${url}/v1/`, apiKey);
   const args = [...(program.args ?? []), join(folder, 'data'), String(port), apiKey, RETRY_SECONDS];
-  const parts = createParts(processes, [], { ...program, args }, () => call('GET', 'endpoints'));
+  // As the CLI does (shared/compile-cache.ts).
+  const env = { NODE_COMPILE_CACHE: join(folder, 'compiled') };
+  const parts = createParts(processes, [], { ...program, args, env }, () => call('GET', 'endpoints'));
   const publish = createCaller(`${url}/publish/`, apiKey);
   return {
     ...parts,

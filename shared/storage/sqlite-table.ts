@@ -58,12 +58,9 @@ export function createMemoryTable(schema: TableSchema = stateSchema): Table {
  * `onFailure` is called if the worker exits without `close`; the file contains all acknowledged writes.
  * Throws {@link StoreFormatError}.
  */
-export async function openSqliteTables(
-  path: string,
-  onFailure: (cause: unknown) => void = () => {},
-): Promise<SqliteTables> {
-  const worker = await startWriter(path, onFailure);
-  const reader = new SqliteReader(path, FILE_SCHEMAS);
+export function openSqliteTables(path: string, onFailure: (cause: unknown) => void = () => {}): SqliteTables {
+  const reader = openReader(path);
+  const worker = startWriter(path, onFailure);
   let closed: Promise<void> | undefined;
   return {
     table: createTable('state', reader, worker.commit, turn),
@@ -75,6 +72,20 @@ export async function openSqliteTables(
       return closed;
     },
   };
+}
+
+/** Creates what is missing in the file and opens it for reading, so that reads do not wait until the worker has started. */
+function openReader(path: string): SqliteReader {
+  try {
+    const store = new SqliteStore(path, FILE_SCHEMAS);
+    const reader = new SqliteReader(path, FILE_SCHEMAS);
+    // Not the last connection: that one would copy the write-ahead log first.
+    store.close();
+    return reader;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreFormatError(`The database ${path} cannot be opened: ${why}.`, { cause });
+  }
 }
 
 type Commit = (order: WriteBatch) => Promise<Result>;
@@ -169,20 +180,19 @@ async function turn(): Promise<void> {
 
 /** A request to the worker: a commit, or `null` to close the file and exit. */
 export type WriterRequest = { readonly id: number; readonly order: WriteBatch } | null;
-/** The worker's responses. The first, empty one reports that the file is open. */
+/** The worker's responses. */
 export type WriterResponse = readonly (readonly [id: number, result: Result])[];
 
-async function startWriter(
+function startWriter(
   path: string,
   onFailure: (cause: unknown) => void,
-): Promise<{ commit: Commit; close(): Promise<void> }> {
+): { commit: Commit; close(): Promise<void> } {
   const worker = new Worker(workerFile('sqlite-writer', import.meta.url), {
     workerData: path,
     execArgv: [],
   });
   const waiting = new Map<number, (result: Result) => void>();
   let failure: unknown;
-  let isOpen = false;
   let closing = false;
   let last = 0;
 
@@ -195,19 +205,10 @@ async function startWriter(
       const error = failure instanceof Error ? failure.message : String(failure);
       for (const answer of waiting.values()) answer({ error });
       waiting.clear();
-      if (isOpen && !closing) onFailure(failure);
+      if (!closing) onFailure(failure);
       done();
     });
   });
-  await new Promise<void>((opened, failed) => {
-    worker.once('message', opened);
-    // An error that a worker throws loses its class in transfer.
-    ended.then(() => {
-      const why = failure instanceof Error ? failure.message : String(failure);
-      failed(new StoreFormatError(`The database ${path} cannot be opened: ${why}.`, { cause: failure }));
-    });
-  });
-  isOpen = true;
   worker.on('message', (answers: WriterResponse) => {
     for (const [id, result] of answers) {
       waiting.get(id)?.(result);

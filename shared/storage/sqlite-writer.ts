@@ -41,5 +41,3 @@ function sweep(): void {
   }
   sweeping = setTimeout(sweep, more ? SWEEP_AGAIN_MS : SWEEP_EVERY_MS);
 }
-
-port.postMessage([] satisfies WriterResponse);
