@@ -215,7 +215,7 @@ describe('the results of the flags', () => {
     const whole = await story();
     expect(whole.flags).toMatchObject(RESULTS);
     expect(whole.written).toBeGreaterThan(4);
-    for (let at = 1; at <= whole.written; at += sized(2, 1)) {
+    for (let at = 1; at <= whole.written; at += sized(4, 1)) {
       for (const when of ['before', 'after'] as const) {
         const { flags, statuses } = await story({ at, when });
         expect(flags, `${when} write ${at}`).toEqual(whole.flags);
