@@ -158,7 +158,7 @@ export function defineResource<
     /** Creates one. `toBody` returns the response if it contains more than the record. */
     create<B extends z.ZodType, R extends Named<N, S>, A extends z.ZodType = V>(
       spec: Texts &
-        Pick<RouteSpec<NoFields, NoFields, B, A, C>, 'body' | 'example' | 'allAccounts'> & {
+        Pick<RouteSpec<NoFields, NoFields, B, A, C>, 'body' | 'example' | 'allAccounts' | 'record'> & {
           readonly id?: string;
           readonly role?: Role;
           readonly location: (record: S, parts: RouteParts, within: C) => string;

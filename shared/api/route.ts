@@ -208,7 +208,7 @@ export interface RouteSpec<
   readonly conditional?: boolean;
   /** Called before the handler. Returns a function that records the call after it has succeeded; `undefined`: not recorded. */
   readonly record?: (
-    call: { readonly caller: Caller; readonly subject: S; readonly body: z.output<B> },
+    call: Pick<Call<z.output<P>, z.output<Q>, z.output<B>, S>, 'caller' | 'params' | 'body' | 'subject'>,
     parts: RouteParts,
   ) => Promise<() => Promise<void>> | undefined;
 }
@@ -305,7 +305,8 @@ export function route<
           await handle({ ...call, expected, generators: making }, parts),
           expected,
         );
-        if (response.ok) await record?.();
+        // The action is done, whether or not it can be recorded.
+        if (response.ok) await record?.().catch((cause) => parts.report(c, cause));
         return response;
       };
       if (csv) return toPreferred(c, await respond(RANDOM), csv);

@@ -107,13 +107,19 @@ describe('POST /v1/attention/{id}', () => {
     await perform('/v1/endpoints/own/parked/retry', { all: true });
     await perform('/v1/endpoints/own/enable', {});
     await perform('/v1/endpoints/batch', { action: 'retry', ids: ['own'] });
+    await perform('/v1/endpoints/own/parked/discard', { events: [`${OWN}.unknown.1`] });
+    const replay = { from: { at: '2026-03-02T08:00:00Z' } };
+    expect((await ask(world, 'operate own', '/v1/endpoints/own/replays', replay)).status).toBe(201);
+    await perform('/v1/endpoints/own/pause', {});
+    await perform('/v1/endpoints/batch', { action: 'resume', ids: ['own'] });
     const { body } = await ask(world, 'read own', `/v1/attention/${id}/history`);
     const { entries } = body as { entries: { action: string; by: object; cause: string }[] };
     const own = entries.filter(({ action }) => action !== 'acknowledge');
-    expect(own.slice(0, 4).map(({ action }) => action)).toEqual([
-      ...['retry_parked', 'enable', 'retry_parked', 'redeliver'],
-    ]);
-    for (const { by, cause } of own.slice(0, 4)) {
+    const performed = ['redeliver', 'retry_parked', 'enable', 'retry_parked', 'discard_parked', 'replay'];
+    performed.push('pause', 'resume');
+    const recorded = own.slice(0, performed.length).reverse();
+    expect(recorded.map(({ action }) => action)).toEqual(performed);
+    for (const { by, cause } of recorded) {
       expect(by).toMatchObject({ id: world.keys['operate own'].id });
       expect(cause).toMatch(/rejected on every attempt/);
     }

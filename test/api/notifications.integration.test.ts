@@ -468,6 +468,16 @@ describe('notes', () => {
     });
   });
 
+  test('about a job that needs attention are in the history of its item, dry runs and rejected ones are not', async () => {
+    const job = shared.world.ids.jobs.at(-1);
+    const sendFor = (body: object) => ask('POST', `${account}/jobs/${job}/messages`, { body });
+    await sendFor({ ...note, dryRun: true });
+    await sendFor({ ...note, recipient: 'nobody' });
+    expect((await sendFor(note)).status).toBe(200);
+    const { body } = await ask('GET', `/v1/attention/us~${OWN}~job~${job}/history`);
+    expect(body.entries).toMatchObject([{ action: 'send_note', cause: expect.stringContaining('late') }]);
+  });
+
   test('are rejected with the reason for other recipients', async () => {
     expect((await send({ ...note, recipient: 'nobody' })).body.detail).toMatch(/recipient of the job/);
     expect((await send(note, 'read own')).status).toBe(403);

@@ -41,6 +41,17 @@ export function recordOnEndpoint(
   return record(action, item, caller, parts);
 }
 
+/** Prepares the record of an action on a job. Returns a function to be called after the action. */
+export function recordOnJob(
+  action: SubjectAction,
+  { region, account }: AccountRef,
+  jobNumber: string,
+  caller: Caller,
+  parts: RouteParts,
+): Promise<() => Promise<void>> {
+  return record(action, { region, account, type: 'job', subject: jobNumber }, caller, parts);
+}
+
 function record(action: SubjectAction, id: ItemId, caller: Caller, parts: RouteParts) {
   return prepareRecord({ ...toQueueDeps(parts), newId: randomUUID }, caller, id, action);
 }

@@ -227,6 +227,7 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Pause polling of an account',
       description: 'The log, the jobs and the polling state are kept.',
+      record: ({ subject, caller }, parts) => recordOnAccount('pause', toRef(subject), caller, parts),
     },
     ({ subject, expected }, { manage }) => pauseAccount(manage.accounts, toRef(subject), expected),
   ),
@@ -258,10 +259,10 @@ export const accountRoutes: readonly Route[] = [
       const run = (items: Parameters<typeof runBatch<AccountRecord>>[2]) =>
         runBatch(c, parts, items, async (account) => {
           const ref = toRef(account);
-          const record = action === 'resume' && (await recordOnAccount('resume', ref, caller, parts));
+          const record = await recordOnAccount(action, ref, caller, parts);
           const outcome = await change(manage.accounts, ref);
           if (!('account' in outcome)) return outcome;
-          if (record) await record();
+          await record().catch((cause) => parts.report(c, cause));
           return {};
         });
       if (after !== undefined && !isAccountPlace(after)) {

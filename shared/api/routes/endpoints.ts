@@ -1,4 +1,5 @@
 /** Endpoint routes: create, change, control and delete webhooks and queues. */
+import type { Context } from 'hono';
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
 import { isEndpointKind } from '../../built-in-sinks.ts';
@@ -22,6 +23,7 @@ import { isFor, isForAll, isForEndpoint, ofEndpoint, ofOwnEndpoint } from '../ac
 import { recordOnEndpoint } from '../attention/recording.ts';
 import type { SubjectAction } from '../attention/views.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
+import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
@@ -44,22 +46,23 @@ const endpoints = defineResource({
 /** Actions of a batch. */
 const ACTIONS = ['pause', 'resume', 'enable', 'retry', 'discard'] as const;
 
-/** Actions of a batch that are recorded in the history of the item of the attention queue. */
-const RECORDED: { readonly [action in (typeof ACTIONS)[number]]?: SubjectAction } = {
-  ...{ resume: 'resume', enable: 'enable', retry: 'retry_parked' },
+/** Names of the actions of a batch in the history of the item of the attention queue. */
+const RECORDED: { readonly [action in (typeof ACTIONS)[number]]: SubjectAction } = {
+  ...{ pause: 'pause', resume: 'resume', enable: 'enable' },
+  ...{ retry: 'retry_parked', discard: 'discard_parked' },
 };
 
 /** Performs an action of a batch on an endpoint. */
 async function runAction(
+  c: Context<ApiEnv>,
   action: (typeof ACTIONS)[number],
   endpoint: Endpoint,
   caller: Caller,
   parts: RouteParts,
 ): Promise<{ readonly events?: number } | Rejection> {
-  const recorded = RECORDED[action];
-  const record = recorded && (await recordOnEndpoint(recorded, endpoint, caller, parts));
+  const record = await recordOnEndpoint(RECORDED[action], endpoint, caller, parts);
   const outcome = await perform(action, endpoint, caller, parts);
-  if (!('kind' in outcome)) await record?.();
+  if (!('kind' in outcome)) await record().catch((cause) => parts.report(c, cause));
   return outcome;
 }
 
@@ -186,6 +189,7 @@ export const endpointRoutes: readonly Route[] = [
       description:
         'Nothing is sent while the endpoint is paused. Events are kept for delivery after the pause.',
       of: ofOwnEndpoint,
+      record: ({ subject, caller }, parts) => recordOnEndpoint('pause', subject, caller, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       pauseEndpoint(manage.endpoints, region, id, expected),
@@ -232,7 +236,7 @@ export const endpointRoutes: readonly Route[] = [
         return badParameter(c, `region ${regionRule(feed.regions)}.`);
       }
       const run = (items: Parameters<typeof runBatch<Endpoint>>[2]) =>
-        runBatch(c, parts, items, (endpoint) => runAction(action, endpoint, caller, parts));
+        runBatch(c, parts, items, (endpoint) => runAction(c, action, endpoint, caller, parts));
       if (ids) {
         const of = action === 'pause' || action === 'resume' ? ofOwnEndpoint : ofEndpoint;
         const query: Readonly<Record<string, string>> = region === undefined ? {} : { region };

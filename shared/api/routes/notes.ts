@@ -12,6 +12,7 @@ import { messageRenderer } from '../../notifications/rendering.ts';
 import type { NoticeContent } from '../../notifications/types.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { existingId } from '../../validation.ts';
+import { recordOnJob } from '../attention/recording.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
 import { formatAddress, toMessageResponse } from '../notification-responses.ts';
@@ -95,6 +96,8 @@ export const noteRoutes: readonly Route[] = [
       of: settingsSubject,
       params: jobParams,
       body: NoteInput,
+      record: ({ subject, params, caller, body }, parts) =>
+        body.dryRun ? undefined : recordOnJob('send_note', subject, params.jobNumber, caller, parts),
       example: { recipient: 'ann', channel: 'email', text: 'Your order leaves our press on Thursday.' },
       answer: { status: 200, description: 'The message.', schema: NoteResult },
       problems: ['unprocessable-content'],

@@ -115,6 +115,7 @@ export const parkedEventRoutes: readonly Route[] = [
       role: 'operate',
       of: ofEndpoint,
       body: Which,
+      record: ({ subject, caller }, parts) => recordOnEndpoint('discard_parked', subject, caller, parts),
       answer: {
         status: 200,
         description: 'Number of discarded events.',
