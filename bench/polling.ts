@@ -1,6 +1,6 @@
 /**
- * A child process: measures polls, compared with a floor in the same run. The floor is the minimum work of any poller: fetch the same
- * pages with the same client and concurrency, JSON.parse, and one SHA-256 per job.
+ * A child process: measures polls, compared with a floor in the same run. The floor is the minimum work of any poller: `fetch` the same
+ * pages with the same concurrency, JSON.parse, and one SHA-256 per job.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -32,8 +32,6 @@ const MAX_SLOW_PARTS = 4;
 /** Data kept of a list entry, as one page contained it. */
 export interface Observation {
   readonly look: Look;
-  /** Fingerprint of its list view. */
-  readonly print: number;
   /** Kind of the job for the statistics about open jobs. */
   readonly kind: OpenKind;
   /** Whether a text of the entry is truncated. */

@@ -38,10 +38,13 @@ export const MAX_ENTRIES = 320;
 const PHASES: readonly Phase[] = ['listed', 'departed', 'settling', 'suspected', 'contradictory'];
 const FORMAT = 1;
 
-/** One shard: its lowest job number, and its entries by job number. */
+/** Entries by job number. */
+type Entries = Pick<ReadonlyMap<number, IndexEntry>, 'get' | 'keys' | 'size' | typeof Symbol.iterator>;
+
+/** One shard: its lowest job number, and its entries: a map once jobs came or went. */
 interface Shard {
   readonly lowest: number;
-  readonly entries: Map<number, IndexEntry>;
+  entries: Entries;
 }
 
 /** The whole index of one account, in memory for the duration of a poll. */
@@ -62,7 +65,10 @@ export class JobIndex {
     stored: readonly { readonly lowest: number; readonly packed: Uint8Array; readonly stale?: boolean }[],
   ): JobIndex {
     return new JobIndex(
-      stored.map(({ lowest, packed, stale }) => ({ lowest, entries: unpack(packed, stale === true) })),
+      stored.map(({ lowest, packed, stale }) => ({
+        lowest,
+        entries: new Columns(packed, stale === true),
+      })),
     );
   }
 
@@ -74,6 +80,11 @@ export class JobIndex {
   /** Returns the entry of a job, or `undefined`. */
   get(jobNumber: number): IndexEntry | undefined {
     return this.#shardOf(jobNumber)?.entries.get(jobNumber);
+  }
+
+  /** Iterates over the number of every job, shard by shard. */
+  *jobNumbers(): Generator<number> {
+    for (const { entries } of this.#shards) yield* entries.keys();
   }
 
   /** Iterates over every entry, shard by shard. */
@@ -94,9 +105,12 @@ export class JobIndex {
       shard = { lowest: 0, entries: new Map() };
       this.#shards.push(shard);
     }
-    if (entry) shard.entries.set(jobNumber, entry);
-    else shard.entries.delete(jobNumber);
     this.#dirty.add(shard.lowest);
+    if (entry && shard.entries instanceof Columns && shard.entries.replace(jobNumber, entry)) return;
+    const entries = shard.entries instanceof Map ? shard.entries : new Map(shard.entries);
+    shard.entries = entries;
+    if (entry) entries.set(jobNumber, entry);
+    else entries.delete(jobNumber);
   }
 
   /**
@@ -156,7 +170,7 @@ function split(shard: Shard): Shard[] {
  * the fingerprint (6 bytes), and a phase byte. The phase byte also contains whether 4 bytes of nextCheckAt
  * follow.
  */
-function pack(entries: ReadonlyMap<number, IndexEntry>): Uint8Array {
+function pack(entries: Entries): Uint8Array {
   const sorted = [...entries].sort(([a], [b]) => a - b);
   const bytes = Buffer.allocUnsafe(1 + sorted.length * 19);
   let at = bytes.writeUInt8(FORMAT, 0);
@@ -177,33 +191,98 @@ function pack(entries: ReadonlyMap<number, IndexEntry>): Uint8Array {
   return Uint8Array.prototype.slice.call(bytes, 0, at);
 }
 
-function unpack(packed: Uint8Array, stale: boolean): Map<number, IndexEntry> {
-  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
-  if (bytes[0] !== FORMAT)
-    throw new Error(`An index shard has format ${bytes[0]}, this code reads ${FORMAT}.`);
-  const entries = new Map<number, IndexEntry>();
-  let at = 1;
-  let jobNumber = 0;
-  while (at < bytes.length) {
-    let factor = 1;
-    for (;;) {
-      const byte = bytes.readUInt8(at);
-      at += 1;
-      jobNumber += (byte & 0x7f) * factor;
-      if (byte < 0x80) break;
-      factor *= 0x80;
+/** The entries of a decoded shard: as objects, those of tens of thousands of jobs would be most of the memory that a poll keeps. */
+class Columns implements Entries {
+  readonly size: number;
+  /** In ascending order. */
+  readonly #numbers: Float64Array;
+  readonly #fingerprints: Float64Array;
+  readonly #phases: Uint8Array;
+  readonly #nextChecks: Uint32Array;
+
+  /** Decodes a shard. With `isStale`, its fingerprints become {@link UNKNOWN}. Throws for an unknown format. */
+  constructor(packed: Uint8Array, isStale: boolean) {
+    const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+    if (bytes[0] !== FORMAT)
+      throw new Error(`An index shard has format ${bytes[0]}, this code reads ${FORMAT}.`);
+    // An entry takes 8 bytes at least.
+    const most = bytes.length >>> 3;
+    const numbers = new Float64Array(most);
+    this.#fingerprints = new Float64Array(most);
+    this.#phases = new Uint8Array(most);
+    this.#nextChecks = new Uint32Array(most);
+    let at = 1;
+    let size = 0;
+    let jobNumber = 0;
+    while (at < bytes.length) {
+      let factor = 1;
+      for (;;) {
+        const byte = bytes.readUInt8(at);
+        at += 1;
+        jobNumber += (byte & 0x7f) * factor;
+        if (byte < 0x80) break;
+        factor *= 0x80;
+      }
+      numbers[size] = jobNumber;
+      this.#fingerprints[size] = isStale ? UNKNOWN : bytes.readUIntBE(at, 6);
+      const flags = bytes.readUInt8(at + 6);
+      at += 7;
+      if (PHASES[flags & 0x7f] === undefined)
+        throw new Error(`An index shard holds an unknown phase ${flags & 0x7f}.`);
+      this.#phases[size] = flags & 0x7f;
+      if (flags >= 0x80) {
+        this.#nextChecks[size] = bytes.readUInt32BE(at);
+        at += 4;
+      }
+      size += 1;
     }
-    const fingerprint = stale ? UNKNOWN : bytes.readUIntBE(at, 6);
-    const flags = bytes.readUInt8(at + 6);
-    at += 7;
-    const phase = PHASES[flags & 0x7f];
-    if (phase === undefined) throw new Error(`An index shard holds an unknown phase ${flags & 0x7f}.`);
-    let nextCheckAt = 0;
-    if (flags >= 0x80) {
-      nextCheckAt = bytes.readUInt32BE(at);
-      at += 4;
-    }
-    entries.set(jobNumber, { fingerprint, phase, nextCheckAt });
+    this.size = size;
+    this.#numbers = numbers.subarray(0, size);
   }
-  return entries;
+
+  get(jobNumber: number): IndexEntry | undefined {
+    const place = this.#find(jobNumber);
+    return place < 0 ? undefined : this.#read(place);
+  }
+
+  /** Replaces the entry of a job. Returns `false` if there is none. */
+  replace(jobNumber: number, { fingerprint, phase, nextCheckAt }: IndexEntry): boolean {
+    const place = this.#find(jobNumber);
+    if (place < 0) return false;
+    this.#fingerprints[place] = fingerprint;
+    this.#phases[place] = PHASES.indexOf(phase);
+    this.#nextChecks[place] = nextCheckAt;
+    return true;
+  }
+
+  keys(): ArrayIterator<number> {
+    return this.#numbers.values();
+  }
+
+  *[Symbol.iterator](): MapIterator<[number, IndexEntry]> {
+    for (let place = 0; place < this.size; place += 1) {
+      yield [this.#numbers[place] ?? 0, this.#read(place)];
+    }
+  }
+
+  /** Returns the place of a job, or -1. */
+  #find(jobNumber: number): number {
+    const numbers = this.#numbers;
+    let low = 0;
+    let high = numbers.length - 1;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((numbers[middle] ?? 0) < jobNumber) low = middle + 1;
+      else high = middle;
+    }
+    return numbers[low] === jobNumber ? low : -1;
+  }
+
+  #read(place: number): IndexEntry {
+    return {
+      fingerprint: this.#fingerprints[place] ?? UNKNOWN,
+      phase: PHASES[this.#phases[place] ?? 0] as Phase,
+      nextCheckAt: this.#nextChecks[place] ?? 0,
+    };
+  }
 }

@@ -37,7 +37,7 @@ export interface Observed {
 
 /**
  * Returns what to keep of a list entry. If its fingerprint is known and nothing is due, only the
- * fingerprint and the kind are kept. The view of an entry with a former status name is always kept as it is:
+ * kind is kept. The view of an entry with a former status name is always kept as it is:
  * the lookup, read later, decides about that name.
  */
 export function projectEntry(
@@ -51,7 +51,6 @@ export function projectEntry(
   const quiet = view === current && isQuiet(index.get(job.jobNumber), print, known);
   return {
     look,
-    print,
     kind: kinds.of(current),
     truncated: isTruncated(job, view),
     view: quiet ? undefined : view,
@@ -83,8 +82,9 @@ export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> 
     if (stale <= settings.upgradesPerPoll) touched.set(jobNumber, { listed: { view: current, look }, print });
   }
   const missing = new Map<number, Phase>();
-  for (const [jobNumber, entry] of index) {
-    if (seen.observations.has(jobNumber)) continue;
+  for (const jobNumber of index.jobNumbers()) {
+    const entry = seen.observations.has(jobNumber) ? undefined : index.get(jobNumber);
+    if (!entry) continue;
     missing.set(jobNumber, entry.phase);
     // Absence from an incomplete crawl proves nothing, so an investigation because of absence waits.
     const wanted = entry.phase === 'listed' ? seen.complete : isDue(entry, known.startedAt);

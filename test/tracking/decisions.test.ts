@@ -384,6 +384,9 @@ describe('the job index', () => {
         }
         const read = JobIndex.decode(inOrder());
         expect(new Map(read)).toEqual(model);
+        for (const job of model.keys()) {
+          for (const near of [job - 1, job, job + 1]) expect(read.get(near)).toEqual(model.get(near));
+        }
         for (const shard of inOrder()) {
           expect(JobIndex.decode([shard]).size).toBeLessThanOrEqual(MAX_ENTRIES);
           expect(shard.packed.byteLength).toBeLessThan(MAX_ENTRIES * 19);
@@ -408,8 +411,16 @@ describe('the job index', () => {
     expect(sizes.length).toBeLessThanOrEqual(22);
   });
 
-  test('a shard of another format is rejected, not misread', () => {
-    expect(() => JobIndex.decode([{ lowest: 0, packed: new Uint8Array([9, 1, 2]) }])).toThrow('format 9');
+  test('a shard of another format, or a truncated one, is rejected, not misread', () => {
+    const decode = (packed: Uint8Array) => JobIndex.decode([{ lowest: 0, packed }]);
+    expect(() => decode(new Uint8Array([9, 1, 2]))).toThrow('format 9');
+    const index = JobIndex.decode([]);
+    index.set(7, { fingerprint: 1, phase: 'listed', nextCheckAt: 1_772_000_000 });
+    const [{ packed = new Uint8Array() } = {}] = index.takeChanges();
+    expect(decode(packed).size).toBe(1);
+    for (let length = 2; length < packed.length; length += 1) {
+      expect(() => decode(packed.slice(0, length)), `${length} bytes`).toThrow();
+    }
   });
 });
 

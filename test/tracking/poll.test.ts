@@ -62,7 +62,6 @@ const CONFIRMED = 17;
 
 /** The stored state of a job without changes. */
 const UNCHANGED = {
-  print: 0,
   kind: { status: null, dispatched: false, dateDue: null },
   truncated: false,
   view: undefined,

@@ -440,7 +440,7 @@ describe('the open jobs', () => {
     const view = { status: 'Proof', dateDue: '2026-03-01', dateOut: null } as ListView;
     const kind = new OpenKinds().of(view);
     const look = { askedAt: 0, answeredAt: 0, view: 'list' as const };
-    const observations = new Map([1, 2].map((n) => [n, { print: 1, kind, look }]));
+    const observations = new Map([1, 2].map((n) => [n, { kind, look }]));
     const other = tallyOpen({ observations, startedAt: START });
     const zeta = { region: 'us', account: 'zeta' };
     await inner.transact([openJobsWrite(zeta, other, { changedAt: START }).write], 'zeta');

@@ -1,9 +1,10 @@
 /** Stage of a poll: reads the list of active jobs. */
 import type { ActiveJob } from '../../ordering/schemas.ts';
 import { noteAnswer } from '../breaker.ts';
-import { type Crawl, crawl } from '../crawl.ts';
+import { type Crawl, crawl, type Observation } from '../crawl.ts';
 import type { Look } from '../diff/step.ts';
 import { projectEntry } from '../observation.ts';
+import type { OpenKind } from '../open-jobs.ts';
 import { type Poll, PollFailure, type Session } from '../poll-context.ts';
 
 /** Reads the list. Throws {@link PollFailure} if no page was answered. */
@@ -12,8 +13,15 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
   const { statuses } = tracked;
   /** Unknown status names of jobs whose list entry changed. */
   const unknown = new Set<string>();
-  const noticed = (job: ActiveJob, look: Look) => {
+  /** The last unchanged job of each kind. Those of one page share an object, so that tens of thousands take little memory. */
+  const unchanged = new Map<OpenKind, Observation>();
+  const noticed = (job: ActiveJob, look: Look): Observation => {
     const entry = projectEntry(tracked, job, look);
+    if (!entry.view && !entry.truncated) {
+      const same = unchanged.get(entry.kind);
+      if (same?.look === look) return same;
+      unchanged.set(entry.kind, entry);
+    }
     const status = entry.view?.status;
     if (status && statuses.isNew(status)) unknown.add(status);
     return entry;
