@@ -208,9 +208,14 @@ export interface RouteSpec<
   readonly conditional?: boolean;
   /** Called before the handler. Returns a function that records the call after it has succeeded; `undefined`: not recorded. */
   readonly record?: (
-    call: Pick<Call<z.output<P>, z.output<Q>, z.output<B>, S>, 'caller' | 'params' | 'body' | 'subject'>,
+    call: Pick<
+      Call<z.output<P>, z.output<Q>, z.output<B>, S>,
+      'c' | 'caller' | 'params' | 'body' | 'subject'
+    >,
     parts: RouteParts,
   ) => Promise<() => Promise<void>> | undefined;
+  /** Whether a successful call has changed anything. Otherwise it is not recorded. Default: it has. */
+  readonly hasEffect?: (body: RecordOf<A>) => boolean;
 }
 
 /** Input of a handler. */
@@ -299,14 +304,10 @@ export function route<
         const expected = spec.conditional ? parseIfMatch(c, revision) : {};
         if (expected instanceof Response) return expected;
         const record = await spec.record?.(call, parts);
-        const response = toResponse(
-          c,
-          { ...spec.answer, encode },
-          await handle({ ...call, expected, generators: making }, parts),
-          expected,
-        );
-        // The action is done, whether or not it can be recorded.
-        if (response.ok) await record?.().catch((cause) => parts.report(c, cause));
+        const outcome = await handle({ ...call, expected, generators: making }, parts);
+        const response = toResponse(c, { ...spec.answer, encode }, outcome, expected);
+        const isIdle = 'body' in outcome && spec.hasEffect?.(outcome.body as RecordOf<A>) === false;
+        if (response.ok && !isIdle) await record?.();
         return response;
       };
       if (csv) return toPreferred(c, await respond(RANDOM), csv);

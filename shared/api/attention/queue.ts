@@ -151,6 +151,7 @@ export async function prepareRecord(
     for (let attempt = 0; candidate && attempt < RECORD_ATTEMPTS; attempt += 1) {
       if (await recordAction(deps, caller, candidate, id, { action })) return;
     }
+    if (candidate) throw new Error(`The action ${action} was not recorded, because its item kept changing.`);
   };
 }
 

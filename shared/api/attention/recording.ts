@@ -2,11 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Endpoint } from '../../delivery/endpoint-views.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import type { Caller } from '../keys.ts';
-import type { RouteParts } from '../route.ts';
+import type { Call, RouteParts } from '../route.ts';
 import type { ItemId } from './items.ts';
 import { prepareRecord, type QueueDeps } from './queue.ts';
 import type { SubjectAction } from './views.ts';
+
+/** The request that performs an action. */
+type By = Pick<Call<unknown, unknown, unknown, unknown>, 'c' | 'caller'>;
 
 /** Returns the dependencies of the queue. */
 export function toQueueDeps({ feed, messages }: RouteParts): QueueDeps {
@@ -18,17 +20,17 @@ export function toQueueDeps({ feed, messages }: RouteParts): QueueDeps {
 export function recordOnAccount(
   action: SubjectAction,
   { region, account }: AccountRef,
-  caller: Caller,
+  by: By,
   parts: RouteParts,
 ): Promise<() => Promise<void>> {
-  return record(action, { region, account, type: 'account', subject: account }, caller, parts);
+  return record(action, { region, account, type: 'account', subject: account }, by, parts);
 }
 
 /** Prepares the record of an action on an endpoint. Returns a function to be called after the action. */
 export function recordOnEndpoint(
   action: SubjectAction,
   { region, id, accounts }: Pick<Endpoint, 'region' | 'id' | 'accounts'>,
-  caller: Caller,
+  by: By,
   parts: RouteParts,
 ): Promise<() => Promise<void>> {
   const [account = '', ...others] = accounts;
@@ -38,7 +40,7 @@ export function recordOnEndpoint(
     type: 'endpoint',
     subject: id,
   } as const;
-  return record(action, item, caller, parts);
+  return record(action, item, by, parts);
 }
 
 /** Prepares the record of an action on a job. Returns a function to be called after the action. */
@@ -46,12 +48,21 @@ export function recordOnJob(
   action: SubjectAction,
   { region, account }: AccountRef,
   jobNumber: string,
-  caller: Caller,
+  by: By,
   parts: RouteParts,
 ): Promise<() => Promise<void>> {
-  return record(action, { region, account, type: 'job', subject: jobNumber }, caller, parts);
+  return record(action, { region, account, type: 'job', subject: jobNumber }, by, parts);
 }
 
-function record(action: SubjectAction, id: ItemId, caller: Caller, parts: RouteParts) {
-  return prepareRecord({ ...toQueueDeps(parts), newId: randomUUID }, caller, id, action);
+/** An action that cannot be recorded is performed nevertheless, and the error is reported. */
+async function record(
+  action: SubjectAction,
+  id: ItemId,
+  { c, caller }: By,
+  parts: RouteParts,
+): Promise<() => Promise<void>> {
+  const report = (cause: unknown): undefined => void parts.report(c, cause);
+  const deps = { ...toQueueDeps(parts), newId: randomUUID };
+  const write = await prepareRecord(deps, caller, id, action).catch(report);
+  return async () => write?.().catch(report);
 }

@@ -177,8 +177,8 @@ export const accountRoutes: readonly Route[] = [
         'The new credentials take effect immediately. If polling was waiting because the old credentials were rejected, it resumes at once.',
       body: NewCredentials,
       example: { clientId: 'acme-api', clientSecret: '…' },
-      record: ({ subject, caller }, parts) =>
-        recordOnAccount('replace_credentials', toRef(subject), caller, parts),
+      record: ({ subject, ...by }, parts) =>
+        recordOnAccount('replace_credentials', toRef(subject), by, parts),
     },
     ({ subject, body, expected }, { manage }) =>
       rotateCredentials(manage.accounts, toRef(subject), body, expected),
@@ -227,7 +227,7 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Pause polling of an account',
       description: 'The log, the jobs and the polling state are kept.',
-      record: ({ subject, caller }, parts) => recordOnAccount('pause', toRef(subject), caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnAccount('pause', toRef(subject), by, parts),
     },
     ({ subject, expected }, { manage }) => pauseAccount(manage.accounts, toRef(subject), expected),
   ),
@@ -235,7 +235,7 @@ export const accountRoutes: readonly Route[] = [
     'resume',
     {
       summary: 'Resume polling of a paused account',
-      record: ({ subject, caller }, parts) => recordOnAccount('resume', toRef(subject), caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnAccount('resume', toRef(subject), by, parts),
     },
     ({ subject, expected }, { manage }) => resumeAccount(manage.accounts, toRef(subject), expected),
   ),
@@ -259,10 +259,10 @@ export const accountRoutes: readonly Route[] = [
       const run = (items: Parameters<typeof runBatch<AccountRecord>>[2]) =>
         runBatch(c, parts, items, async (account) => {
           const ref = toRef(account);
-          const record = await recordOnAccount(action, ref, caller, parts);
+          const record = await recordOnAccount(action, ref, { c, caller }, parts);
           const outcome = await change(manage.accounts, ref);
           if (!('account' in outcome)) return outcome;
-          await record().catch((cause) => parts.report(c, cause));
+          await record();
           return {};
         });
       if (after !== undefined && !isAccountPlace(after)) {
@@ -327,7 +327,7 @@ export const accountRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/confirm',
       id: 'confirmAccount',
-      record: ({ subject, caller }, parts) => recordOnAccount('confirm', subject, caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnAccount('confirm', subject, by, parts),
       tag: 'Accounts',
       summary: 'Confirm a quarantine or an identity mismatch',
       description:

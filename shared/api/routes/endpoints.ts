@@ -60,9 +60,9 @@ async function runAction(
   caller: Caller,
   parts: RouteParts,
 ): Promise<{ readonly events?: number } | Rejection> {
-  const record = await recordOnEndpoint(RECORDED[action], endpoint, caller, parts);
+  const record = await recordOnEndpoint(RECORDED[action], endpoint, { c, caller }, parts);
   const outcome = await perform(action, endpoint, caller, parts);
-  if (!('kind' in outcome)) await record().catch((cause) => parts.report(c, cause));
+  if (!('kind' in outcome) && outcome.events !== 0) await record();
   return outcome;
 }
 
@@ -189,7 +189,7 @@ export const endpointRoutes: readonly Route[] = [
       description:
         'Nothing is sent while the endpoint is paused. Events are kept for delivery after the pause.',
       of: ofOwnEndpoint,
-      record: ({ subject, caller }, parts) => recordOnEndpoint('pause', subject, caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnEndpoint('pause', subject, by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       pauseEndpoint(manage.endpoints, region, id, expected),
@@ -200,7 +200,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Resume a paused endpoint',
       description: 'Deliveries resume where they stopped.',
       of: ofOwnEndpoint,
-      record: ({ subject, caller }, parts) => recordOnEndpoint('resume', subject, caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnEndpoint('resume', subject, by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       resumeEndpoint(manage.endpoints, region, id, expected),
@@ -211,7 +211,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Enable an endpoint',
       description:
         'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first. The other events are sent after the endpoint has acknowledged it. Also works for built-in endpoints and for endpoints in the configuration file.',
-      record: ({ subject, caller }, parts) => recordOnEndpoint('enable', subject, caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnEndpoint('enable', subject, by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       enableEndpoint(manage.endpoints, region, id, expected),

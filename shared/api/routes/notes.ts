@@ -96,8 +96,9 @@ export const noteRoutes: readonly Route[] = [
       of: settingsSubject,
       params: jobParams,
       body: NoteInput,
-      record: ({ subject, params, caller, body }, parts) =>
-        body.dryRun ? undefined : recordOnJob('send_note', subject, params.jobNumber, caller, parts),
+      record: ({ subject, params, ...by }, parts) =>
+        recordOnJob('send_note', subject, params.jobNumber, by, parts),
+      hasEffect: ({ created }) => created,
       example: { recipient: 'ann', channel: 'email', text: 'Your order leaves our press on Thursday.' },
       answer: { status: 200, description: 'The message.', schema: NoteResult },
       problems: ['unprocessable-content'],

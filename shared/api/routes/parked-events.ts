@@ -88,7 +88,8 @@ export const parkedEventRoutes: readonly Route[] = [
       of: ofEndpoint,
       repeatable: true,
       body: Which,
-      record: ({ subject, caller }, parts) => recordOnEndpoint('retry_parked', subject, caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnEndpoint('retry_parked', subject, by, parts),
+      hasEffect: ({ retried }) => retried > 0,
       answer: {
         status: 200,
         description: 'Number of events scheduled for a retry.',
@@ -115,7 +116,8 @@ export const parkedEventRoutes: readonly Route[] = [
       role: 'operate',
       of: ofEndpoint,
       body: Which,
-      record: ({ subject, caller }, parts) => recordOnEndpoint('discard_parked', subject, caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnEndpoint('discard_parked', subject, by, parts),
+      hasEffect: ({ discarded }) => discarded > 0,
       answer: {
         status: 200,
         description: 'Number of discarded events.',
@@ -142,8 +144,9 @@ export const parkedEventRoutes: readonly Route[] = [
       role: 'operate',
       of: ofEndpoint,
       body: Redelivery,
-      record: ({ subject, caller, body: { dryRun } }, parts) =>
-        dryRun ? undefined : recordOnEndpoint('redeliver', subject, caller, parts),
+      record: ({ subject, body: { dryRun }, ...by }, parts) =>
+        dryRun ? undefined : recordOnEndpoint('redeliver', subject, by, parts),
+      hasEffect: ({ parked, dead }) => parked + dead > 0,
       example: { states: ['dead'], filter: { statuses: [422], from: '2026-03-02T08:00:00Z' }, dryRun: true },
       answer: {
         status: 200,

@@ -71,7 +71,7 @@ export const replayRoutes: readonly Route[] = [
       description:
         'Sends a range of the logs again, in parallel to live deliveries. Events keep their ids. Requests have the header `webhook-replay: true`, which the signature does not cover. Rejected events are counted, not parked.',
       body: NewReplay,
-      record: ({ subject, caller }, parts) => recordOnEndpoint('replay', subject, caller, parts),
+      record: ({ subject, ...by }, parts) => recordOnEndpoint('replay', subject, by, parts),
       example: { from: { at: '2026-03-02T08:00:00Z' }, filter: { types: ['job.dispatched'] } },
       location: ({ id }, { feed }, endpoint) => endpointPath(feed, endpoint, `/replays/${id}`),
     },
