@@ -80,7 +80,7 @@ process.send?.({
 process.disconnect();
 
 async function openSqlite(folder: string): Promise<Opened> {
-  const tables = openSqliteTables(join(folder, 'tables.db'));
+  const tables = await openSqliteTables(join(folder, 'tables.db'));
   return { ...tables, cpu: () => 0 };
 }
 

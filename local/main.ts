@@ -79,7 +79,8 @@ process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => void end(code ==
 try {
   await main();
 } catch (cause) {
-  console.error(cause instanceof Error && isExpected(cause) ? nameCli(cause.message) : cause);
+  // What fails while the program ends is a consequence.
+  if (!ending) console.error(cause instanceof Error && isExpected(cause) ? nameCli(cause.message) : cause);
   await end(1);
 }
 
@@ -109,7 +110,8 @@ async function main(): Promise<void> {
       endpoint: file?.dynamodbEndpoint,
       onFailure: (cause) => {
         if (ending) return;
-        console.error('The tables are no longer writable. Restart Jobwire. No data is lost.', cause);
+        if (cause instanceof StoreFormatError) console.error(cause.message);
+        else console.error('The tables are no longer writable. Restart Jobwire. No data is lost.', cause);
         void end(1);
       },
     }),

@@ -55,7 +55,7 @@ export async function openTables({ folder, endpoint, onFailure }: TablesOptions)
     };
   }
   const path = join(folder, 'tables.db');
-  return { ...openSqliteTables(path, onFailure), where: path };
+  return { ...(await openSqliteTables(path, onFailure)), where: path };
 }
 
 /** Creates both tables by {@link createTable}: the state table of this name, and its history table. */

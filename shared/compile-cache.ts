@@ -1,11 +1,22 @@
 /**
- * Keeps compiled modules between starts (since Node 22.1), which halves the time of a start. Import it before the modules. They are code, so
- * they are in a folder that only this user can write.
+ * Keeps compiled modules between starts (since Node 22.8), which halves the time of a start. Import it before the modules. Cached code is
+ * executed as it is, so nothing is cached unless the folder belongs to this user alone.
  */
+import { lstatSync, mkdirSync } from 'node:fs';
 import module from 'node:module';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 
-const { HOME, USERPROFILE, XDG_CACHE_HOME } = process.env;
-const home = HOME || USERPROFILE;
-const cache = XDG_CACHE_HOME || (home && join(home, '.cache'));
-if (cache) module.enableCompileCache?.(join(cache, 'jobwire'));
+const { HOME, USERPROFILE, XDG_CACHE_HOME = '' } = process.env;
+const home = HOME || USERPROFILE || '';
+const folder = join(isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(home, '.cache'), 'jobwire');
+if (isAbsolute(folder) && isPrivate(folder)) module.enableCompileCache?.(folder);
+
+function isPrivate(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const { uid, mode } = lstatSync(folder);
+    return process.geteuid === undefined || (uid === process.geteuid() && (mode & 0o022) === 0);
+  } catch {
+    return false;
+  }
+}

@@ -65,7 +65,11 @@ export async function buildJobwire(folder: string): Promise<Program> {
   execFileSync(process.execPath, ['build.ts', folder], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
   // As build.ts bundles the CLI, so that it finds the same files beside it.
   await build({
-    entryPoints: [join(import.meta.dirname, 'jobwire.ts')],
+    // As the CLI starts: from compiled code.
+    stdin: {
+      contents: "import '../../shared/compile-cache.ts'; await import('./jobwire.ts');",
+      resolveDir: import.meta.dirname,
+    },
     outdir: join(folder, 'cli'),
     ...{ bundle: true, splitting: true, minify: true, keepNames: true, logLevel: 'warning' },
     ...{ platform: 'node', format: 'esm', mainFields: ['module', 'main'], external: ['#fauxqs'] },
@@ -115,8 +119,7 @@ function createJobwire(processes: Processes, folder: string, [port]: number[], p
   const url = `http://127.0.0.1:${port}`;
   const call = createCaller(`${url}/v1/`, apiKey);
   const args = [...(program.args ?? []), join(folder, 'data'), String(port), apiKey, RETRY_SECONDS];
-  // As the CLI does (shared/compile-cache.ts).
-  const env = { NODE_COMPILE_CACHE: join(folder, 'compiled') };
+  const env = { XDG_CACHE_HOME: folder };
   const parts = createParts(processes, [], { ...program, args, env }, () => call('GET', 'endpoints'));
   const publish = createCaller(`${url}/publish/`, apiKey);
   return {

@@ -4,6 +4,7 @@
  * in further columns. SQLite compares texts by their UTF-8 bytes, as DynamoDB does.
  * One file: reads and writes share the layout of rows and its statements.
  */
+import { existsSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import type { IndexSchema, TableSchema } from './schema.ts';
@@ -447,50 +448,78 @@ function clauseHolds(item: Item | undefined, clause: Clause): boolean {
   }
 }
 
-/** Creates the tables, columns and indexes that the schemas define and the file lacks. */
+/** Sets up a writing connection, and creates the tables, columns and indexes that the schemas define and the file lacks. */
 function prepare(database: DatabaseSync, schemas: Schemas): void {
-  const pragma = (name: string): number =>
-    Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
-  const [application, layout] = [pragma('application_id'), pragma('user_version')];
-  const isNew = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
-  if (!isNew && application !== APPLICATION_ID) throw new StoreFormatError('it is not a Jobwire database');
-  if (layout > LAYOUT)
-    throw new StoreFormatError(`it was written by a later version of Jobwire (layout ${layout})`);
+  const missing = listMissing(database, schemas);
   // FULL: acknowledged writes survive a power failure, unless they are relaxed.
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${MAX_WAL_BYTES};
-    PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
-    BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${LAYOUT};`);
+    PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};`);
+  if (missing.length > 0) database.exec(['BEGIN IMMEDIATE', ...missing, 'COMMIT'].join('; '));
+}
+
+/** Returns the statements that create what the file lacks. Throws {@link StoreFormatError}. */
+function listMissing(database: DatabaseSync, schemas: Schemas): string[] {
+  const pragma = (name: string): number =>
+    Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+  const select = (sql: string): ReadonlySet<unknown> =>
+    new Set(
+      database
+        .prepare(sql)
+        .all()
+        .map(({ name }) => name),
+    );
+  const [application, layout] = [pragma('application_id'), pragma('user_version')];
+  const known = select('SELECT name FROM sqlite_schema');
+  if (known.size > 0 && application !== APPLICATION_ID)
+    throw new StoreFormatError('it is not a Jobwire database');
+  if (layout > LAYOUT)
+    throw new StoreFormatError(`it was written by a later version of Jobwire (layout ${layout})`);
+  const missing: string[] = [];
+  if (application !== APPLICATION_ID) missing.push(`PRAGMA application_id = ${APPLICATION_ID}`);
+  if (layout !== LAYOUT) missing.push(`PRAGMA user_version = ${LAYOUT}`);
   for (const [name, schema] of Object.entries(schemas)) {
     const table = quote(name);
     const ttl = quote(schema.ttlAttribute);
-    const columns = listIndexColumns(schema).map((column) => `${quote(column)} TEXT, `);
-    database.exec(
-      `CREATE TABLE IF NOT EXISTS ${table} (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, bytes BLOB, ` +
-        `${ttl} REAL, ${columns.join('')}PRIMARY KEY (pk, sk)); ` +
-        `CREATE INDEX IF NOT EXISTS ${quote(`${name} ttl`)} ON ${table} (${ttl}) WHERE ${ttl} IS NOT NULL`,
-    );
-    const known = new Set(
-      database
-        .prepare(`SELECT name FROM pragma_table_info('${name}')`)
-        .all()
-        .map((row) => row.name),
-    );
-    for (const column of listIndexColumns(schema).filter((one) => !known.has(one))) {
-      database.exec(
-        `ALTER TABLE ${table} ADD COLUMN ${quote(column)} TEXT; ` +
+    const columns = listIndexColumns(schema);
+    if (known.has(name)) {
+      const existing = select(`SELECT name FROM pragma_table_info('${name}')`);
+      for (const column of columns.filter((one) => !existing.has(one))) {
+        missing.push(
+          `ALTER TABLE ${table} ADD COLUMN ${quote(column)} TEXT`,
           `UPDATE ${table} SET ${quote(column)} = item ->> '${column}'`,
+        );
+      }
+    } else {
+      missing.push(
+        `CREATE TABLE ${table} (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, bytes BLOB, ` +
+          `${ttl} REAL, ${columns.map((column) => `${quote(column)} TEXT, `).join('')}PRIMARY KEY (pk, sk))`,
       );
     }
+    const addIndex = (index: string, definition: string): void => {
+      if (!known.has(index)) missing.push(`CREATE INDEX ${quote(index)} ON ${table} ${definition}`);
+    };
+    addIndex(`${name} ttl`, `(${ttl}) WHERE ${ttl} IS NOT NULL`);
     for (const [index, { partitionKey, sortKey }] of Object.entries(schema.indexes)) {
       const [partition, sort] = [quote(partitionKey), quote(sortKey)];
-      database.exec(
-        `CREATE INDEX IF NOT EXISTS ${quote(`${name} ${index}`)} ON ${table} (${partition}, ${sort}, pk, sk) ` +
-          `WHERE ${partition} IS NOT NULL AND ${sort} IS NOT NULL`,
+      addIndex(
+        `${name} ${index}`,
+        `(${partition}, ${sort}, pk, sk) WHERE ${partition} IS NOT NULL AND ${sort} IS NOT NULL`,
       );
     }
   }
-  database.exec('COMMIT');
+  return missing;
+}
+
+/** Returns whether a file exists and has everything that the schemas define. Throws {@link StoreFormatError}. */
+export function isPrepared(path: string, schemas: Schemas): boolean {
+  if (!existsSync(path)) return false;
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  try {
+    return listMissing(database, schemas).length === 0;
+  } finally {
+    database.close();
+  }
 }
 
 function openTables(database: DatabaseSync, schemas: Schemas): ReadonlyMap<string, StoredTable> {

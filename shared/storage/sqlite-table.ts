@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { workerFile } from '../worker-file.ts';
 import { historySchema, stateSchema, type TableSchema } from './schema.ts';
 import {
+  isPrepared,
   type Result,
   SqliteReader,
   SqliteStore,
@@ -55,12 +56,18 @@ export function createMemoryTable(schema: TableSchema = stateSchema): Table {
  * Opens the database file, and creates it if necessary. Only one process may open it: the caller holds the
  * lock of the folder.
  *
- * `onFailure` is called if the worker exits without `close`; the file contains all acknowledged writes.
- * Throws {@link StoreFormatError}.
+ * `onFailure` is called if the worker exits without `close`; the file contains all acknowledged writes. The
+ * cause is a {@link StoreFormatError} if it could not open the file. Throws {@link StoreFormatError}.
  */
-export function openSqliteTables(path: string, onFailure: (cause: unknown) => void = () => {}): SqliteTables {
-  const reader = openReader(path);
-  const worker = startWriter(path, onFailure);
+export async function openSqliteTables(
+  path: string,
+  onFailure: (cause: unknown) => void = () => {},
+): Promise<SqliteTables> {
+  // Nothing waits for the worker to start unless it must create something first.
+  const isReady = withReason(path, () => isPrepared(path, FILE_SCHEMAS));
+  const worker = startWriter(path, onFailure, isReady);
+  if (!isReady) await worker.opened;
+  const reader = new SqliteReader(path, FILE_SCHEMAS);
   let closed: Promise<void> | undefined;
   return {
     table: createTable('state', reader, worker.commit, turn),
@@ -74,18 +81,17 @@ export function openSqliteTables(path: string, onFailure: (cause: unknown) => vo
   };
 }
 
-/** Creates what is missing in the file and opens it for reading, so that reads do not wait until the worker has started. */
-function openReader(path: string): SqliteReader {
+function withReason<T>(path: string, action: () => T): T {
   try {
-    const store = new SqliteStore(path, FILE_SCHEMAS);
-    const reader = new SqliteReader(path, FILE_SCHEMAS);
-    // Not the last connection: that one would copy the write-ahead log first.
-    store.close();
-    return reader;
+    return action();
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new StoreFormatError(`The database ${path} cannot be opened: ${why}.`, { cause });
+    throw cannotOpen(path, cause);
   }
+}
+
+function cannotOpen(path: string, cause: unknown): StoreFormatError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new StoreFormatError(`The database ${path} cannot be opened: ${why}.`, { cause });
 }
 
 type Commit = (order: WriteBatch) => Promise<Result>;
@@ -180,19 +186,22 @@ async function turn(): Promise<void> {
 
 /** A request to the worker: a commit, or `null` to close the file and exit. */
 export type WriterRequest = { readonly id: number; readonly order: WriteBatch } | null;
-/** The worker's responses. */
+/** The worker's responses. The first, empty one reports that the file is open. */
 export type WriterResponse = readonly (readonly [id: number, result: Result])[];
 
+/** `reports`: whether `onFailure` is also called if the worker can't open the file, which otherwise only `opened` reports. */
 function startWriter(
   path: string,
   onFailure: (cause: unknown) => void,
-): { commit: Commit; close(): Promise<void> } {
+  reports: boolean,
+): { readonly opened: Promise<void>; readonly commit: Commit; close(): Promise<void> } {
   const worker = new Worker(workerFile('sqlite-writer', import.meta.url), {
     workerData: path,
     execArgv: [],
   });
   const waiting = new Map<number, (result: Result) => void>();
   let failure: unknown;
+  let isOpen = false;
   let closing = false;
   let last = 0;
 
@@ -202,13 +211,23 @@ function startWriter(
     });
     worker.once('exit', () => {
       failure ??= new Error('the storage was closed');
+      // An error that a worker throws loses its class in transfer.
+      if (!isOpen && !closing) failure = cannotOpen(path, failure);
       const error = failure instanceof Error ? failure.message : String(failure);
       for (const answer of waiting.values()) answer({ error });
       waiting.clear();
-      if (!closing) onFailure(failure);
+      if (!closing && (isOpen || reports)) onFailure(failure);
       done();
     });
   });
+  const opened = new Promise<void>((resolve, reject) => {
+    worker.once('message', () => {
+      isOpen = true;
+      resolve();
+    });
+    ended.then(() => reject(failure));
+  });
+  opened.catch(() => {});
   worker.on('message', (answers: WriterResponse) => {
     for (const [id, result] of answers) {
       waiting.get(id)?.(result);
@@ -216,9 +235,9 @@ function startWriter(
     }
     if (waiting.size === 0) worker.unref();
   });
-  worker.unref();
 
   return {
+    opened,
     commit(order) {
       if (failure) return Promise.resolve({ error: String(failure) });
       return new Promise((answer) => {

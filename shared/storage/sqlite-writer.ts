@@ -41,3 +41,5 @@ function sweep(): void {
   }
   sweeping = setTimeout(sweep, more ? SWEEP_AGAIN_MS : SWEEP_EVERY_MS);
 }
+
+port.postMessage([] satisfies WriterResponse);

@@ -41,7 +41,7 @@ const FORMAT = 1;
 /** Entries by job number. */
 type Entries = Pick<ReadonlyMap<number, IndexEntry>, 'get' | 'keys' | 'size' | typeof Symbol.iterator>;
 
-/** One shard: its lowest job number, and its entries: a map once jobs came or went. */
+/** One shard. The entries are columns as decoded, and become a map when a job is added or removed. */
 interface Shard {
   readonly lowest: number;
   entries: Entries;
@@ -191,7 +191,7 @@ function pack(entries: Entries): Uint8Array {
   return Uint8Array.prototype.slice.call(bytes, 0, at);
 }
 
-/** The entries of a decoded shard: as objects, those of tens of thousands of jobs would be most of the memory that a poll keeps. */
+/** The entries of a decoded shard. Objects for tens of thousands of jobs would take most of the memory that a poll keeps. */
 class Columns implements Entries {
   readonly size: number;
   /** In ascending order. */

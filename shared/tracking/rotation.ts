@@ -90,7 +90,7 @@ export async function rotate({
   return { works, through: turns.through };
 }
 
-/** Yields the listed jobs that did not change: this poll does not process them anyway. */
+/** Yields the listed jobs that did not change, so that nothing else in this poll processes them. */
 function* quietJobs({ observations }: Crawl): Generator<number> {
   for (const [jobNumber, { view }] of observations) if (view === undefined) yield jobNumber;
 }

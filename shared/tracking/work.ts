@@ -91,7 +91,7 @@ export function toIndexEntry(work: Work, rules?: EventRules): IndexEntry | undef
   if (phase === 'listed') times.push(findNextTimer(snapshot, rules) ?? Number.POSITIVE_INFINITY);
   const next = Math.min(...times, Number.POSITIVE_INFINITY);
   // Rounded down: a check up to a second too early has no effect, a late one is a delay.
-  const nextCheckAt = next === Number.POSITIVE_INFINITY ? 0 : Math.floor(next / 1000);
+  const nextCheckAt = next === Number.POSITIVE_INFINITY ? 0 : Math.max(0, Math.floor(next / 1000));
   return { fingerprint: work.fingerprint, phase, nextCheckAt };
 }
 

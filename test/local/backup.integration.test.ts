@@ -119,7 +119,7 @@ describe('without a start', () => {
   let folder: string;
   let data: string;
   let backup: string;
-  let tables: ReturnType<typeof openSqliteTables>;
+  let tables: Awaited<ReturnType<typeof openSqliteTables>>;
   const run = (...args: string[]) => cli.run(args, {});
   let last = 0;
   /** Returns a path that does not exist. */
@@ -143,7 +143,7 @@ describe('without a start', () => {
       'PRAGMA journal_mode = WAL; CREATE TABLE sqs_messages (body); INSERT INTO sqs_messages VALUES (1)',
     );
     // As in a running Jobwire: the folder is locked, and the databases are open.
-    tables = openSqliteTables(join(data, 'tables.db'));
+    tables = await openSqliteTables(join(data, 'tables.db'));
     await tables.table.putMany([{ pk: 'A', sk: 'A', text: 'x'.repeat(5_000) }]);
     backup = join(folder, 'backup.tar.gz');
     const { code, err } = await run('backup', backup, '--data-dir', data);
@@ -172,7 +172,7 @@ describe('without a start', () => {
     const held = openDataDir(to);
     expect(held.restoredAt()).toBeGreaterThanOrEqual(started);
     held.release();
-    const restored = openSqliteTables(join(to, 'tables.db'));
+    const restored = await openSqliteTables(join(to, 'tables.db'));
     expect(await restored.table.get({ pk: 'A', sk: 'A' })).toMatchObject({ text: 'x'.repeat(5_000) });
     await restored.close();
     expect(readdirSync(data).sort(), 'the source is as before').not.toContain('backup.unfinished');
@@ -247,7 +247,7 @@ describe('without a start', () => {
     await Promise.all(writes);
     const to = newPath();
     expect(await restore(file, to)).toMatchObject({ code: 0 });
-    const restored = openSqliteTables(join(to, 'tables.db'));
+    const restored = await openSqliteTables(join(to, 'tables.db'));
     const [left, right] = await restored.table.query({ pk: 'PAIR' });
     await restored.close();
     expect(left?.value).toBeTypeOf('number');

@@ -26,7 +26,7 @@ describe('the tables in a data folder', () => {
     const module = JSON.stringify(new URL('../../shared/storage/sqlite-table.ts', import.meta.url).href);
     const program = `
       import { openSqliteTables } from ${module};
-      const { table } = openSqliteTables(${JSON.stringify(path)});
+      const { table } = await openSqliteTables(${JSON.stringify(path)});
       await Promise.all(['a', 'b', 'c', 'd'].map(async (name) => {
         for (let at = 0; ; at += 1) {
           const sk = name + '-' + at;
@@ -46,7 +46,7 @@ describe('the tables in a data folder', () => {
     }
     expect(acknowledged.length).toBeGreaterThanOrEqual(300);
 
-    const { table, close } = openSqliteTables(path);
+    const { table, close } = await openSqliteTables(path);
     onTestFinished(close);
     const left = (await table.query({ pk: 'LEFT' })).map(({ sk }) => sk);
     const right = (await table.query({ pk: 'RIGHT' })).map(({ sk }) => sk);
@@ -74,12 +74,12 @@ describe('the tables in a data folder', () => {
 
   test('writes in progress at closing complete, later ones are rejected', async () => {
     const path = join(temporaryFolder(), 'tables.db');
-    const { table, close } = openSqliteTables(path);
+    const { table, close } = await openSqliteTables(path);
     const writes = Array.from({ length: 50 }, (_, at) => table.write({ put: { pk: 'P', sk: `${at}` } }));
     await close();
     expect((await Promise.all(writes)).every(({ done }) => done)).toBe(true);
     await expect(table.write({ put: { pk: 'P', sk: 'late' } })).rejects.toThrow(TableError);
-    const again = openSqliteTables(path);
+    const again = await openSqliteTables(path);
     onTestFinished(again.close);
     expect(await again.table.query({ pk: 'P' })).toHaveLength(50);
     // No other file is left beside the database after it was closed.
@@ -89,12 +89,10 @@ describe('the tables in a data folder', () => {
 
   test('a fault of the database fails pending calls, and no later ones', async () => {
     const path = join(temporaryFolder(), 'tables.db');
-    const { table, close } = openSqliteTables(path);
+    const { table, close } = await openSqliteTables(path);
     onTestFinished(close);
     const other = new DatabaseSync(path);
     onTestFinished(() => other.close());
-    // The writer has started, and creates no tables any more.
-    await table.write({ put: { pk: 'Q', sk: '1' } });
     other.exec('ALTER TABLE state RENAME TO gone');
     const writes = [1, 2].map((sk) => table.write({ put: { pk: 'P', sk: `${sk}` } }));
     for (const write of writes) await expect(write).rejects.toThrow(TableError);
@@ -113,7 +111,7 @@ describe('the tables in a data folder', () => {
       { done: true },
     ]);
     before.close();
-    const { table, close } = openSqliteTables(path);
+    const { table, close } = await openSqliteTables(path);
     onTestFinished(close);
     expect(due.holds).toBe('keys');
     expect(await table.query({ pk: 'DUE', index: 'due' })).toEqual([put]);
@@ -122,7 +120,7 @@ describe('the tables in a data folder', () => {
   test('a foreign file, or one of a later version, is rejected and unchanged', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'letter.db'), 'This is a letter, and no database at all.'.repeat(100));
-    expect(() => openSqliteTables(join(folder, 'letter.db'))).toThrow(
+    await expect(openSqliteTables(join(folder, 'letter.db'))).rejects.toThrow(
       /letter.db cannot be opened.*not a database/,
     );
     const other = new DatabaseSync(join(folder, 'other.db'));
@@ -159,7 +157,7 @@ describe('the tables in a data folder', () => {
   });
 
   test('reads of a large range let other calls run', async () => {
-    const { table, close } = openSqliteTables(join(temporaryFolder(), 'tables.db'));
+    const { table, close } = await openSqliteTables(join(temporaryFolder(), 'tables.db'));
     onTestFinished(close);
     await table.putMany(
       Array.from({ length: 20_000 }, (_, at) => ({ pk: 'P', sk: `${at}`, text: 'x'.repeat(200) })),

@@ -40,8 +40,8 @@ const HOUR = 60 * MINUTE;
 const WINDOW = 5 * MINUTE;
 const GRACE = 15_000;
 /** How often properties are tried. */
-const RUNS = sized(60, 200);
-const WINDOW_RUNS = sized(30, 200);
+const RUNS = sized(100, 200);
+const WINDOW_RUNS = sized(50, 200);
 
 type Type =
   | 'job.dispatched'

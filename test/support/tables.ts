@@ -105,7 +105,7 @@ export function eachTable(name: string, suite: Suite, { inFile = false } = {}): 
 /** Both tables in a file, deleted after the test. */
 export async function fileTables(): Promise<SqliteTables> {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-tables-'));
-  const tables = openSqliteTables(join(folder, 'tables.db'));
+  const tables = await openSqliteTables(join(folder, 'tables.db'));
   onTestFinished(async () => {
     await tables.close();
     rmSync(folder, { recursive: true });

@@ -411,7 +411,7 @@ describe('the job index', () => {
     expect(sizes.length).toBeLessThanOrEqual(22);
   });
 
-  test('a shard of another format, or a truncated one, is rejected, not misread', () => {
+  test('a shard of another format, or one that ends within an entry, is rejected, not misread', () => {
     const decode = (packed: Uint8Array) => JobIndex.decode([{ lowest: 0, packed }]);
     expect(() => decode(new Uint8Array([9, 1, 2]))).toThrow('format 9');
     const index = JobIndex.decode([]);
