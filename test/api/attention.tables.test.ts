@@ -10,11 +10,9 @@ import {
   type QueueQuery,
   readAttention,
 } from '../../shared/api/attention/queue.ts';
-import { recordOnJob } from '../../shared/api/attention/recording.ts';
 import type { AttentionAction } from '../../shared/api/attention/state.ts';
 import { readFigures } from '../../shared/api/figures.ts';
 import { type Caller, OPERATOR } from '../../shared/api/keys.ts';
-import type { RouteParts } from '../../shared/api/route.ts';
 import { registerSink } from '../../shared/delivery/sink.ts';
 import { recordNoMessage } from '../../shared/notifications/messages.ts';
 import type { Message } from '../../shared/notifications/records.ts';
@@ -27,7 +25,6 @@ import {
   troubledIndexPk,
 } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import type { Table } from '../../shared/storage/table.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
 import { eachTable } from '../support/tables.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
@@ -286,32 +283,6 @@ eachTable('the attention queue', (makeTable) => {
       note: 'known',
       cause: '20 hours late; in “Printing”.',
     });
-  });
-
-  test('an action is performed although its item cannot be read or its record not be written, and the error is reported', async () => {
-    const rig = await createRig({ table: await makeTable() });
-    const { deps, history } = queueOf(rig);
-    const job = rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
-    await rig.poll();
-    const perform = async (faults: Partial<Table>) => {
-      const reported: unknown[] = [];
-      const feed = { ...deps, table: { ...rig.table, ...faults } };
-      const report = (_: unknown, cause: unknown) => reported.push(cause);
-      const parts = { feed, messages: history, report } as unknown as RouteParts;
-      const by = { c: {} as never, caller: OPERATOR };
-      const record = await recordOnJob('send_note', rig.ref, String(job), by, parts);
-      await record();
-      return reported;
-    };
-    const fail = async () => Promise.reject(new Error('The table is down.'));
-    expect(await perform({ get: fail })).toMatchObject([{ message: 'The table is down.' }]);
-    expect(await perform({ transact: fail })).toMatchObject([{ message: 'The table is down.' }]);
-    const changing = await perform({ transact: async () => ({ done: false, failed: [0] }) });
-    expect(changing).toMatchObject([{ message: expect.stringContaining('kept changing') }]);
-    expect(await perform({})).toEqual([]);
-    const id = { ...rig.ref, type: 'job', subject: String(job) } as const;
-    const { entries } = await listAttentionHistory(deps, id, { limit: 10 });
-    expect(entries).toMatchObject([{ action: 'send_note' }]);
   });
 
   test('pages through the history of an item, newest first, without gaps', async () => {

@@ -1,17 +1,6 @@
 /** The CLI package: packed, installed offline into an empty folder, and run there against a real local start. */
 import { execFileSync, spawn } from 'node:child_process';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -467,39 +456,5 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     running.child.kill('SIGTERM');
     const ended = await running.ended;
     expect(ended).toMatchObject({ code: 0, err: '' });
-  });
-});
-
-describe('compiled code', () => {
-  const home = mkdtempSync(join(folder, 'home-'));
-  const cache = join(home, '.cache', 'jobwire');
-  /** Runs a command in an empty environment. Returns its output. */
-  const run = (more: Record<string, string>) =>
-    execFileSync(ours, [join(modules, '.bin', 'jobwire'), '--version'], {
-      encoding: 'utf8',
-      cwd: home,
-      env: { PATH: env.PATH, ...more },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-
-  test('is kept in a folder of the user alone', () => {
-    const version = run({ HOME: home });
-    expect(version).toMatch(/\d/);
-    expect(readdirSync(cache)).toHaveLength(1);
-    expect(statSync(cache).mode & 0o777).toBe(0o700);
-    run({ XDG_CACHE_HOME: join(home, 'other') });
-    expect(readdirSync(join(home, 'other', 'jobwire'))).toHaveLength(1);
-  });
-
-  test('is not kept where others could write it, and never in the working folder', () => {
-    rmSync(cache, { recursive: true });
-    mkdirSync(cache);
-    chmodSync(cache, 0o770);
-    const before = readdirSync(home);
-    for (const more of [{ HOME: home }, { HOME: '/dev/null' }, { HOME: 'relative' }, {}]) {
-      expect(run(more as Record<string, string>)).toMatch(/\d/);
-    }
-    expect(readdirSync(cache)).toEqual([]);
-    expect(readdirSync(home)).toEqual(before);
   });
 });
