@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { findSuppression } from '../../shared/notifications/suppressions.ts';
 import { locales } from '../../shared/notifications/types.ts';
+import { keys } from '../../shared/storage/schema.ts';
 import { type ApiWorld, FOREIGN, OWN, sharedWorld } from '../support/api-world.ts';
 import { ADDRESSES } from '../support/notification-samples.ts';
 
@@ -469,7 +470,13 @@ describe('notes', () => {
   });
 
   test('about a job that needs attention are in the history of its item, dry runs and rejected ones are not', async () => {
-    const job = shared.world.ids.jobs.at(-1);
+    const { table, ids } = shared.world;
+    const job = ids.jobs.at(-1) ?? 0;
+    // It becomes late.
+    const key = keys.snapshot({ region: 'us', account: OWN }, job);
+    const snapshot = JSON.parse(String((await table.get(key))?.snapshot));
+    snapshot.list.dateDue = '2020-01-02T12:00:00Z';
+    await table.write({ update: key, set: { snapshot: JSON.stringify(snapshot) } });
     const sendFor = (body: object) => ask('POST', `${account}/jobs/${job}/messages`, { body });
     await sendFor({ ...note, dryRun: true });
     await sendFor({ ...note, recipient: 'nobody' });

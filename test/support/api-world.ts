@@ -228,8 +228,6 @@ export async function createApiWorld({
       orderNumber: `PO-${at % 2}`,
       orderGroup: `G${at % 3}`,
       description: 'Cards \u{1f600} "quoted" <b>\\',
-      // The last one is late.
-      ...(at === 5 && { dateDue: '2020-01-02T12:00:00Z' }),
     }),
   );
   const own = { region: 'us', account: OWN };
