@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Role } from '../../shared/api/key-input.ts';
 import { routes } from '../../shared/api/routes/all.ts';
+import { keys } from '../../shared/storage/schema.ts';
 import { type ApiWorld, FOREIGN, OWN, type Scope, sharedWorld } from '../support/api-world.ts';
 
 interface Item {
@@ -124,6 +125,26 @@ describe('POST /v1/attention/{id}', () => {
       expect(cause).toMatch(/rejected on every attempt/);
     }
     expect((await list('read own')).find((item) => item.id === id)?.state).toBe('open');
+  });
+
+  test('a note about a job is in the history of its item, dry runs and rejected notes are not', async () => {
+    const { world } = shared;
+    const job = world.ids.jobs.at(-1) ?? 0;
+    // It becomes late.
+    const key = keys.snapshot({ region: 'us', account: OWN }, job);
+    const snapshot = JSON.parse(String((await world.table.get(key))?.snapshot));
+    snapshot.list.dateDue = '2020-01-02T12:00:00Z';
+    await world.table.write({ update: key, set: { snapshot: JSON.stringify(snapshot) } });
+    const note = { recipient: 'ann', channel: 'email', text: 'Soon.' };
+    const send = (body: object) =>
+      ask(world, 'operate own', `/v1/accounts/${OWN}/jobs/${job}/messages`, body);
+    await send({ ...note, dryRun: true });
+    await send({ ...note, recipient: 'nobody' });
+    expect([(await send(note)).status, (await send(note)).status]).toEqual([200, 200]);
+    const { body } = await ask(world, 'read own', `/v1/attention/us~${OWN}~job~${job}/history`);
+    expect(body).toMatchObject({
+      entries: [{ action: 'send_note', cause: expect.stringContaining('late') }],
+    });
   });
 
   test('changes the item, and records who did it', async () => {

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { findSuppression } from '../../shared/notifications/suppressions.ts';
 import { locales } from '../../shared/notifications/types.ts';
-import { keys } from '../../shared/storage/schema.ts';
 import { type ApiWorld, FOREIGN, OWN, sharedWorld } from '../support/api-world.ts';
 import { ADDRESSES } from '../support/notification-samples.ts';
 
@@ -467,22 +466,6 @@ describe('notes', () => {
       id: first.body.message.id,
       sentBy: { id: expect.any(String), name: expect.any(String) },
     });
-  });
-
-  test('about a job that needs attention are in the history of its item, dry runs and rejected ones are not', async () => {
-    const { table, ids } = shared.world;
-    const job = ids.jobs.at(-1) ?? 0;
-    // It becomes late.
-    const key = keys.snapshot({ region: 'us', account: OWN }, job);
-    const snapshot = JSON.parse(String((await table.get(key))?.snapshot));
-    snapshot.list.dateDue = '2020-01-02T12:00:00Z';
-    await table.write({ update: key, set: { snapshot: JSON.stringify(snapshot) } });
-    const sendFor = (body: object) => ask('POST', `${account}/jobs/${job}/messages`, { body });
-    await sendFor({ ...note, dryRun: true });
-    await sendFor({ ...note, recipient: 'nobody' });
-    expect((await sendFor(note)).status).toBe(200);
-    const { body } = await ask('GET', `/v1/attention/us~${OWN}~job~${job}/history`);
-    expect(body.entries).toMatchObject([{ action: 'send_note', cause: expect.stringContaining('late') }]);
   });
 
   test('are rejected with the reason for other recipients', async () => {
