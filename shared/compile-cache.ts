@@ -1,5 +1,5 @@
 /**
- * Keeps compiled modules between starts (since Node 22.8), which halves the time of a start. Import it before the modules. Cached code is
+ * Keeps compiled modules between starts (since Node 22.8), which halves the time of a start. Import it before other modules. Cached code is
  * executed as it is, so nothing is cached unless the folder belongs to this user alone.
  */
 import { lstatSync, mkdirSync } from 'node:fs';

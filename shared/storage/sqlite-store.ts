@@ -511,7 +511,7 @@ function listMissing(database: DatabaseSync, schemas: Schemas): string[] {
   return missing;
 }
 
-/** Returns whether a file exists and has everything that the schemas define. Throws {@link StoreFormatError}. */
+/** Returns whether a file exists and has everything that the schemas define. Only reads. Throws {@link StoreFormatError}. */
 export function isPrepared(path: string, schemas: Schemas): boolean {
   if (!existsSync(path)) return false;
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });

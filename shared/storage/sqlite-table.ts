@@ -64,7 +64,7 @@ export async function openSqliteTables(
   onFailure: (cause: unknown) => void = () => {},
 ): Promise<SqliteTables> {
   // Nothing waits for the worker to start unless it must create something first.
-  const isReady = withReason(path, () => isPrepared(path, FILE_SCHEMAS));
+  const isReady = checkFile(path);
   const worker = startWriter(path, onFailure, isReady);
   if (!isReady) await worker.opened;
   const reader = new SqliteReader(path, FILE_SCHEMAS);
@@ -81,9 +81,10 @@ export async function openSqliteTables(
   };
 }
 
-function withReason<T>(path: string, action: () => T): T {
+/** Returns whether the writer has nothing to create. */
+function checkFile(path: string): boolean {
   try {
-    return action();
+    return isPrepared(path, FILE_SCHEMAS);
   } catch (cause) {
     throw cannotOpen(path, cause);
   }

@@ -139,7 +139,7 @@ describe('POST /v1/attention/{id}', () => {
     const send = (body: object) =>
       ask(world, 'operate own', `/v1/accounts/${OWN}/jobs/${job}/messages`, body);
     await send({ ...note, dryRun: true });
-    await send({ ...note, recipient: 'nobody' });
+    await send({ ...note, recipient: 'unknown' });
     expect([(await send(note)).status, (await send(note)).status]).toEqual([200, 200]);
     const { body } = await ask(world, 'read own', `/v1/attention/us~${OWN}~job~${job}/history`);
     expect(body).toMatchObject({

@@ -1,6 +1,6 @@
 /** The tables of a self-hosted Jobwire: durability and rejected files. */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -15,7 +15,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createTables, historyTableName } from '../../local/tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
-import { SqliteStore, StoreFormatError, type WriteBatch } from '../../shared/storage/sqlite-store.ts';
+import {
+  isPrepared,
+  SqliteStore,
+  StoreFormatError,
+  type WriteBatch,
+} from '../../shared/storage/sqlite-store.ts';
 import { FILE_SCHEMAS, openSqliteTables } from '../../shared/storage/sqlite-table.ts';
 import { type Item, TableError } from '../../shared/storage/table.ts';
 import { startDynamo } from '../support/dynoxide.ts';
@@ -115,6 +120,24 @@ describe('the tables in a data folder', () => {
     onTestFinished(close);
     expect(due.holds).toBe('keys');
     expect(await table.query({ pk: 'DUE', index: 'due' })).toEqual([put]);
+  });
+
+  test('the check of a file after a crash only reads: its write-ahead log stays for the writer', async () => {
+    const folder = temporaryFolder();
+    const [path, copy] = ['tables.db', 'copy.db'].map((name) => join(folder, name)) as [string, string];
+    expect(isPrepared(path, FILE_SCHEMAS)).toBe(false);
+    const store = new SqliteStore(path, FILE_SCHEMAS);
+    onTestFinished(() => store.close());
+    store.commit([{ table: 'state', kind: 'write', writes: [{ put: { pk: 'P', sk: '1' } }] }]);
+    // The files as they are if the process is killed.
+    for (const end of ['', '-wal']) copyFileSync(path + end, copy + end);
+    const { size } = statSync(`${copy}-wal`);
+    expect(size).toBeGreaterThan(0);
+    expect(isPrepared(copy, FILE_SCHEMAS)).toBe(true);
+    expect(statSync(`${copy}-wal`).size).toBe(size);
+    const { table, close } = await openSqliteTables(copy);
+    onTestFinished(close);
+    expect(await table.query({ pk: 'P' })).toHaveLength(1);
   });
 
   test('a foreign file, or one of a later version, is rejected and unchanged', async () => {

@@ -8,7 +8,7 @@ import { prepareRecord, type QueueDeps } from './queue.ts';
 import type { SubjectAction } from './views.ts';
 
 /** The request that performs an action. */
-type By = Pick<Call<unknown, unknown, unknown, unknown>, 'c' | 'caller'>;
+export type ActionCall = Pick<Call<unknown, unknown, unknown, unknown>, 'c' | 'caller'>;
 
 /** Returns the dependencies of the queue. */
 export function toQueueDeps({ feed, messages }: RouteParts): QueueDeps {
@@ -20,7 +20,7 @@ export function toQueueDeps({ feed, messages }: RouteParts): QueueDeps {
 export function recordOnAccount(
   action: SubjectAction,
   { region, account }: AccountRef,
-  by: By,
+  by: ActionCall,
   parts: RouteParts,
 ): Promise<() => Promise<void>> {
   return record(action, { region, account, type: 'account', subject: account }, by, parts);
@@ -30,7 +30,7 @@ export function recordOnAccount(
 export function recordOnEndpoint(
   action: SubjectAction,
   { region, id, accounts }: Pick<Endpoint, 'region' | 'id' | 'accounts'>,
-  by: By,
+  by: ActionCall,
   parts: RouteParts,
 ): Promise<() => Promise<void>> {
   const [account = '', ...others] = accounts;
@@ -48,7 +48,7 @@ export function recordOnJob(
   action: SubjectAction,
   { region, account }: AccountRef,
   jobNumber: string,
-  by: By,
+  by: ActionCall,
   parts: RouteParts,
 ): Promise<() => Promise<void>> {
   return record(action, { region, account, type: 'job', subject: jobNumber }, by, parts);
@@ -58,7 +58,7 @@ export function recordOnJob(
 async function record(
   action: SubjectAction,
   id: ItemId,
-  { c, caller }: By,
+  { c, caller }: ActionCall,
   parts: RouteParts,
 ): Promise<() => Promise<void>> {
   const report = (cause: unknown): undefined => void parts.report(c, cause);

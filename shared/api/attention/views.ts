@@ -30,9 +30,16 @@ export type AttentionState = (typeof ATTENTION_STATES)[number];
 
 /** Actions of users on the subject of an item. They are recorded, and do not change the state. */
 export const SUBJECT_ACTIONS = [
-  ...(['pause', 'resume', 'enable'] as const),
-  ...(['retry_parked', 'discard_parked', 'redeliver', 'replay'] as const),
-  ...(['confirm', 'replace_credentials', 'send_note'] as const),
+  'pause',
+  'resume',
+  'enable',
+  'retry_parked',
+  'discard_parked',
+  'redeliver',
+  'replay',
+  'confirm',
+  'replace_credentials',
+  'send_note',
 ] as const;
 export type SubjectAction = (typeof SUBJECT_ACTIONS)[number];
 

@@ -1,5 +1,4 @@
 /** Endpoint routes: create, change, control and delete webhooks and queues. */
-import type { Context } from 'hono';
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
 import { isEndpointKind } from '../../built-in-sinks.ts';
@@ -20,10 +19,9 @@ import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isFor, isForAll, isForEndpoint, ofEndpoint, ofOwnEndpoint } from '../access.ts';
-import { recordOnEndpoint } from '../attention/recording.ts';
+import { type ActionCall, recordOnEndpoint } from '../attention/recording.ts';
 import type { SubjectAction } from '../attention/views.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
-import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
@@ -54,14 +52,13 @@ const RECORDED: { readonly [action in (typeof ACTIONS)[number]]: SubjectAction }
 
 /** Performs an action of a batch on an endpoint. */
 async function runAction(
-  c: Context<ApiEnv>,
   action: (typeof ACTIONS)[number],
   endpoint: Endpoint,
-  caller: Caller,
+  by: ActionCall,
   parts: RouteParts,
 ): Promise<{ readonly events?: number } | Rejection> {
-  const record = await recordOnEndpoint(RECORDED[action], endpoint, { c, caller }, parts);
-  const outcome = await perform(action, endpoint, caller, parts);
+  const record = await recordOnEndpoint(RECORDED[action], endpoint, by, parts);
+  const outcome = await perform(action, endpoint, by.caller, parts);
   if (!('kind' in outcome) && outcome.events !== 0) await record();
   return outcome;
 }
@@ -236,7 +233,7 @@ export const endpointRoutes: readonly Route[] = [
         return badParameter(c, `region ${regionRule(feed.regions)}.`);
       }
       const run = (items: Parameters<typeof runBatch<Endpoint>>[2]) =>
-        runBatch(c, parts, items, (endpoint) => runAction(c, action, endpoint, caller, parts));
+        runBatch(c, parts, items, (endpoint) => runAction(action, endpoint, { c, caller }, parts));
       if (ids) {
         const of = action === 'pause' || action === 'resume' ? ofOwnEndpoint : ofEndpoint;
         const query: Readonly<Record<string, string>> = region === undefined ? {} : { region };
