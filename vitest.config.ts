@@ -96,7 +96,7 @@ export default defineConfig(({ mode }) => {
     },
   };
   const inBrowser = {
-    ...{ testTimeout: 60_000, hookTimeout: 90_000 },
+    ...{ testTimeout: 180_000, hookTimeout: 180_000 },
     // Each file has its own Jobwire and browser, which compute more than they wait.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
     sequence: { groupOrder: 2 },

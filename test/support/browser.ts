@@ -362,9 +362,18 @@ async function watchOver(page: Page, origin: string): Promise<void> {
     if (why !== 'net::ERR_ABORTED' && why !== 'NS_BINDING_ABORTED')
       faults.push(`failed: ${request.method()} ${request.url()} (${why})`);
   });
+  // Playwright does not always report the end of requests of a document that was replaced.
+  let replacing = false;
+  page.on('framenavigated', (frame) => {
+    if (frame !== page.mainFrame() || !replacing) return;
+    waiting.clear();
+    replacing = false;
+  });
   page.on('response', (response) => {
+    const request = response.request();
+    if (request.isNavigationRequest() && request.frame() === page.mainFrame()) replacing = true;
     if (response.status() < 400) return;
-    faults.push(`answered ${response.status()}: ${response.request().method()} ${response.url()}`);
+    faults.push(`answered ${response.status()}: ${request.method()} ${response.url()}`);
   });
   await page.exposeBinding('jobwireViolation', (_, what: string) => void faults.push(`policy: ${what}`));
   // This includes frames.
@@ -484,14 +493,20 @@ export async function settled(page: Page): Promise<void> {
   });
 }
 
-/** Delays all further responses until the page was painted without them, so that every layout shift they cause is measured. */
+/**
+ * Delays all responses, from the next load of the page on, until the page was painted without them, so that every layout shift they
+ * cause is measured.
+ */
 export async function answeredLate(page: Page): Promise<void> {
-  await page.route('**/v1/**', async (route) => {
-    const frames = () =>
-      new Promise<void>((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())));
-    // If the page was closed in the meantime, the request needs no response.
-    await page.evaluate(frames).catch(() => {});
-    await route.continue().catch(() => {});
+  await page.addInitScript(() => {
+    const send = window.fetch;
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    window.fetch = async (...request) => {
+      const response = await send(...request);
+      await frame();
+      await frame();
+      return response;
+    };
   });
 }
 
