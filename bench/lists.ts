@@ -4,12 +4,13 @@
  *
  * The hour passes in some minutes: the clock of the page is virtual and advances by a minute 80 times, of which the first 20 are not
  * measured. All its timers run, so it sends the requests of that time. In each of these minutes, the status of 20 jobs changes, and
- * the page receives their events from its stream.
+ * the page receives their events from its stream. Before, more change, until the page keeps its maximum number of events.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { MAX_ROWS } from '../dashboard/src/stream.ts';
 import { startSandbox } from '../sandbox/server.ts';
 import { createWorld } from '../sandbox/world/world.ts';
 import { launchChromium } from '../test/support/chromium.ts';
@@ -45,6 +46,7 @@ const LATE_ACCOUNTS = ['late-1', 'late-2'];
 const LATE_JOBS = 100;
 const CHANGES_PER_MINUTE = 20;
 const WARM_UP_MINUTES = 20;
+const WARM_UP_CHANGES_PER_MINUTE = MAX_ROWS / WARM_UP_MINUTES;
 const KEY = 'the-key-of-the-benchmark';
 const SCROLL_MS = 10_000;
 
@@ -162,19 +164,19 @@ async function measureHour() {
     (await get<{ events: { sequence: string }[] }>('/accounts/big/events?order=newest&limit=1')).events[0];
   let heapBefore = 0;
   let first = 0;
+  let changed = 0;
   for (let minute = 0; minute < WARM_UP_MINUTES + 60; minute += 1) {
     if (minute === WARM_UP_MINUTES) {
       heapBefore = await readHeap();
       requests = 0;
       first = Number((await countEvents())?.sequence ?? 0);
     }
-    for (let at = 0; at < CHANGES_PER_MINUTE; at += 1) {
-      const number = numbers[minute * CHANGES_PER_MINUTE + at] ?? 0;
-      account.setStatus(number, 'In production');
-    }
+    const changes = minute < WARM_UP_MINUTES ? WARM_UP_CHANGES_PER_MINUTE : CHANGES_PER_MINUTE;
+    for (const end = changed + changes; changed < end; changed += 1)
+      account.setStatus(numbers[changed] as number, 'In production');
     await page.clock.runFor(60_000);
   }
-  const last = numbers[(WARM_UP_MINUTES + 60) * CHANGES_PER_MINUTE - 1];
+  const last = numbers[changed - 1];
   await until(async () =>
     (await get<{ events: { subject: string }[] }>('/accounts/big/events?order=newest&limit=100')).events.some(
       ({ subject }) => subject.endsWith(String(last)),
