@@ -172,16 +172,16 @@ export async function updateEndpoint(
     const { fields, rejection: invalid } = checkKind(before.kind, mergedFields(item, change));
     if (invalid) return invalid;
     const record = { ...toRecord({ region, id, kind: before.kind }, fields), paused: before.paused };
+    // Some accounts that it already follows may have been deleted since.
+    const named = record.accounts.filter((account) => !before.accounts.includes(account));
+    const rejection = await validateRecord(deps, record, named);
+    if (rejection) return rejection;
     const keepsHeaders = change.headers === undefined && item.headerNames !== undefined;
     if (keepsHeaders && new URL(record.target).origin !== new URL(before.target).origin) {
       return rejected(
         'headers are required when url changes to another origin: the current headers are for the current origin only.',
       );
     }
-    // Some accounts that it already follows may have been deleted since.
-    const named = record.accounts.filter((account) => !before.accounts.includes(account));
-    const rejection = await validateRecord(deps, record, named);
-    if (rejection) return rejection;
     const added = (await listFollowedLogs(deps, record)).filter((account) => !follows(before, account));
     if (start !== undefined && added.length === 0) {
       return rejected('start is allowed only in a change that adds accounts.');

@@ -460,6 +460,10 @@ eachTable('endpoints', (makeTable, kind) => {
         kind: 'rejected',
         reason: expect.stringContaining('headers are required when url changes to another origin'),
       });
+      expect(await updateEndpoint(rig.deps, REGION, 'erp', { url: 'none' })).toMatchObject({
+        kind: 'rejected',
+        reason: expect.stringContaining('url'),
+      });
       await updateEndpoint(rig.deps, REGION, 'erp', { url: 'https://b.example/other' });
       expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
       await updateEndpoint(rig.deps, REGION, 'erp', { headers: null });
