@@ -145,6 +145,18 @@ eachTable('the attention queue', (makeTable) => {
     expect((await list()).items[0]?.since).toBe(items[0]?.since);
   });
 
+  test('an account without a complete poll is not observed since it was created, however often it is polled', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    const createdAt = rig.now();
+    rig.fault({ match: {}, fault: { kind: 'status', status: 401 } });
+    for (let hours = 1; hours <= 3; hours += 1) {
+      rig.pass(HOUR);
+      await rig.poll();
+      expect((await list()).items).toMatchObject([{ kind: 'account_not_observed', since: createdAt }]);
+    }
+  });
+
   test('lists an account that is paused for a day, and one that is not observed', async () => {
     const rig = await createRig({ table: await makeTable() });
     const { list, deps } = queueOf(rig);

@@ -360,7 +360,8 @@ export function toAccountItem(
       ? (account.changedAt ?? now)
       : code === 'quarantined'
         ? (quarantinedAt ?? now)
-        : (lastGood ?? status.lastPollAt ?? now);
+        : // Before its first complete poll, an account was never observed.
+          (lastGood ?? account.changedAt ?? now);
   const base = `/v1/accounts/${id}`;
   const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
     ({ operation, method: 'POST', path: `${base}${rest}`, body, role: 'operate' }) as const;
