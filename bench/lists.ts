@@ -3,8 +3,9 @@
  * Jobwire polls a sandbox: an account with 10,000 open jobs, and two with 100 late jobs each, all of which need attention.
  *
  * The hour passes in some minutes: the clock of the page is virtual and advances by a minute 80 times, of which the first 20 are not
- * measured. All its timers run, so it sends the requests of that time. In each of these minutes, the status of 20 jobs changes, and
- * the page receives their events from its stream. Before, more change, until the page keeps its maximum number of events.
+ * measured. All its timers run, so it sends the requests of that time. In each measured minute, the status of 20 jobs changes, and
+ * the page receives their events from its stream. In the minutes before, so many jobs change that the page keeps its maximum number
+ * of events.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

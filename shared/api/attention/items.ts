@@ -360,7 +360,7 @@ export function toAccountItem(
       ? (account.changedAt ?? now)
       : code === 'quarantined'
         ? (quarantinedAt ?? now)
-        : // Before its first complete poll, an account was never observed.
+        : // An account without a complete poll is not observed since its last change, such as its creation.
           (lastGood ?? account.changedAt ?? now);
   const base = `/v1/accounts/${id}`;
   const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
