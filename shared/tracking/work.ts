@@ -1,5 +1,6 @@
 /** One job processed by a poll: its stored state, its new state, and its events. */
 import type { EventDraft } from '../events/event.ts';
+import { readDueTime } from './diff/overdue.ts';
 import type { EventRules, Known, Sighting, Step } from './diff/step.ts';
 import { checkTimers, findNextTimer, findZoneTime } from './diff/timers.ts';
 import { applyListEntry } from './diff.ts';
@@ -70,16 +71,21 @@ export function applyListed(work: Work, known: Known): void {
   }
   addStep(work, applyListEntry(jobNumber, snapshot, listed, known));
   addStep(work, checkTimers(work.snapshot, listed.look, known));
-  readZoneOnceDue(work, listed.look.askedAt, known);
+  readDetailOnceDue(work, listed.look.askedAt, known);
   work.fingerprint = fingerprint(listed.view);
 }
 
-/** Owes a detail fetch once a job may be due soon or overdue and its location's zone is unknown (rule 15). */
-function readZoneOnceDue(work: Work, askedAt: number, { startedAt, rules }: Known): void {
-  const earliest = findZoneTime(work.snapshot, rules);
-  if (earliest === undefined || askedAt <= earliest) return;
-  work.hinted = true;
-  if (work.snapshot.owed === null) work.snapshot = { ...work.snapshot, owed: { at: startedAt, tries: 0 } };
+/**
+ * Owes a detail fetch for a job whose detail was never read: once it may be due soon or overdue, because that depends on the zone of
+ * its location, and once it is overdue, because its lines show why (rule 15).
+ */
+function readDetailOnceDue(work: Work, askedAt: number, { startedAt, rules }: Known): void {
+  const { snapshot } = work;
+  const earliest = findZoneTime(snapshot, rules);
+  const due = snapshot.detail === null ? readDueTime(snapshot) : undefined;
+  if (earliest !== undefined && askedAt > earliest) work.hinted = true;
+  else if (!due || askedAt <= due.at) return;
+  if (snapshot.owed === null) work.snapshot = { ...snapshot, owed: { at: startedAt, tries: 0 } };
 }
 
 /** Returns the index entry for a work's snapshot. `undefined` if the job is no longer tracked. */

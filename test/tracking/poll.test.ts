@@ -1709,6 +1709,22 @@ describe('job.overdue (rule 15)', () => {
     ]);
   });
 
+  test('the detail of an overdue job that was never read is fetched in the next poll, once, and emits nothing', async () => {
+    const rig = await createRig();
+    const late = rig.upstream.createJob({ dateDue: START - 1_800_000 });
+    const later = rig.upstream.createJob({ dateDue: START + 150_000 });
+    rig.upstream.createJob({ dateDue: START + 86_400_000 });
+    const fetched = () => rig.sandbox.requests.list({ operation: 'job' }).map(({ jobNumber }) => jobNumber);
+    await rig.poll();
+    expect(fetched()).toEqual([]);
+    expect(await rig.pollTypes()).toEqual(['account.baselined']);
+    expect(fetched()).toEqual([late]);
+    expect(await rig.pollTypes()).toEqual([`job.overdue ${later}`]);
+    for (let n = 0; n < 20; n += 1) await rig.poll();
+    expect(fetched()).toEqual([late, later]);
+    expect(await rig.pollTypes()).toEqual([]);
+  });
+
   test('an unreadable job that is due does not cost a fetch at every poll', async () => {
     const rig = await baselined(1);
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 503 } });
