@@ -16,18 +16,22 @@ export interface ActionRunner {
   readonly busy: string | null;
   /** Error of the last action. */
   readonly failure: unknown;
+  /** Name of the action that failed. */
+  readonly failed: string | null;
   /** Runs `act`. Keeps an error in `failure`; shows `done` as a notification on success. */
   run(name: string, act: () => Promise<unknown>, done?: string): Promise<void>;
   /** Asks for confirmation, then runs the action. The dialog shows its error. */
   confirm(action: ConfirmedAction): void;
 }
 
+const NONE = { failure: null, failed: null };
+
 /** Returns a runner of actions, the same until its state changes. `refreshed`: keys of the queries to refetch. */
 export function useActions(refreshed: readonly QueryKey[]): ActionRunner {
   const client = useQueryClient();
   const ask = useConfirm();
   const [busy, setBusy] = useState<string | null>(null);
-  const [failure, setFailure] = useState<unknown>(null);
+  const [{ failure, failed }, setFailure] = useState<Pick<ActionRunner, 'failure' | 'failed'>>(NONE);
   const keys = JSON.stringify(refreshed);
   return useMemo((): ActionRunner => {
     const refresh = () =>
@@ -35,14 +39,15 @@ export function useActions(refreshed: readonly QueryKey[]): ActionRunner {
     return {
       busy,
       failure,
+      failed,
       async run(name, act, done) {
         setBusy(name);
-        setFailure(null);
+        setFailure(NONE);
         try {
           await act();
           if (done !== undefined) showToast(done);
         } catch (cause) {
-          setFailure(cause);
+          setFailure({ failure: cause, failed: name });
         } finally {
           await refresh();
           setBusy(null);
@@ -52,12 +57,12 @@ export function useActions(refreshed: readonly QueryKey[]): ActionRunner {
         ask({
           ...confirmation,
           onConfirm: async () => {
-            setFailure(null);
+            setFailure(NONE);
             await act();
             showToast(done);
             await refresh();
           },
         }),
     };
-  }, [keys, client, ask, busy, failure]);
+  }, [keys, client, ask, busy, failure, failed]);
 }

@@ -74,7 +74,7 @@ eachTable('the attention queue', (makeTable) => {
       summary: expect.stringMatching(/^\d+ days late; in “Printing” for at least 3 days\.$/),
     });
     expect(items[0]?.since).toBe(Date.parse('2026-03-01T12:00:00Z'));
-    expect(items[0]?.customer).toEqual({ informed: false, lastMessage: null });
+    expect(items[0]?.customer).toEqual({ enabled: false, informed: false, lastMessage: null });
     rig.upstream.dispatch(two ?? 0);
     await rig.poll();
     expect((await list()).items.map(({ subject }) => subject.id)).toEqual([String(one)]);
@@ -94,7 +94,12 @@ eachTable('the attention queue', (makeTable) => {
     rig.pass(5 * HOUR);
     await rig.poll();
     expect((await list()).items[0]?.cause.summary).toMatch(
-      /late, must be met; 1 of 3 lines in “Awaiting artwork” for 5 hours\.$/,
+      /late, must be met; 1 of 3 lines in “Awaiting artwork” for 5 hours, 2 in “Printing”\.$/,
+    );
+    rig.upstream.setStatus(job, 'On hold');
+    await rig.poll();
+    expect((await list()).items[0]?.cause.summary).toMatch(
+      /in “On hold” for less than a minute, 2 lines in “Printing”, 1 in “Awaiting artwork”\.$/,
     );
   });
 
@@ -155,6 +160,48 @@ eachTable('the attention queue', (makeTable) => {
       await rig.poll();
       expect((await list()).items).toMatchObject([{ kind: 'account_not_observed', since: createdAt }]);
     }
+  });
+
+  test('states why polls fail and how often, and offers new credentials only if they are not in the configuration file', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    rig.fault({ match: { operation: 'token' }, fault: { kind: 'status', status: 401 } });
+    for (let n = 0; n < 3; n += 1) {
+      rig.pass(HOUR);
+      await rig.poll();
+    }
+    const read = async () => {
+      const [item] = (await list()).items;
+      return { summary: item?.cause.summary, actions: item?.actions.map(({ operation }) => operation) };
+    };
+    const declared = await read();
+    const { problem } = await rig.status();
+    const [sentence] = problem?.split(/(?<=\.) /) ?? [];
+    expect(problem).not.toBe(sentence);
+    expect(declared.summary).toBe(
+      `The ordering API rejected the credentials. ${sentence} 3 polls in a row failed. The account was never observed completely.`,
+    );
+    expect(declared.actions).toEqual(['testAccount', 'getAccountStatus']);
+    await rig.table.write({ update: keys.account(rig.ref), set: { managed: true } });
+    expect((await read()).actions).toEqual(['testAccount', 'rotateCredentials', 'getAccountStatus']);
+  });
+
+  test('offers a message to the customer only for accounts whose notifications are on', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
+    await rig.poll();
+    const offers = async () => {
+      const [item] = (await list()).items;
+      const { enabled } = item?.customer ?? {};
+      return [enabled, item?.actions.some(({ operation }) => operation === 'sendNote')];
+    };
+    expect(await offers()).toEqual([false, false]);
+    const settings = { ...keys.notificationSettings(rig.ref), settings: '{}', since: 0, revision: 1 };
+    await rig.table.write({ put: { ...settings, enabled: true } });
+    expect(await offers()).toEqual([true, true]);
+    await rig.table.write({ put: { ...settings, enabled: false } });
+    expect(await offers()).toEqual([false, false]);
   });
 
   test('lists an account that is paused for a day, and one that is not observed', async () => {
@@ -293,7 +340,7 @@ eachTable('the attention queue', (makeTable) => {
     expect(entries[3]).toMatchObject({
       kind: 'job_late',
       note: 'known',
-      cause: '20 hours late; in “Printing”.',
+      cause: '20 hours late; in “Printing” for an unknown time.',
     });
   });
 

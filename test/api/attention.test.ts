@@ -29,10 +29,10 @@ describe('the item of an endpoint', () => {
         now,
       )?.cause.summary;
     expect(summarize(reason)).toBe(
-      'Failing for 3 hours (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked.',
+      'Failing (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked.',
     );
     expect(summarize('Status 422.')).toBe(
-      'Failing for 3 hours (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked (Status 422).',
+      'Failing (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked (Status 422).',
     );
   });
 });

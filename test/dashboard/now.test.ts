@@ -174,11 +174,12 @@ test('the assignee and the note of an item are one line', () => {
 test('a row contains whether the customer was notified, with the last message', () => {
   expect(formatCustomer(item({}))).toBeUndefined();
   const lastMessage = { id: 'm1', kind: 'due_date_changed', state: 'sent', at: '' } as const;
-  expect(formatCustomer(item({ customer: { informed: true, lastMessage } }))).toEqual({
+  expect(formatCustomer(item({ customer: { enabled: true, informed: true, lastMessage } }))).toEqual({
     label: 'Customer notified',
     title: 'Last message: New due date, sent',
   });
-  const silent = { informed: false, lastMessage: null };
+  const silent = { enabled: true, informed: false, lastMessage: null };
+  expect(formatCustomer(item({ customer: { ...silent, enabled: false } }))?.label).toBe('Notifications off');
   expect(formatCustomer(item({ customer: silent }))?.label).toBe('Customer not notified');
   expect(formatCustomer(item({ kind: 'job_due_soon', customer: silent }))).toBeUndefined();
   const failed = { ...silent, lastMessage: { ...lastMessage, state: 'failed' } } as const;

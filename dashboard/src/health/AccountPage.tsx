@@ -102,14 +102,15 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
           <Facts
             rows={{
               Region: record.region.toUpperCase(),
-              'Poll interval': record.paused ? 'Paused' : formatDuration(record.pollIntervalSeconds * 1000),
+              'Poll interval': record.paused ? 'Paused' : formatInterval(record, report),
               'Observed up to': <ObservedThrough account={whole} now={now} />,
               'Last poll': <RelativeTime at={report?.lastPollAt} none="None yet" />,
               'Next poll': <RelativeTime at={report?.nextPollAt} none="None scheduled" />,
               'Consecutive failures': <ProblemCount count={report?.consecutiveFailures ?? 0} />,
               'Open jobs': <OpenJobs account={whole} none="Not yet known" />,
               'Unread jobs': report && report.unreadJobs > 0 ? report.unreadJobs.toLocaleString() : undefined,
-              'Missing jobs': report ? <MissingJobs report={report} /> : undefined,
+              // Without a complete poll, no job can be missing.
+              'Missing jobs': report?.observedThrough ? <MissingJobs report={report} /> : undefined,
               'Quarantined since': report?.quarantinedAt ? (
                 <Timestamp at={report.quarantinedAt} />
               ) : undefined,
@@ -127,6 +128,15 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
   );
 }
 
+/** Formats the interval of polls. After failed polls, the next poll is later. */
+function formatInterval(
+  { pollIntervalSeconds }: AccountDetails['record'],
+  report: AccountDetails['report'],
+): string {
+  const interval = formatDuration(pollIntervalSeconds * 1000);
+  return (report?.consecutiveFailures ?? 0) > 0 ? `${interval}, longer after failed polls` : interval;
+}
+
 function MissingJobs({ report: { missingJobs } }: { readonly report: AccountStatus }) {
   const { pending, suspected, contradictory } = missingJobs;
   if (countMissingJobs(missingJobs) === 0) return 'None';
@@ -141,7 +151,9 @@ function MissingJobs({ report: { missingJobs } }: { readonly report: AccountStat
 
 /** Failed and partial polls with their problems. */
 function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
-  const rows = polls.filter(({ outcome, problem }) => outcome !== 'complete' || problem !== null);
+  const rows = polls
+    .filter(({ outcome, problem }) => outcome !== 'complete' || problem !== null)
+    .map((poll, at, all) => ({ ...poll, isRepeated: at > 0 && poll.problem === all[at - 1]?.problem }));
   if (rows.length === 0) return null;
   return (
     <DataTable
@@ -155,10 +167,15 @@ function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
         },
         Outcome: ({ outcome }) => <StateBadge state={POLL_OUTCOMES[outcome]} />,
         Duration: { right: true, render: ({ ms }) => formatDuration(ms) },
-        Requests: { right: true, render: ({ requests }) => requests },
+        'API requests': { right: true, render: ({ requests }) => requests },
         Problem: {
           wide: true,
-          render: ({ problem }) => problem ?? <span className={ui.quiet}>Expired</span>,
+          render: ({ problem, isRepeated }) =>
+            problem === null || isRepeated ? (
+              <span className={ui.quiet}>{problem === null ? 'Expired' : 'As above'}</span>
+            ) : (
+              problem
+            ),
         },
       }}
     />

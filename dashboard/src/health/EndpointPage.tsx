@@ -7,6 +7,7 @@ import { type ActionRunner, useActions } from '../actions.ts';
 import { withEndpoint, withRevision } from '../api.ts';
 import { Facts, Failure, Handling, Panel, Statistic, Waiting } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
+import { loadLater } from '../load-later.tsx';
 import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
@@ -23,6 +24,9 @@ import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
 import { Statistics } from './Statistics.tsx';
 import { type Endpoint, getSinkName, type Health, isBuiltIn, toEndpointState } from './status.ts';
+
+/** Loaded if deliveries fail. */
+const LastResponse = loadLater(() => import('../now/LastResponse.tsx'));
 
 /** Interval of the check whether the endpoint is lagging. */
 const LATE_MS = 5_000;
@@ -95,6 +99,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
   const { region, id, kind } = endpoint;
   const { backlog, statistics, parked } = health;
   // The delivery log may be newer than the health.
+  const failure = isEndpointKind(kind) ? findFailure(health) : null;
   const failed = [health.lastFailedAt, statistics.lastError?.at]
     .filter((at) => at != null)
     .sort()
@@ -159,15 +164,21 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
               Events: endpoint.types.length === 0 ? 'All types' : endpoint.types.join(', '),
               'Last delivered': formatLastDelivered(health),
               'Last failed': <RelativeTime at={failed} none="Never" />,
-              'Last error': statistics.lastError ? (
-                <span>
-                  <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
-                </span>
-              ) : undefined,
+              'Last error':
+                statistics.lastError && failure === null ? (
+                  <span>
+                    <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
+                  </span>
+                ) : undefined,
               'Managed by': endpoint.managed || !isEndpointKind(kind) ? undefined : 'Configuration file',
             }}
           />
         </Panel>
+        {failure === null ? null : (
+          <Panel title="Last response">
+            <LastResponse region={region} id={id} outcome={failure} />
+          </Panel>
+        )}
         <Panel
           title="Longest backlogs"
           aside="Events after the cursor, including those that the filters exclude"
@@ -197,6 +208,12 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       <Replays endpoint={endpoint} />
     </EndpointTab>
   );
+}
+
+/** Returns the outcome of the attempts that explain the state of an endpoint. `null`: nothing is wrong. */
+function findFailure({ failingSince, disabledAt, dead, parked }: Health): 'failed' | 'rejected' | null {
+  if (failingSince !== null || disabledAt !== null) return 'failed';
+  return dead > 0 || parked.count > 0 ? 'rejected' : null;
 }
 
 /** The time of the oldest of some events. */

@@ -67,7 +67,8 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
   credentials_rejected: {
     label: 'Credentials rejected',
     tone: 'bad',
-    meaning: 'The ordering API rejects the credentials. Polls are retried at least every 15 minutes.',
+    meaning:
+      'The ordering API rejects the credentials. Polls are retried at increasing intervals of up to 15 minutes.',
     advice:
       'Get new credentials from the account owner, and enter them in Settings. If the account no longer exists, pause it.',
   },

@@ -44,7 +44,7 @@ export default function JobPage(location: JobLocation) {
               <JobSummary job={data} account={account} />
               <Handling type="job" id={jobNumber} account={account} />
               <div className={css.layout}>
-                <Timeline location={location} />
+                <Timeline location={location} job={data} />
                 <div className={ui.stack}>
                   <Tracking job={data} />
                   <Messages location={location} />

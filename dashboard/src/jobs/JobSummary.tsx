@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import type { JobRecord } from '../../../client/index.ts';
 import { Badge, Facts, Hidden, Panel, showToast, type Tone } from '../components.tsx';
-import { RelativeTime, UpstreamDate } from '../times.tsx';
+import { RelativeTime, Timestamp, UpstreamDate } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, useHref } from '../urls.ts';
 import css from './Job.module.css';
@@ -67,7 +67,7 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
             Due: job.dateDue === null ? null : <UpstreamDate at={job.dateDue} />,
             'Due date mandatory': job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No',
             Risk: job.risk === null ? undefined : <RiskFacts job={job} />,
-            'Time in status': job.inStatus === null ? undefined : formatStay(job),
+            'Time in status': job.inStatus === null ? undefined : <StayFacts job={job} />,
             'Furthest behind': formatBlockingLine(job),
             Dispatched: job.dateOut === null ? 'Not yet' : <UpstreamDate at={job.dateOut} />,
             Invoice: job.invoiceNumber === null ? null : <bdi>{job.invoiceNumber}</bdi>,
@@ -76,7 +76,14 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
         <Facts
           rows={{
             Origin: job.originCode === null ? null : <bdi>{job.originCode}</bdi>,
-            'Time zone': job.timezone === null ? null : <bdi>{job.timezone}</bdi>,
+            'Time zone':
+              job.timezone === null ? (
+                job.detailAt === null ? (
+                  'Not yet known'
+                ) : null
+              ) : (
+                <bdi>{job.timezone}</bdi>
+              ),
             'Detail fetched': job.detailAt === null ? 'Not yet' : <RelativeTime at={job.detailAt} />,
           }}
         />
@@ -100,6 +107,22 @@ function RiskFacts({ job }: { readonly job: JobRecord }) {
         <>
           {' '}
           (first at risk <RelativeTime at={flaggedAt} />)
+        </>
+      )}
+    </>
+  );
+}
+
+/** Time in the current status, and since when the job was observed in it if the change to it was not observed. */
+function StayFacts({ job }: { readonly job: JobRecord }) {
+  const { inStatus } = job;
+  return (
+    <>
+      {formatStay(job)}
+      {inStatus === null || inStatus.sinceEarliest !== null ? null : (
+        <>
+          {' '}
+          (first observed in this status <Timestamp at={inStatus.since} />)
         </>
       )}
     </>

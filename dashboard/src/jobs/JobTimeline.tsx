@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import type { Delivery } from '../../../client/index.ts';
+import type { Delivery, JobRecord } from '../../../client/index.ts';
 import type { Observed } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { withEndpoint } from '../api.ts';
@@ -32,7 +32,8 @@ export const toPath = ({ account, jobNumber }: JobLocation) => ({ id: account, j
 const EVENTS_PER_PAGE = 20;
 
 /** Events of the job, newest first. */
-export function Timeline({ location }: { readonly location: JobLocation }) {
+export function Timeline(props: { readonly location: JobLocation; readonly job: JobRecord }) {
+  const { location, job } = props;
   const api = useApi();
   const { account, jobNumber } = location;
   const timeline = usePages({
@@ -70,7 +71,7 @@ export function Timeline({ location }: { readonly location: JobLocation }) {
       >
         {(events) =>
           events.length === 0 ? (
-            <Empty>No events yet, or all are past retention. Changes of this job appear here.</Empty>
+            <NoEvents job={job} />
           ) : (
             <ol className={ui.list} aria-label="Events">
               {events.map((event) => (
@@ -82,6 +83,22 @@ export function Timeline({ location }: { readonly location: JobLocation }) {
       </Loaded>
       <LoadMore query={timeline} label="Earlier events" />
     </Panel>
+  );
+}
+
+/** Renders why the log has no events of a job. */
+function NoEvents({ job: { inStatus } }: { readonly job: JobRecord }) {
+  return (
+    <Empty>
+      {inStatus === null || inStatus.sinceEarliest !== null ? (
+        'No events in the log: they are past retention, or the job ended before it was tracked.'
+      ) : (
+        <>
+          No events in the log. The job has had its status since it was first observed,{' '}
+          <Timestamp at={inStatus.since} />. Its changes appear here.
+        </>
+      )}
+    </Empty>
   );
 }
 

@@ -44,8 +44,9 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
       <QueryError queries={[figures]} />
       {waiting > 0 ? (
         <Note>
-          Not yet included: jobs of {waiting === 1 ? '1 account' : `${waiting} accounts`}, whose first crawl
-          is not complete.
+          Not yet included: jobs of{' '}
+          <Link href={href('/health')}>{waiting === 1 ? '1 account' : `${waiting} accounts`}</Link>, whose
+          first crawl is not complete.
         </Note>
       ) : null}
       {data

@@ -22,7 +22,7 @@ import { ATTENTION_MS, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
-import { Timestamp } from '../times.tsx';
+import { Timestamp, ZoneName } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref, useParams, useRegion } from '../urls.ts';
 import css from './QueuePanel.module.css';
@@ -124,7 +124,9 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
       >
         <Filters items={items} />
         {error ? <Failure error={error} again={refetch} /> : null}
-        {runner.failure ? <Failure error={runner.failure} /> : null}
+        {runner.failure && !items.some((item) => isOf(item, runner.failed)) ? (
+          <Failure error={runner.failure} />
+        ) : null}
         {items.length === 0 && !error ? <EmptyQueue page={data} /> : null}
         <div className={css.rows}>
           <Rows items={items} rule={rule} runner={runner} selection={selects ? selection : undefined} />
@@ -144,13 +146,16 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
             ? null
             : 'There are more items than Jobwire lists at once. These are the most urgent. '}
           <Hiding counts={counts} />
-          Checked <Timestamp at={data.asOf} as="clock" />.
+          Checked <Timestamp at={data.asOf} as="clock" /> <ZoneName />.
         </p>
       </section>
       {children}
     </>
   );
 }
+
+/** Whether an action is of an item: its name begins with the id of the item. */
+const isOf = ({ id }: AttentionItem, name: string | null): boolean => name?.split(' ')[0] === id;
 
 /** Numbers of hidden items, with links to them. */
 function Hiding({
@@ -428,6 +433,11 @@ const Row = memo(function Row(props: {
           others={actions.slice(BUTTONS).map((action) => ({ ...action, perform: () => perform(action) }))}
         />
       </span>
+      {runner.failure && isOf(item, runner.failed) ? (
+        <div className={css.details} data-details>
+          <Failure error={runner.failure} />
+        </div>
+      ) : null}
       {opened === 'response' ? (
         <div id={details} className={css.details} data-details>
           <LastResponse region={item.region} id={subject.id} outcome={getFailure(item)} />

@@ -77,13 +77,15 @@ export function formatCustomer({
   customer,
 }: AttentionItem): { label: string; title: string } | undefined {
   if (customer === null) return undefined;
-  const { informed, lastMessage } = customer;
+  const { enabled, informed, lastMessage } = customer;
   if (lastMessage === null && kind === 'job_due_soon') return undefined;
   const state = lastMessage && stateNames[lastMessage.state][0].toLowerCase();
   const title = lastMessage
     ? `Last message: ${kindNames[lastMessage.kind as SentKind] ?? lastMessage.kind}, ${state}`
     : 'No message about this job';
   if (informed) return { label: 'Customer notified', title };
+  if (!enabled)
+    return { label: 'Notifications off', title: `Notifications of the account are off. ${title}` };
   switch (lastMessage?.state) {
     case 'waiting':
     case 'sending':

@@ -37,6 +37,8 @@ export interface Candidate
 }
 
 const HOUR_MS = 3_600_000;
+/** Maximum number of other statuses of lines in the description of a job. */
+const MAX_STATUSES = 2;
 /** Accounts that are paused on purpose for a short time need no attention. */
 const PAUSED_MS = 24 * HOUR_MS;
 /** Age of messages that are still listed. */
@@ -113,6 +115,7 @@ function toCandidate(facts: Facts, now: number): Candidate {
 
 const inBrackets = (reason: string | null | undefined): string =>
   reason ? ` (${reason.replace(/\.$/, '')})` : '';
+const takeFirstSentence = (text: string): string => `${text.split(/(?<=\.)\s/, 1)[0]?.replace(/\.$/, '')}.`;
 const capitalize = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 const round = (hours: number): number => Math.round(hours * 10) / 10;
 
@@ -210,19 +213,30 @@ export function toJobItem(
   );
 }
 
-/** Describes the status of a job, with its lines if only some of them have it, and the time since the job entered it. */
+/**
+ * Describes the status of a job and the time since the job entered it. If the lines have different statuses, it also gives the number of
+ * lines in each of the most frequent ones.
+ */
 function describeStatus(snapshot: Snapshot, status: string | null, now: number): string {
   if (status === null) return 'without a status';
   const { detail, stay } = snapshot;
   // The lines of a detail with another status may be outdated.
   const lines = detail?.status === status ? detail.lines : [];
-  const inStatus = lines.filter((line) => line.status === status).length;
-  const some = inStatus > 0 && inStatus < lines.length ? `${inStatus} of ${lines.length} lines ` : '';
+  const counts = Map.groupBy(lines, (line) => line.status ?? 'no status');
+  const inStatus = counts.get(status)?.length ?? 0;
+  counts.delete(status);
+  const some = inStatus > 0 && counts.size > 0 ? `${inStatus} of ${lines.length} lines ` : '';
+  const others = [...counts].sort(([, one], [, other]) => other.length - one.length).slice(0, MAX_STATUSES);
+  const rest = others.map(([name, { length }], at) => {
+    const noun = some === '' && at === 0 ? (length === 1 ? ' line' : ' lines') : '';
+    return `, ${length}${noun} in “${name}”`;
+  });
   const hours = stay ? (now - stay.since) / HOUR_MS : 0;
   // Without its beginning, the stay is longer than the time since the first observation.
   const isWhole = findEntry(snapshot, status) !== undefined;
-  const stayed = isWhole || hours >= 1 ? ` for ${isWhole ? '' : 'at least '}${formatHours(hours)}` : '';
-  return `${some}in “${status}”${stayed}`;
+  const isLong = isWhole || hours >= 1;
+  const stayed = isLong ? ` for ${isWhole ? '' : 'at least '}${formatHours(hours)}` : ' for an unknown time';
+  return `${some}in “${status}”${stayed}${rest.join('')}`;
 }
 
 /** Returns the item of an endpoint with its parked events and its dead events. `undefined`: it needs no attention. */
@@ -253,7 +267,7 @@ export function toEndpointItem(
   const events = (n: number) => (n === 1 ? '1 event' : `${n.toLocaleString('en-GB')} events`);
   const parts = {
     disabled: 'disabled: nothing is sent',
-    failing: `failing for ${formatHours((now - since) / HOUR_MS)}`,
+    failing: 'failing',
     dead: `${events(dead.length)} rejected on every attempt`,
     parked: `${events(parked.length)} parked${paused ? ', and the endpoint is paused' : ''}`,
   };
@@ -349,8 +363,9 @@ export function toAccountItem(
   { hasOutage }: { readonly hasOutage: boolean },
   now: number,
 ): Candidate | undefined {
-  const { region, account: id, paused, pollIntervalSeconds } = account;
+  const { region, account: id, paused, pollIntervalSeconds, managed = false } = account;
   const { state, lastGoodCrawlStartedAt: lastGood, openJobs, problem, quarantinedAt } = status;
+  const { consecutiveFailures } = status;
   const observed = lastGood === null ? null : new Date(lastGood).toISOString();
   const stale = staleSince(observed, pollIntervalSeconds, now);
   const code = findAccountCause();
@@ -366,8 +381,12 @@ export function toAccountItem(
   const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
     ({ operation, method: 'POST', path: `${base}${rest}`, body, role: 'operate' }) as const;
   const reason = code === 'paused' ? null : problem;
-  const last =
-    lastGood === null ? '' : ` The last complete poll was ${formatHours((now - lastGood) / HOUR_MS)} ago.`;
+  const isFailing = code === 'credentials_rejected' || code === 'failing';
+  const details = [
+    isFailing && reason ? takeFirstSentence(reason) : '',
+    isFailing && consecutiveFailures > 1 ? `${consecutiveFailures} polls in a row failed.` : '',
+    lastGood === null && code !== 'quarantined' ? 'The account was never observed completely.' : '',
+  ];
   const confirmed = code === 'identity_mismatch' || code === 'quarantined';
   return toCandidate(
     {
@@ -375,14 +394,17 @@ export function toAccountItem(
       id: { region, account: id, type: 'account', subject: id },
       name: id,
       since,
-      cause: { code, summary: `${ACCOUNT_CAUSES[code]}.${code === 'quarantined' ? '' : last}`, reason },
+      cause: {
+        ...{ code, reason },
+        summary: [`${ACCOUNT_CAUSES[code]}.`, ...details.filter((detail) => detail !== '')].join(' '),
+      },
       impact: { jobs: openJobs },
       material: { key: JSON.stringify([code, code === 'quarantined' ? quarantinedAt : null]), level: 0 },
       actions: [
         ...(code === 'paused' ? [post('resumeAccount', '/resume')] : []),
         ...(confirmed ? [post('confirmAccount', '/confirm', {})] : []),
         ...(code === 'paused' ? [] : [post('testAccount', '/test')]),
-        ...(code === 'credentials_rejected' || code === 'identity_mismatch'
+        ...(managed && (code === 'credentials_rejected' || code === 'identity_mismatch')
           ? ([
               {
                 operation: 'rotateCredentials',

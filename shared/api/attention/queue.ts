@@ -7,6 +7,7 @@ import { readBacklog } from '../../delivery/endpoint-health.ts';
 import { toSink, withHealthOfParts } from '../../delivery/sink.ts';
 import type { EventLog } from '../../log/log.ts';
 import { listMessages } from '../../notifications/message-history.ts';
+import { readSettingsOfAccounts } from '../../notifications/settings.ts';
 import type { RecordOf } from '../../representation.ts';
 import { getRevision, modified, notFound, type Rejection, revisionUnchanged } from '../../resources.ts';
 import { attentionHistoryPk, attentionPk, keys } from '../../storage/schema.ts';
@@ -321,21 +322,38 @@ async function complement(
       return [id, sink ? (await readBacklog(deps, toSink(sink))).events : null] as const;
     }),
   );
+  const notified = await findNotifiedAccounts(deps, page);
   return pLimit(READS_AT_ONCE).map(page, async ({ material: _, ...item }) => {
-    const customer = await readCustomer(deps, item);
+    const customer = await readCustomer(deps, item, notified.has(`${item.region} ${item.account}`));
     const actions = listActions({ ...item, material: _ }, caller.role);
     return {
       ...item,
       impact: { ...item.impact, waitingEvents: backlogs.get(item.id) ?? null },
       customer,
-      actions: customer ? actions : actions.filter(({ operation }) => operation !== 'sendNote'),
+      actions: customer?.enabled ? actions : actions.filter(({ operation }) => operation !== 'sendNote'),
     };
   });
+}
+
+/** Returns the accounts of the items about jobs whose notifications are on, as `region account`. */
+async function findNotifiedAccounts(
+  { history, table }: QueueDeps,
+  page: readonly Ranked[],
+): Promise<ReadonlySet<string>> {
+  const refs = page.flatMap(({ region, account, subject }) =>
+    history && account !== null && subject.jobNumber !== null ? [{ region, account }] : [],
+  );
+  const distinct = new Map(refs.map((ref) => [`${ref.region} ${ref.account}`, ref]));
+  const settings = await readSettingsOfAccounts(table, [...distinct.values()]);
+  return new Set(
+    settings.filter(({ enabled }) => enabled).map(({ region, account }) => `${region} ${account}`),
+  );
 }
 
 async function readCustomer(
   { history }: QueueDeps,
   { account, region, subject, since }: Pick<AttentionItem, 'account' | 'region' | 'subject' | 'since'>,
+  enabled: boolean,
 ): Promise<AttentionItem['customer']> {
   if (!history || account === null || subject.jobNumber === null) return null;
   const { messages } = await listMessages(history, { region, account }, { job: subject.jobNumber, limit: 5 });
@@ -343,9 +361,9 @@ async function readCustomer(
   const informed = messages.some(
     ({ state, sentAt }) => state === 'sent' && sentAt !== null && sentAt >= since,
   );
-  if (!last) return { informed, lastMessage: null };
+  if (!last) return { enabled, informed, lastMessage: null };
   const { id, kind, state, sentAt, createdAt } = last;
-  return { informed, lastMessage: { id, kind, state, at: sentAt ?? createdAt } };
+  return { enabled, informed, lastMessage: { id, kind, state, at: sentAt ?? createdAt } };
 }
 
 /** Returns who acts: the user, or the API key. */

@@ -140,6 +140,7 @@ export const AttentionItem = z
       .describe('What the cause affects.'),
     customer: z
       .object({
+        enabled: z.boolean().describe('Whether the notifications of the account are on.'),
         informed: z
           .boolean()
           .describe('Whether a message about the job was sent to the customer since the cause began.'),
