@@ -54,7 +54,7 @@ describe('the queue', () => {
     expect(rows[0]).toMatch(/PO-2.*4 days late; in “Awaiting artwork”/);
     expect(rows[1]).toMatch(/PO-1.*3 days late; in “In production”/);
     expect(rows[2]).toMatch(/PO-0.*2 days late; in “On hold”/);
-    for (const row of rows) expect(row).toMatch(/Late jobs.*Customer not notified/);
+    for (const row of rows) expect(row).toMatch(/Late jobs.*Notifications off/);
     await axe(page);
   });
 
@@ -126,11 +126,15 @@ describe('the queue', () => {
     const page = await open();
     const notify = () => item(page, 'PO-2').getByRole('button', { name: 'Notify' }).click();
     const dialog = page.getByRole('dialog');
+    await item(page, /PO-2.*Notifications off/).waitFor();
+    expect(await item(page, 'PO-2').getByRole('button', { name: 'Notify' }).count()).toBe(0);
+    const settings = { enabled: true, branding: { name: 'Acme' } };
+    await site.api('/accounts/acme/notifications', { method: 'PUT', body: settings });
+    await page.reload();
+    await item(page, /PO-2.*Customer not notified/).waitFor();
     await notify();
     await dialog.getByText('The job has no recipient with an address.').waitFor();
     await page.keyboard.press('Escape');
-    const settings = { enabled: true, branding: { name: 'Acme' } };
-    await site.api('/accounts/acme/notifications', { method: 'PUT', body: settings });
     for (const [name, more] of [
       ['Bea', {}],
       ['Paul', { paused: true }],
