@@ -37,3 +37,6 @@ export function formatHandling({
     ...(note === null ? [] : [`Note: ${note}`]),
   ].join(' · ');
 }
+
+/** Formats the id of an API key. */
+export const formatKeyId = (id: string): string => (id === 'bootstrap' ? 'Key from the configuration' : id);

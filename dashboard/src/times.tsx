@@ -148,14 +148,20 @@ export function Day({ day: text }: { readonly day: string }) {
 
 /**
  * A date in the format of the ordering API. With an offset and a time other than midnight, it is shown in the chosen time
- * zone; otherwise it is a day or local time of the production location and is not converted.
+ * zone, `withZone` with the name of the zone; otherwise it is a day or local time of the production location and is not converted.
  */
-export function UpstreamDate({ at }: { readonly at: string }) {
+export function UpstreamDate({ at, withZone = false }: { readonly at: string; readonly withZone?: boolean }) {
   if (
     /[T ](?!00:00(:00(\.0+)?)?[Z+-])\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$/.test(at) &&
     !Number.isNaN(Date.parse(at))
   )
-    return <Timestamp at={at} />;
+    return withZone ? (
+      <>
+        <Timestamp at={at} /> <ZoneName />
+      </>
+    ) : (
+      <Timestamp at={at} />
+    );
   const [, date = '', time] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d))?/.exec(at) ?? [];
   if (date === '' || Number.isNaN(Date.parse(date))) return <span>{at}</span>;
   return (

@@ -288,7 +288,7 @@ function Actions(props: {
   const isFailing = health.failingSince !== null || health.waitUntil !== null;
   const enabled = isDisabled
     ? `${name} is enabled and resumes at its cursors.`
-    : `Delivery to ${name} is retried now.`;
+    : `Deliveries to ${name} are retried now.`;
   return (
     <>
       {isEndpointKind(kind) ? (

@@ -70,7 +70,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     meaning:
       'The ordering API rejects the credentials. Polls are retried at increasing intervals of up to 15 minutes.',
     advice:
-      'Get new credentials from the account owner, and enter them in Settings. If the account no longer exists, pause it.',
+      'Get the latest credentials from the operator of the ordering API, and enter them in Settings. If the account no longer exists, pause it.',
   },
   identity_mismatch: {
     label: 'Identity mismatch',
@@ -92,7 +92,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
 
 /** Advice about rejected credentials of an account that is declared in the configuration file. */
 const DECLARED_ADVICE =
-  'Get new credentials from the account owner, set them in the configuration file or the secret to which it refers, and restart Jobwire. If the account no longer exists, pause it.';
+  'Get the latest credentials from the operator of the ordering API, set them in the configuration file or the secret to which it refers, and restart Jobwire. If the account no longer exists, remove it from the file.';
 
 /** A registered account without a log yet. */
 const CREATING: StateText = {

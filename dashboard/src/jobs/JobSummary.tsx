@@ -64,19 +64,19 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
         />
         <Facts
           rows={{
-            Due: job.dateDue === null ? null : <UpstreamDate at={job.dateDue} />,
+            Due: job.dateDue === null ? null : <UpstreamDate at={job.dateDue} withZone />,
             'Due date mandatory': job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No',
             Risk: job.risk === null ? undefined : <RiskFacts job={job} />,
             'Time in status': job.inStatus === null ? undefined : <StayFacts job={job} />,
             'Furthest behind': formatBlockingLine(job),
-            Dispatched: job.dateOut === null ? 'Not yet' : <UpstreamDate at={job.dateOut} />,
+            Dispatched: job.dateOut === null ? 'Not yet' : <UpstreamDate at={job.dateOut} withZone />,
             Invoice: job.invoiceNumber === null ? null : <bdi>{job.invoiceNumber}</bdi>,
           }}
         />
         <Facts
           rows={{
             Origin: job.originCode === null ? null : <bdi>{job.originCode}</bdi>,
-            'Time zone':
+            'Time zone of its location':
               job.timezone === null ? (
                 job.detailAt === null ? (
                   'Not yet known'

@@ -252,9 +252,10 @@ const JobRow = memo(function JobRow(props: {
 function Stay({ job }: { readonly job: Row['job'] }) {
   const { inStatus } = job;
   if (!inStatus) return null;
-  const { hours, usual } = inStatus;
+  const { hours, usual, sinceEarliest } = inStatus;
   return (
     <span className={css.stay} title={`${formatStay(job)} in this status`}>
+      {sinceEarliest === null ? '≥ ' : ''}
       {formatHours(hours)}
       {usual ? ` / ${formatHours(usual.p50Hours)}` : ''}
       <Hidden> in this status{usual ? ', compared with the usual time' : ''}</Hidden>

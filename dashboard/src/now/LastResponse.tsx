@@ -1,4 +1,4 @@
-/** The last failed or rejected attempt of an endpoint: what it responded, and when. */
+/** The last failed or rejected attempt of an endpoint: what it responded, and when. Kept up to date. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { withEndpoint } from '../api.ts';
@@ -9,6 +9,10 @@ import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { endpointHref, useHref } from '../urls.ts';
 import css from './QueuePanel.module.css';
+
+/** Number of attempts among which one that is no ping is looked for. */
+const ATTEMPTS = 10;
+const REFRESH_MS = 5_000;
 
 /** `outcome`: `rejected` for parked and dead events, because an outage after the rejection explains nothing about them. */
 export default function LastResponse(props: {
@@ -23,14 +27,17 @@ export default function LastResponse(props: {
     queryKey: ['endpoints', 'last failure', region, id, outcome],
     queryFn: ({ signal }) => {
       const { path, query: at } = withEndpoint({ region, id }).params;
-      const params = { path, query: { ...at, outcome, limit: 1 } as const };
+      const params = { path, query: { ...at, outcome, limit: ATTEMPTS } as const };
       return api.get('/v1/endpoints/{id}/deliveries', { params, signal });
     },
+    refetchInterval: REFRESH_MS,
   });
   return (
     <Loaded query={query}>
-      {({ deliveries: [attempt] }) =>
-        attempt === undefined ? (
+      {({ deliveries }) => {
+        // A ping does not explain why events wait.
+        const attempt = deliveries.find(({ cause }) => cause !== 'ping') ?? deliveries[0];
+        return attempt === undefined ? (
           <p className={ui.hint}>No {outcome} attempt in the last 30 days.</p>
         ) : (
           <div className={ui.stack}>
@@ -67,8 +74,8 @@ export default function LastResponse(props: {
               </Link>
             </p>
           </div>
-        )
-      }
+        );
+      }}
     </Loaded>
   );
 }

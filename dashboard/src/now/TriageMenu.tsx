@@ -8,6 +8,7 @@ import { withId } from '../api.ts';
 import { Loaded } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { formatKeyId } from '../texts.ts';
 import { formatHour, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { tomorrowAt } from '../zone.ts';
@@ -184,6 +185,11 @@ function TextForm({ label, value, maxLength, close, save }: Parameters<typeof Te
   );
 }
 
+/** Returns what a user did. Enabling a failing endpoint retries its deliveries at once. */
+function describeAction(action: string, kind: string): string {
+  return action === 'enable' && kind !== 'endpoint_disabled' ? 'retry now' : action.replaceAll('_', ' ');
+}
+
 function History({ id }: { readonly id: string }) {
   const api = useApi();
   const query = useQuery({
@@ -197,9 +203,9 @@ function History({ id }: { readonly id: string }) {
           <p className={ui.hint}>This item was not changed.</p>
         ) : (
           <ul className={ui.list}>
-            {entries.map(({ at, by, action, until, assignee, note, cause }) => (
+            {entries.map(({ at, by, action, until, assignee, note, kind, cause }) => (
               <li key={at} title={cause}>
-                <Timestamp at={at} /> {by.name ?? by.id}: {action.replaceAll('_', ' ')}
+                <Timestamp at={at} /> {by.name ?? formatKeyId(by.id)}: {describeAction(action, kind)}
                 {until === null ? '' : ' until '}
                 {until === null ? null : <Timestamp at={until} />}
                 {action === 'assign' ? ` to ${assignee ?? 'no one'}` : ''}

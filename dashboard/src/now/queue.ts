@@ -156,7 +156,7 @@ function toRowAction(
     case 'enableEndpoint':
       return {
         label: cause.code === 'disabled' ? 'Enable' : 'Retry now',
-        done: `Deliveries to ${subject.name} are retried now.`,
+        done: `Deliveries to ${subject.name} are retried now. “Response” shows the next failed attempt.`,
         run: (api) => api.post('/v1/endpoints/{id}/enable', at),
       };
     case 'resumeEndpoint':

@@ -13,6 +13,7 @@ import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
 import { useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { formatKeyId } from '../texts.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
@@ -90,7 +91,7 @@ function OwnKey() {
     <Panel title={user ? 'The user you signed in as' : 'The key you signed in with'}>
       <Facts
         rows={{
-          Name: name ?? user?.subject ?? (id === 'bootstrap' ? 'Key from the configuration' : '–'),
+          Name: name ?? user?.subject ?? (id === 'bootstrap' ? formatKeyId(id) : '–'),
           Role: ROLE_LABELS[role].name,
           Accounts: accounts?.join(', ') ?? 'All',
           // The token of a user is renewed.
