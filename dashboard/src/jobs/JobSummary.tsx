@@ -101,7 +101,7 @@ function RiskFacts({ job }: { readonly job: JobRecord }) {
   const reason = risk === 'late' && forecast?.unknown !== null ? undefined : formatRiskReason(job);
   return (
     <>
-      {RISKS[risk]}
+      {risk === 'unknown' ? 'Unknown' : RISKS[risk]}
       {reason === undefined ? null : `: ${reason}`}
       {flaggedAt === null ? null : (
         <>
