@@ -1,9 +1,7 @@
 /** `jobwire accounts …` */
 import type {
-  Account,
   AccountBatch,
   AccountUpdate,
-  Client,
   EventSettings,
   ListedAccount,
   TestReport,
@@ -302,18 +300,29 @@ export const accounts = {
     },
   }),
 
-  'accounts pause': createStateCommand(
-    'pause',
-    'Stops polling an account. Its log and jobs are kept.',
-    'is paused',
-    (client, at) => client.post('/v1/accounts/{id}/pause', at),
-  ),
-  'accounts resume': createStateCommand(
-    'resume',
-    'Resumes polling of a paused account immediately.',
-    'is resumed',
-    (client, at) => client.post('/v1/accounts/{id}/resume', at),
-  ),
+  'accounts pause': command({
+    about: 'Stops polling an account. Its log and jobs are kept.',
+    args: ['ID'],
+    flags: {},
+    example: 'accounts pause acme',
+    async run({ api, out }, [id]) {
+      const account = await api().post('/v1/accounts/{id}/pause', withId(id));
+      out.document(account, () => out.line(`${clean(id)} is paused.`));
+    },
+  }),
+  'accounts resume': command({
+    about: 'Resumes polling of a paused account immediately.',
+    args: ['ID'],
+    flags: {},
+    example: 'accounts resume acme',
+    async run({ api, out }, [id]) {
+      const { paused } = await api().get('/v1/accounts/{id}', withId(id));
+      const account = await api().post('/v1/accounts/{id}/resume', withId(id));
+      out.document(account, () =>
+        out.line(`${clean(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`),
+      );
+    },
+  }),
 
   'accounts batch': command({
     about: 'Pauses or resumes polling of several accounts, and prints the result for each.',
@@ -388,24 +397,6 @@ export const accounts = {
     },
   }),
 };
-
-function createStateCommand(
-  verb: string,
-  about: string,
-  done: string,
-  change: (client: Client, at: ReturnType<typeof withId>) => Promise<Account>,
-) {
-  return command({
-    about,
-    args: ['ID'],
-    flags: {},
-    example: `accounts ${verb} acme`,
-    async run({ api, out }, [id]) {
-      const account = await change(api(), withId(id));
-      out.document(account, () => out.line(`${clean(id)} ${done}.`));
-    },
-  });
-}
 
 function parseEventSettings(
   flags: Readonly<{

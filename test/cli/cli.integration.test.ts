@@ -418,6 +418,9 @@ describe('accounts', () => {
     await site.exec(add('second'), { input: site.bakery.clientSecret });
     expect((await site.run('accounts', 'pause', 'second')).out).toBe('second is paused.\n');
     expect((await site.run('accounts', 'resume', 'second')).out).toBe('second is resumed.\n');
+    expect((await site.run('accounts', 'resume', 'second')).out).toBe(
+      'second was not paused, so nothing changed.\n',
+    );
     expect((await site.run('accounts', 'batch', 'pause', '--ids', 'second')).out).toMatch(
       /^second +us +done$/m,
     );
