@@ -304,7 +304,7 @@ test('for any sink answers, crashes, lost leases, discards, cancellations and re
   );
   console.info(JSON.stringify(seen));
   expect(Math.min(seen.events, seen.crashes, seen.repeats, seen.replays, seen.steals)).toBeGreaterThan(0);
-}, 180_000);
+}, 1_800_000);
 
 /** A table that runs an action before or after a write. */
 function hooked(hooks: {
