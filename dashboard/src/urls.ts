@@ -6,19 +6,16 @@ import { useSearchParams } from 'wouter';
 export const ACCOUNTS_PATH = '/health#accounts';
 export const ENDPOINTS_PATH = '/health#endpoints';
 
-/** Returns a path with query parameters, before its fragment. Undefined and empty parameters are omitted. */
+/** Returns a path with query parameters, before its fragment. They replace those of the path. Undefined and empty ones are omitted. */
 export function buildHref(
   path: string,
   params: Readonly<Record<string, string | number | undefined>> = {},
 ): string {
-  const query = new URLSearchParams(
-    Object.entries(params).flatMap(([name, value]): [string, string][] =>
-      value === undefined || value === '' ? [] : [[name, String(value)]],
-    ),
-  );
-  if (query.size === 0) return path;
-  const [page, fragment] = path.split('#');
-  return `${page}?${query}${fragment === undefined ? '' : `#${fragment}`}`;
+  const [, page, given, fragment] = /^([^?#]*)\??([^#]*)(#.*)?$/.exec(path) ?? [];
+  const query = new URLSearchParams(given);
+  for (const [name, value] of Object.entries(params))
+    if (value !== undefined && value !== '') query.set(name, String(value));
+  return `${page}${query.size === 0 ? '' : `?${query}`}${fragment ?? ''}`;
 }
 
 /** Decodes a path segment; returns it unchanged if it is malformed. */

@@ -8,10 +8,12 @@ import {
   explainRank,
   formatCustomer,
   formatImpact,
+  getImpactHref,
   getSubjectHref,
   listRowActions,
 } from '../../dashboard/src/now/queue.ts';
 import { formatHandling, formatPercent } from '../../dashboard/src/texts.ts';
+import { buildHref } from '../../dashboard/src/urls.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { getExample } from '../../shared/events/examples.ts';
@@ -161,6 +163,9 @@ test('the impact names the numbers of waiting events and of jobs, and omits a si
   expect(formatImpact(item({ ...subject('endpoint', 'erp'), impact }))).toBe(
     '1,200 events waiting, 2 jobs affected',
   );
+  expect(getImpactHref(item(subject('endpoint', 'erp')))).toMatch(/^\/endpoints\/\w+\/erp\/activity$/);
+  expect(getImpactHref(item(subject('account', 'acme')))).toMatch(/^\/jobs\?.*account=/);
+  expect(getImpactHref(item(subject('job', '410132')))).toBeUndefined();
   const one = { ...impact, jobs: 1, waitingEvents: null };
   expect(formatImpact(item({ ...subject('message', 'm1'), impact: one }))).toBe('');
 });
@@ -211,4 +216,12 @@ test('actions that change something, the last response and a note get a button, 
   expect(listRowActions(item({ ...subject('account', 'acme'), actions: [rotate] }))).toEqual([
     { label: 'Credentials', opens: 'page', path: '/accounts/acme/settings' },
   ]);
+});
+
+test('an address has each parameter once, before its fragment', () => {
+  expect(buildHref('/health', {})).toBe('/health');
+  expect(buildHref('/health?region=us', { region: 'nz', q: '' })).toBe('/health?region=nz');
+  expect(buildHref('/jobs?account=a%26b#top', { region: 'us', page: 2 })).toBe(
+    '/jobs?account=a%26b&region=us&page=2#top',
+  );
 });

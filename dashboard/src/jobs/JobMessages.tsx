@@ -18,7 +18,8 @@ import { JOB, type JobLocation, toPath } from './JobTimeline.tsx';
 const NotifyDialog = loadLater(() => import('../now/NotifyDialog.tsx'));
 
 /** Sent and upcoming notifications about the job, and a note to its customer. */
-export function Messages({ location }: { readonly location: JobLocation }) {
+export function Messages(props: { readonly location: JobLocation; readonly status: string | null }) {
+  const { location, status } = props;
   const { account, jobNumber } = location;
   const api = useApi();
   const { may } = useSession();
@@ -48,7 +49,11 @@ export function Messages({ location }: { readonly location: JobLocation }) {
       }
     >
       {isNotifying ? (
-        <NotifyDialog account={account} jobNumber={String(jobNumber)} close={() => setIsNotifying(false)} />
+        <NotifyDialog
+          {...{ account, status }}
+          jobNumber={String(jobNumber)}
+          close={() => setIsNotifying(false)}
+        />
       ) : null}
       {query.error && !messages ? <Failure error={query.error} again={query.refetch} /> : null}
       {messages?.length === 0 && upcoming.length === 0 ? (

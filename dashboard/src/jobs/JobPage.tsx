@@ -47,7 +47,7 @@ export default function JobPage(location: JobLocation) {
                 <Timeline location={location} job={data} />
                 <div className={ui.stack}>
                   <Tracking job={data} />
-                  <Messages location={location} />
+                  <Messages location={location} status={data.status} />
                   <Lines job={data} />
                 </div>
               </div>

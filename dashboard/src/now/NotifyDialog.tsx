@@ -13,7 +13,7 @@ import { formatCount } from '../texts.ts';
 import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
-import { getNoteText, noteTextNames } from './note-texts.ts';
+import { getNoteText, noteTextNames, suggestNoteText } from './note-texts.ts';
 import css from './QueuePanel.module.css';
 
 const MAX_LENGTH = 1000;
@@ -22,6 +22,8 @@ const OWN_TEXT = 'Custom text';
 interface Target {
   readonly account: string;
   readonly jobNumber: string;
+  /** Status of the job. */
+  readonly status: string | null;
   readonly close: () => void;
 }
 
@@ -118,12 +120,12 @@ const formatRecipient = ({ name, address, channel }: JobRecipient): string =>
   `${channelNames[channel]} to ${name === null ? address : `${name}, ${address}`}`;
 
 function NoteForm(props: Target & { readonly recipients: readonly JobRecipient[] }) {
-  const { account, jobNumber, close, recipients } = props;
+  const { account, jobNumber, status, close, recipients } = props;
   const api = useApi();
   const queries = useQueryClient();
   const [first] = recipients.filter(({ detail }) => detail === null);
   const [chosen, setChosen] = useState(first ? toKey(first) : '');
-  const [name, setName] = useState(noteTextNames[0] ?? OWN_TEXT);
+  const [name, setName] = useState(suggestNoteText(status));
   const [own, setOwn] = useState<string | null>(null);
   const [preview, setPreview] = useState<NoteResult | null>(null);
   const [isBusy, setIsBusy] = useState(false);

@@ -34,6 +34,7 @@ import {
   formatCustomer,
   formatImpact,
   getFailure,
+  getImpactHref,
   getSubjectHref,
   KIND_LABELS,
   KIND_TONES,
@@ -366,6 +367,7 @@ const Row = memo(function Row(props: {
   const Icon = ICONS[kind];
   const customer = formatCustomer(item);
   const impact = formatImpact(item);
+  const impactHref = getImpactHref(item);
   const actions = listRowActions(item);
   const [opened, setOpened] = useState<'response' | 'notify' | null>(null);
   const details = useId();
@@ -401,7 +403,15 @@ const Row = memo(function Row(props: {
       <span className={css.age} title={explainRank(item)}>
         <Age item={item} />
       </span>
-      <span className={`${ui.hint} ${css.impact}`}>{impact}</span>
+      <span className={`${ui.hint} ${css.impact}`}>
+        {impactHref === undefined || impact === '' ? (
+          impact
+        ) : (
+          <Link href={href(impactHref)} tabIndex={tabIndex}>
+            {impact}
+          </Link>
+        )}
+      </span>
       <span className={`${ui.hint} ${css.customer}`} title={customer?.title}>
         {customer?.label}
       </span>
@@ -447,6 +457,7 @@ const Row = memo(function Row(props: {
         <NotifyDialog
           account={account ?? ''}
           jobNumber={String(subject.jobNumber)}
+          status={cause.status}
           close={() => setOpened(null)}
         />
       ) : null}

@@ -20,6 +20,10 @@ const TEXTS: Readonly<Record<string, Readonly<Record<Language, string>>>> = {
 /** Names of the texts. */
 export const noteTextNames = Object.keys(TEXTS);
 
+/** Returns the name of the text that fits the status of a job. The status is a name in the ordering API, so it is only a guess. */
+export const suggestNoteText = (status: string | null): string =>
+  /artwork|approval/i.test(status ?? '') ? 'Artwork needed' : 'Longer than planned';
+
 /** Returns a text in the language of a locale. Empty if there is none of this name. */
 export const getNoteText = (name: string, locale: Locale): string =>
   TEXTS[name]?.[locale.slice(0, 2) as Language] ?? '';

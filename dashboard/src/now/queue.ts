@@ -71,6 +71,12 @@ export function formatImpact({ subject, impact: { jobs, waitingEvents } }: Atten
   ].join(', ');
 }
 
+/** Returns the address of the page with what an item affects. `undefined`: there is none. */
+export function getImpactHref({ subject, account, region }: AttentionItem): string | undefined {
+  if (subject.type === 'account') return buildHref('/jobs', { account: account ?? undefined, region });
+  return subject.type === 'endpoint' ? endpointHref(region, subject.id, 'activity') : undefined;
+}
+
 /** Returns whether the customer knows; `undefined` if it does not concern customers, or is not needed yet. */
 export function formatCustomer({
   kind,
