@@ -1,4 +1,7 @@
-/** The attention queue over every table: its items, and the actions of users on them. */
+/**
+ * The attention queue over every table: its items, and the actions of users on them.
+ * One file: all tests use the same queue over a tracker.
+ */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { parseItemId } from '../../shared/api/attention/items.ts';

@@ -1,4 +1,4 @@
-/** Items of the attention queue from the records of their subjects. Pure. */
+/** Items of the attention queue from the records of their subjects, except for jobs (job-items.ts). Pure. */
 import type { Account, Status } from '../../accounts/accounts.ts';
 import { toHealthState } from '../../delivery/endpoint-health.ts';
 import type { DeadEvent, ParkedEvent } from '../../delivery/parked-events.ts';
@@ -7,12 +7,7 @@ import { maskAddress } from '../../notifications/masking.ts';
 import type { Message } from '../../notifications/records.ts';
 import { isUndelivered, messageReasons } from '../../notifications/types.ts';
 import { staleSince } from '../../stale.ts';
-import type { AccountRef } from '../../storage/schema.ts';
 import { outageOf, type Upstream } from '../../tracking/breaker.ts';
-import { readDueTime } from '../../tracking/diff/overdue.ts';
-import { sinceListed } from '../../tracking/diff/step.ts';
-import { findEntry } from '../../tracking/path.ts';
-import { findMarks, type Snapshot, summarize } from '../../tracking/snapshot.ts';
 import { type Role, roleAllows } from '../key-input.ts';
 import { formatHours, rankItem } from './rank.ts';
 import { type Material, toLevel } from './state.ts';
@@ -36,9 +31,7 @@ export interface Candidate
   readonly actions: readonly (AttentionItem['actions'][number] & { readonly role: Role })[];
 }
 
-const HOUR_MS = 3_600_000;
-/** Maximum number of other statuses of lines in the description of a job. */
-const MAX_STATUSES = 2;
+export const HOUR_MS = 3_600_000;
 /** Accounts that are paused on purpose for a short time need no attention. */
 const PAUSED_MS = 24 * HOUR_MS;
 /** Age of messages that are still listed. */
@@ -87,7 +80,8 @@ interface Facts {
   readonly actions: Candidate['actions'];
 }
 
-function toCandidate(facts: Facts, now: number): Candidate {
+/** Returns the item with the given facts, and its rank. */
+export function toCandidate(facts: Facts, now: number): Candidate {
   const { kind, id, name, orderNumber = null, jobNumber = null } = facts;
   const { since, cause, impact, material, actions } = facts;
   const ageHours = Math.max(0, now - since) / HOUR_MS;
@@ -116,128 +110,9 @@ function toCandidate(facts: Facts, now: number): Candidate {
 const inBrackets = (reason: string | null | undefined): string =>
   reason ? ` (${reason.replace(/\.$/, '')})` : '';
 const takeFirstSentence = (text: string): string => `${text.split(/(?<=\.)\s/, 1)[0]?.replace(/\.$/, '')}.`;
-const capitalize = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-const round = (hours: number): number => Math.round(hours * 10) / 10;
-
-const JOB_KINDS = {
-  late: 'job_late',
-  needs_attention: 'job_needs_attention',
-  stalled: 'job_stalled',
-  at_risk: 'job_at_risk',
-  due_soon: 'job_due_soon',
-} as const satisfies Readonly<Record<string, AttentionKind>>;
-
-/** What the item of a job depends on, besides the job. */
-export interface JobContext {
-  /** Start of the last complete crawl of the account (epoch ms). */
-  readonly lastGood: number | null;
-  /** The account setting. `null`: off, or the account does not exist. */
-  readonly dueSoonHours: number | null;
-}
-
-/** Returns the item of a job. `undefined`: it needs no attention. */
-export function toJobItem(
-  ref: AccountRef,
-  snapshot: Snapshot,
-  { lastGood, dueSoonHours }: JobContext,
-  now: number,
-): Candidate | undefined {
-  const { jobNumber, departure, stay } = snapshot;
-  if (snapshot.ended !== null || snapshot.settling !== null) return undefined;
-  const due = readDueTime(snapshot);
-  const marks = findMarks(snapshot);
-  // Rule 15: an observation after the due time shows that it was not dispatched.
-  const isLate = due !== undefined && sinceListed(snapshot, { lastGoodCrawlStartedAt: lastGood }) > due.at;
-  const codes = (Object.keys(JOB_KINDS) as (keyof typeof JOB_KINDS)[]).filter((code) => {
-    if (code === 'late') return isLate;
-    const isDue = !isLate && due !== undefined && due.at > now;
-    if (code === 'due_soon') return isDue && marks?.dueSoon;
-    if (code === 'at_risk') return isDue && marks != null && marks.atRiskSince !== null;
-    return code === 'stalled' ? marks?.stalled : marks?.needsAttention;
-  });
-  const [code, ...also] = codes;
-  if (code === undefined) return undefined;
-  const job = summarize(snapshot);
-  const lateHours = isLate ? round((now - due.at) / HOUR_MS) : null;
-  const statusSince = stay?.since ?? null;
-  const since = {
-    late: due?.at,
-    needs_attention: statusSince,
-    stalled: statusSince,
-    at_risk: marks?.atRiskSince,
-    due_soon: due && dueSoonHours !== null ? Math.min(now, due.at - dueSoonHours * HOUR_MS) : statusSince,
-  }[code];
-  const inStatus = describeStatus(snapshot, job.status, now);
-  const mustBeMet = job.mustDate ? ', must be met' : '';
-  const dueIn = `due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${mustBeMet}; ${inStatus}`;
-  const summary = {
-    late: `${formatHours((now - (due?.at ?? now)) / HOUR_MS)} late${mustBeMet}; ${inStatus}`,
-    needs_attention: `${inStatus}, a status that needs attention`,
-    stalled: `${inStatus}, longer than the limit set for the account`,
-    at_risk: `${dueIn}; more than a quarter of the comparable jobs needed longer`,
-    due_soon: dueIn,
-  }[code];
-  const id: ItemId = { ...ref, type: 'job', subject: String(jobNumber) };
-  const path = `/v1/accounts/${ref.account}/jobs/${jobNumber}`;
-  return toCandidate(
-    {
-      kind: JOB_KINDS[code],
-      id,
-      name: `Job ${jobNumber}`,
-      orderNumber: job.orderNumber,
-      jobNumber,
-      since: since ?? now,
-      cause: {
-        ...{
-          code,
-          also,
-          summary: `${capitalize(summary)}.${departure === null ? '' : ' The job is missing from the list.'}`,
-        },
-        ...{ status: job.status, statusSince, dueAt: due?.at ?? null, lateHours, mustDate: job.mustDate },
-      },
-      impact: { jobs: 1 },
-      material: {
-        key: JSON.stringify([codes, job.status, job.dateDue]),
-        level: toLevel((lateHours ?? 0) / 24),
-      },
-      actions: [
-        { operation: 'getJob', method: 'GET', path, body: null, role: 'read' },
-        {
-          ...{ operation: 'sendNote', method: 'POST', path: `${path}/messages`, body: null },
-          role: 'operate',
-        },
-        { operation: 'listJobMessages', method: 'GET', path: `${path}/messages`, body: null, role: 'read' },
-      ],
-    },
-    now,
-  );
-}
-
-/**
- * Describes the status of a job and the time since the job entered it. If the lines have different statuses, it also gives the number of
- * lines in each of the most frequent ones.
- */
-function describeStatus(snapshot: Snapshot, status: string | null, now: number): string {
-  if (status === null) return 'without a status';
-  const { detail, stay } = snapshot;
-  // The lines of a detail with another status may be outdated.
-  const lines = detail?.status === status ? detail.lines : [];
-  const counts = Map.groupBy(lines, (line) => line.status ?? 'no status');
-  const inStatus = counts.get(status)?.length ?? 0;
-  counts.delete(status);
-  const some = inStatus > 0 && counts.size > 0 ? `${inStatus} of ${lines.length} lines ` : '';
-  const others = [...counts].sort(([, one], [, other]) => other.length - one.length).slice(0, MAX_STATUSES);
-  const rest = others.map(([name, { length }], at) => {
-    const noun = some === '' && at === 0 ? (length === 1 ? ' line' : ' lines') : '';
-    return `, ${length}${noun} in “${name}”`;
-  });
-  const hours = stay ? (now - stay.since) / HOUR_MS : 0;
-  // Without its beginning, the stay is longer than the time since the first observation.
-  const isWhole = findEntry(snapshot, status) !== undefined;
-  const isLong = isWhole || hours >= 1;
-  const stayed = isLong ? ` for ${isWhole ? '' : 'at least '}${formatHours(hours)}` : ' for an unknown time';
-  return `${some}in “${status}”${stayed}${rest.join('')}`;
-}
+export const capitalize = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+/** Rounds hours to a tenth. */
+export const round = (hours: number): number => Math.round(hours * 10) / 10;
 
 /** Returns the item of an endpoint with its parked events and its dead events. `undefined`: it needs no attention. */
 export function toEndpointItem(

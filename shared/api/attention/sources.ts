@@ -32,14 +32,13 @@ import {
   type Candidate,
   DEAD_MS,
   type ItemId,
-  type JobContext,
   MESSAGE_MS,
   toAccountItem,
   toEndpointItem,
-  toJobItem,
   toMessageItem,
   toRegionItem,
 } from './items.ts';
+import { type JobContext, toJobItem } from './job-items.ts';
 
 /** Dependencies of the sources. */
 export interface SourceDeps {

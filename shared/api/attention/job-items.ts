@@ -1,0 +1,133 @@
+/** Items of the attention queue about jobs. Pure. */
+import type { AccountRef } from '../../storage/schema.ts';
+import { readDueTime } from '../../tracking/diff/overdue.ts';
+import { sinceListed } from '../../tracking/diff/step.ts';
+import { findEntry } from '../../tracking/path.ts';
+import { findMarks, type Snapshot, summarize } from '../../tracking/snapshot.ts';
+import { type Candidate, capitalize, HOUR_MS, type ItemId, round, toCandidate } from './items.ts';
+import { formatHours } from './rank.ts';
+import { toLevel } from './state.ts';
+import type { AttentionKind } from './views.ts';
+
+/** Maximum number of other statuses of lines in the description of a job. */
+const MAX_STATUSES = 2;
+
+const JOB_KINDS = {
+  late: 'job_late',
+  needs_attention: 'job_needs_attention',
+  stalled: 'job_stalled',
+  at_risk: 'job_at_risk',
+  due_soon: 'job_due_soon',
+} as const satisfies Readonly<Record<string, AttentionKind>>;
+
+/** What the item of a job depends on, besides the job. */
+export interface JobContext {
+  /** Start of the last complete crawl of the account (epoch ms). */
+  readonly lastGood: number | null;
+  /** The account setting. `null`: off, or the account does not exist. */
+  readonly dueSoonHours: number | null;
+}
+
+/** Returns the item of a job. `undefined`: it needs no attention. */
+export function toJobItem(
+  ref: AccountRef,
+  snapshot: Snapshot,
+  { lastGood, dueSoonHours }: JobContext,
+  now: number,
+): Candidate | undefined {
+  const { jobNumber, departure, stay } = snapshot;
+  if (snapshot.ended !== null || snapshot.settling !== null) return undefined;
+  const due = readDueTime(snapshot);
+  const marks = findMarks(snapshot);
+  // Rule 15: an observation after the due time shows that it was not dispatched.
+  const isLate = due !== undefined && sinceListed(snapshot, { lastGoodCrawlStartedAt: lastGood }) > due.at;
+  const codes = (Object.keys(JOB_KINDS) as (keyof typeof JOB_KINDS)[]).filter((code) => {
+    if (code === 'late') return isLate;
+    const isDue = !isLate && due !== undefined && due.at > now;
+    if (code === 'due_soon') return isDue && marks?.dueSoon;
+    if (code === 'at_risk') return isDue && marks != null && marks.atRiskSince !== null;
+    return code === 'stalled' ? marks?.stalled : marks?.needsAttention;
+  });
+  const [code, ...also] = codes;
+  if (code === undefined) return undefined;
+  const job = summarize(snapshot);
+  const lateHours = isLate ? round((now - due.at) / HOUR_MS) : null;
+  const statusSince = stay?.since ?? null;
+  const since = {
+    late: due?.at,
+    needs_attention: statusSince,
+    stalled: statusSince,
+    at_risk: marks?.atRiskSince,
+    due_soon: due && dueSoonHours !== null ? Math.min(now, due.at - dueSoonHours * HOUR_MS) : statusSince,
+  }[code];
+  const inStatus = describeStatus(snapshot, job.status, now);
+  const mustBeMet = job.mustDate ? ', must be met' : '';
+  const dueIn = `due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${mustBeMet}; ${inStatus}`;
+  const summary = {
+    late: `${formatHours((now - (due?.at ?? now)) / HOUR_MS)} late${mustBeMet}; ${inStatus}`,
+    needs_attention: `${inStatus}, a status that needs attention`,
+    stalled: `${inStatus}, longer than the limit set for the account`,
+    at_risk: `${dueIn}; more than a quarter of the comparable jobs needed longer`,
+    due_soon: dueIn,
+  }[code];
+  const id: ItemId = { ...ref, type: 'job', subject: String(jobNumber) };
+  const path = `/v1/accounts/${ref.account}/jobs/${jobNumber}`;
+  return toCandidate(
+    {
+      kind: JOB_KINDS[code],
+      id,
+      name: `Job ${jobNumber}`,
+      orderNumber: job.orderNumber,
+      jobNumber,
+      since: since ?? now,
+      cause: {
+        ...{
+          code,
+          also,
+          summary: `${capitalize(summary)}.${departure === null ? '' : ' The job is missing from the list.'}`,
+        },
+        ...{ status: job.status, statusSince, dueAt: due?.at ?? null, lateHours, mustDate: job.mustDate },
+      },
+      impact: { jobs: 1 },
+      material: {
+        key: JSON.stringify([codes, job.status, job.dateDue]),
+        level: toLevel((lateHours ?? 0) / 24),
+      },
+      actions: [
+        { operation: 'getJob', method: 'GET', path, body: null, role: 'read' },
+        {
+          ...{ operation: 'sendNote', method: 'POST', path: `${path}/messages`, body: null },
+          role: 'operate',
+        },
+        { operation: 'listJobMessages', method: 'GET', path: `${path}/messages`, body: null, role: 'read' },
+      ],
+    },
+    now,
+  );
+}
+
+/**
+ * Describes the status of a job and the time since the job entered it. If the lines have different statuses, it also gives the number of
+ * lines in each of the most frequent ones.
+ */
+function describeStatus(snapshot: Snapshot, status: string | null, now: number): string {
+  if (status === null) return 'without a status';
+  const { detail, stay } = snapshot;
+  // The lines of a detail with another status may be outdated.
+  const lines = detail?.status === status ? detail.lines : [];
+  const counts = Map.groupBy(lines, (line) => line.status ?? 'no status');
+  const inStatus = counts.get(status)?.length ?? 0;
+  counts.delete(status);
+  const some = inStatus > 0 && counts.size > 0 ? `${inStatus} of ${lines.length} lines ` : '';
+  const others = [...counts].sort(([, one], [, other]) => other.length - one.length).slice(0, MAX_STATUSES);
+  const rest = others.map(([name, { length }], at) => {
+    const noun = some === '' && at === 0 ? (length === 1 ? ' line' : ' lines') : '';
+    return `, ${length}${noun} in “${name}”`;
+  });
+  const hours = stay ? (now - stay.since) / HOUR_MS : 0;
+  // Without its beginning, the stay is longer than the time since the first observation.
+  const isWhole = findEntry(snapshot, status) !== undefined;
+  const isLong = isWhole || hours >= 1;
+  const stayed = isLong ? ` for ${isWhole ? '' : 'at least '}${formatHours(hours)}` : ' for an unknown time';
+  return `${some}in “${status}”${stayed}${rest.join('')}`;
+}
