@@ -262,6 +262,17 @@ describe('a detail', () => {
     ]);
   });
 
+  test('of a listed job with another status than the list showed leaves the change to a detail after the departure', () => {
+    const first = detail(start(), {}, 1, {}).snapshot;
+    const shown = { masterJobStatus: 'Shipped' };
+    const undecided = detail(list(first, shown, 2).snapshot, { jobStatus: 'Canceled' }, 2, shown);
+    expect(types(undecided)).toEqual([]);
+    const still = detail(undecided.snapshot, { jobStatus: 'Canceled' }, 3);
+    expect(types(still)).toEqual([]);
+    expect(types(detail(still.snapshot, { jobStatus: 'Canceled' }, 63))).toEqual(['job.status_changed']);
+    expect(types(detail(still.snapshot, { jobStatus: 'Shipped' }, 63))).toEqual([]);
+  });
+
   test('of a delisted job causes no event for a repeated value and one for a later value', () => {
     const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
     const changed = list(first, { description: 'B' }, 2).snapshot;

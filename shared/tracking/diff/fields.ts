@@ -101,12 +101,12 @@ export interface DetailFields {
 /**
  * Applies the detail of a listed job, where the list is authoritative for the shared fields. A value that
  * changed only in the detail is not stored. It is thus found as a change if the job leaves the list before
- * the list contains it.
+ * the list contains it. The same applies to a status if it is undecided whether the list has shown a later one.
  */
 export function compareListedDetail(
   { list, detail, unsure }: Snapshot,
   next: DetailView,
-  { repeated }: CaughtUp,
+  { repeated, undecided }: CaughtUp,
 ): DetailFields {
   if (detail === null) return { changes: [], kept: {}, unsure: [] };
   const apart = SHARED_FIELDS.filter(
@@ -115,7 +115,7 @@ export function compareListedDetail(
   const kept = apart.filter((field) => !unsure.includes(field) && !repeated.includes(field));
   return {
     changes: [],
-    kept: Object.fromEntries(kept.map((field) => [field, detail[field]])),
+    kept: pick(detail, [...kept, ...undecided.filter((field) => field === 'status')]),
     // After a change, the value is the detail's own again.
     unsure: unsure.filter((field) => same(field, detail, next) && !(list && same(field, list, next))),
   };
