@@ -9,6 +9,7 @@ import type { JobEvent } from '../../shared/events/event.ts';
 import type { JobIndex } from '../../shared/tracking/job-index.ts';
 import { CLOCK_TOLERANCE_MS } from '../../shared/tracking/job-numbers.ts';
 import { isListAuthoritative, type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
+import { readTimes } from '../../shared/tracking/timestamps.ts';
 import { SHARED_FIELDS } from '../../shared/tracking/views.ts';
 import { createGroupLedger } from './group-oracle.ts';
 import { during, type History, type Stand } from './history.ts';
@@ -96,6 +97,8 @@ export function createLedger(history: History): Ledger {
   const emittedStates = new Map<number, EmittedState>();
   const discovered = new Set<string>();
   const accountEvents: string[] = [];
+  /** Jobs whose detail was read before the current comparison. */
+  const detailed = new Set<number>();
   const leeway = createLeeway();
   const groups = createGroupLedger(history, problems);
   let begunAt: number | undefined;
@@ -120,6 +123,11 @@ export function createLedger(history: History): Ledger {
       at: 0,
       types: [],
     };
+  }
+
+  function isOldDispatch({ jobNumber, detail }: Snapshot, baselineStartedAt: number): boolean {
+    const out = detail?.dateOut && readTimes(detail.dateOut, detail.timezone);
+    return !!out && !detailed.has(jobNumber) && out.latest < baselineStartedAt - CLOCK_TOLERANCE_MS;
   }
 
   function isDispatchedNext({ subject, time, sequence }: JobEvent): boolean {
@@ -237,6 +245,13 @@ export function createLedger(history: History): Ledger {
         continue;
       }
       const job = summarize(snapshot);
+      // A date before the baseline in the first detail is that of an old dispatch (rule 4), even if it was corrected to it.
+      if (!emitted.created && !emitted.dispatched && isOldDispatch(snapshot, begunAt)) {
+        const { dateOut, tracking } = job;
+        emitted.job = { ...emitted.job, dateOut, tracking };
+        emitted.dispatched = true;
+      }
+      if (snapshot.detail !== null) detailed.add(jobNumber);
       // When the other view becomes the deciding one, its status is not a change.
       if (emitted.view !== getDecidingView(snapshot)) {
         emitted.job = { ...emitted.job, status: job.status };
