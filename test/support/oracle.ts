@@ -54,6 +54,8 @@ interface EmittedState {
   view: 'list' | 'detail';
   /** Whether that view had no status then. */
   unnamed: boolean;
+  /** Status of that view then, if it was the detail, and the list had shown a later status. */
+  superseded: string | null | undefined;
   dispatched: boolean;
   ended: string | undefined;
   created: boolean;
@@ -116,6 +118,7 @@ export function createLedger(history: History): Ledger {
       job,
       view: getDecidingView(snapshot),
       unnamed: isUnnamed(snapshot),
+      superseded: getSupersededStatus(snapshot),
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       created: false,
@@ -128,6 +131,17 @@ export function createLedger(history: History): Ledger {
   function isOldDispatch({ jobNumber, detail }: Snapshot, baselineStartedAt: number): boolean {
     const out = detail?.dateOut && readTimes(detail.dateOut, detail.timezone);
     return !!out && !detailed.has(jobNumber) && out.latest < baselineStartedAt - CLOCK_TOLERANCE_MS;
+  }
+
+  /** Returns the status of a deciding detail if it is one that the list had before its last status. Otherwise undefined. */
+  function getSupersededStatus(snapshot: Snapshot): string | null | undefined {
+    const { jobNumber, detail, ahead } = snapshot;
+    const last = ahead?.status;
+    if (!last || !detail || isListAuthoritative(snapshot)) return undefined;
+    const had = history
+      .stands(jobNumber)
+      .some(({ list, at }) => at < last.at && list?.masterJobStatus === detail.status);
+    return had ? detail.status : undefined;
   }
 
   function isDispatchedNext({ subject, time, sequence }: JobEvent): boolean {
@@ -153,6 +167,7 @@ export function createLedger(history: History): Ledger {
       job,
       view: 'list',
       unnamed: job.status === null,
+      superseded: undefined,
       // The first state of a job that is not provably new counts as emitted, unless a later event of the same response emits
       // it.
       dispatched:
@@ -258,6 +273,12 @@ export function createLedger(history: History): Ledger {
       }
       // Nor is the first status of a view that had none (rule 4).
       if (emitted.unnamed) emitted.job = { ...emitted.job, status: job.status };
+      // Nor is a status that details still have after the list has shown a later one: it never counts as changed back.
+      const superseded = getSupersededStatus(snapshot);
+      if (superseded === undefined && emitted.superseded === job.status) {
+        emitted.job = { ...emitted.job, status: job.status };
+      }
+      emitted.superseded = superseded;
       emitted.unnamed = isUnnamed(snapshot);
       emitted.view = getDecidingView(snapshot);
       // Only the list has the origin: its first value is not a change.
