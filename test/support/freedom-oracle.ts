@@ -482,6 +482,10 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
     const numbersProve = history.everyJob.every((job) => String(job).length <= 6);
     // Any job may be behind an unread entry (rule 2).
     const isListIncomplete = history.jobs.some((job) => sight.isUnreadable('list', job));
+    // If most entries are unread, no crawl is complete, so nothing proves that a job left the list (rule 2).
+    const listed = history.everyJob.filter((job) => history.now(job).where === 'active');
+    const unread = listed.filter((job) => sight.isUnreadable('list', job)).length;
+    const isNeverComplete = unread > Math.max(1, listed.length - unread);
     for (const jobNumber of history.jobs) {
       if (sight.isUnreadable('list', jobNumber)) continue;
       const fold = folds.get(jobNumber);
@@ -509,7 +513,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         undisturbed &&
         !sight.wasThrottled() &&
         lastFaultAt < first.at &&
-        (where === 'active' || (numbersProve && more.every(seen)))
+        (where === 'active' || (numbersProve && !isNeverComplete && more.every(seen)))
       ) {
         complain('was not emitted to be created');
       }
@@ -546,6 +550,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       }
       const forgotten = fold && phase === undefined && at >= fold.lastAt + 7 * DAY_MS;
       if (!fold || forgotten || !readable || !undisturbed) continue;
+      if (isNeverComplete && (phase === 'listed' || phase === 'departed')) continue;
       if (phase === 'listed' || phase === 'departed') complain(`is ${where}, and believed ${phase}`);
       if (
         !fold.ended &&
