@@ -85,6 +85,14 @@ export function toMembership(
   return { orderGroup, phase: snapshot.ended === null ? 'open' : 'gone' };
 }
 
+/** Returns the state of a job according to the log. */
+export function toRecordedState({ unproven, announced, ended, settling, owed }: Snapshot): RecordedState {
+  if (unproven !== null) return 'unseen';
+  if (announced.dateOut !== null) return 'dispatched';
+  if (settling !== null && owed === null) return 'history';
+  return ended === null ? 'open' : 'gone';
+}
+
 /** Change of a job's membership in one group. `phase` is `undefined` if the job leaves. */
 export interface MembershipChange {
   readonly orderGroup: string;
@@ -216,8 +224,8 @@ function toMemberPhase(
     return state === 'gone' ? 'unseen' : state;
   }
   // The log contains a dispatch that the answer lacks. It is either withdrawn, and that must be emitted
-  // first, or reappears soon.
-  if (state === 'dispatched') return 'unseen';
+  // first, or reappears soon. Of a job that may never be in the log, no event would end the membership.
+  if (state === 'dispatched' || state === 'unseen') return 'unseen';
   if (state === 'gone') return 'gone';
   return state === 'history' && !isActive ? 'gone' : 'open';
 }

@@ -1,5 +1,6 @@
 /** The verdict on a pending order group (shared/tracking/groups.ts). */
 import { describe, expect, test } from 'vitest';
+import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
 import {
   type Group,
   isPartial,
@@ -8,8 +9,10 @@ import {
   type MemberPhase,
   type RecordedState,
   type ShownMember,
+  toRecordedState,
   withMember,
 } from '../../shared/tracking/groups.ts';
+import { listed, lookAt } from '../support/decisions.ts';
 
 const OUT = '2026-03-02T09:00:00Z';
 
@@ -66,9 +69,15 @@ describe('a pending order group (rule 18)', () => {
     ['history', -3, [], ['complete', { ...known, 3: 'gone' }]],
     ['gone', -3, [], ['complete', { ...known, 3: 'gone' }]],
     ['open', -3, [], ['open', { ...known, 3: 'open' }]],
-    ['unseen', -3, [], ['open', { ...known, 3: 'open' }]],
+    ['unseen', -3, [3], 'unproven'],
   ])('a job that is no member: %s in the log, %d in the answer', (state, job, active, expected) => {
     expect(judged(known, [1, job], state, active)).toEqual(expected);
+  });
+
+  test('does not get a job as a member before it is known whether the job is new', () => {
+    const job = createSnapshot(3, listed(), lookAt(0));
+    expect(toRecordedState({ ...job, unproven: 1 })).toBe('unseen');
+    expect(toRecordedState(job)).toBe('open');
   });
 
   test('waits for the dispatch of an excluded member to be in the log, unless it never will be', () => {

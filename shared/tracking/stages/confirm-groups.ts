@@ -9,10 +9,11 @@ import {
   type RecordedState,
   readGroup,
   type ShownMember,
+  toRecordedState,
 } from '../groups.ts';
 import { readSnapshots } from '../observation.ts';
 import { isOutOfTime, type Poll, type Session } from '../poll-context.ts';
-import { type Snapshot, summarize } from '../snapshot.ts';
+import { summarize } from '../snapshot.ts';
 import type { Committed } from './commit.ts';
 
 /** Maximum number of order groups to query in one poll. */
@@ -123,10 +124,4 @@ async function readRecordedStates(
       return snapshot === undefined || summarize(snapshot).orderGroup !== name;
     },
   };
-}
-
-function toRecordedState({ announced, ended, settling, owed }: Snapshot): RecordedState {
-  if (announced.dateOut !== null) return 'dispatched';
-  if (settling !== null && owed === null) return 'history';
-  return ended === null ? 'open' : 'gone';
 }
