@@ -447,6 +447,8 @@ function createLeeway() {
         shownOnce.add(parcel);
         const same = announced.tracking.some((emitted) => emitted.number === number && emitted.link === link);
         if (first && announced.tracking.length > 0 && !same) takenOver.add(parcel);
+        // It stays the same parcel when it gets a number.
+        if (number !== null && takenOver.has(`${jobNumber} ${link}`)) takenOver.add(parcel);
       }
     },
     /** Whether the views may have different values of a field, so that one is adopted without an event. */
