@@ -42,6 +42,8 @@ const ACCOUNT_TURNS: readonly (readonly [string, string])[] = [
   ['account.poll_failing', 'account.poll_recovered'],
   ['account.credentials_rejected', 'account.credentials_accepted'],
 ];
+/** Fields for which null in a detail means "not given" (rule 4). */
+const OMISSIBLE = ['orderNumber', 'orderGroup', 'orderGroupSequence'] as const;
 const DAY_MS = 86_400_000;
 /** The earliest at which a new job with an unreadable detail is tracked without job.created. */
 const ADOPTION_MS = 120_000;
@@ -279,6 +281,10 @@ export function createLedger(history: History): Ledger {
         emitted.job = { ...emitted.job, status: job.status };
       }
       emitted.superseded = superseded;
+      // Nor is the first value of a field that the details of a job that was never listed may have omitted.
+      for (const field of snapshot.list === null ? OMISSIBLE : []) {
+        if (emitted.job[field] === null) emitted.job = { ...emitted.job, [field]: job[field] };
+      }
       emitted.unnamed = isUnnamed(snapshot);
       emitted.view = getDecidingView(snapshot);
       // Only the list has the origin: its first value is not a change.
@@ -346,10 +352,13 @@ export function createLedger(history: History): Ledger {
         }
         if (detail) {
           // A detail that lacks such a value omits it: the job was listed with it before.
-          const omitted = (field: string) =>
-            (field === 'orderNumber' || field === 'orderGroup' || field === 'orderGroupSequence') &&
-            detail[field] === null &&
-            history.stands(jobNumber).some((stand) => stand.list?.[field] === emitted.job[field]);
+          const omitted = (name: string) =>
+            OMISSIBLE.some(
+              (field) =>
+                field === name &&
+                detail[field] === null &&
+                history.stands(jobNumber).some((stand) => stand.list?.[field] === emitted.job[field]),
+            );
           const isLenient = (field: string) => apart(field) || omitted(field);
           if (!isSameJob(...leeway.between(emitted.job, fromDetail(detail)), isLenient)) {
             complain('differs from its detail');
