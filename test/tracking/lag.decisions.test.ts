@@ -234,6 +234,17 @@ describe('a detail', () => {
     });
   });
 
+  test('that is the first may be older than a change of the list and the change back', () => {
+    const values = ahead({ description: ['A', 'B', 'A'] });
+    expect(caught(values, null, { description: 'A' })).toEqual({ ...NOTHING, ahead: values });
+    expect(caught(values, null, { description: 'A' }, AT + HOUR)).toEqual(NOTHING);
+    expect(caught(values, { description: 'A' }, { description: 'B' })).toEqual({
+      ...NOTHING,
+      ahead: ahead({ description: ['A', 'A'] }),
+      repeated: ['description'],
+    });
+  });
+
   test('of a delisted job with the value before, an hour after the list changed it, emits the change back', () => {
     const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
     const behind = detail(list(first, { description: 'B' }, 2).snapshot, { description: 'A' }, 61);

@@ -85,9 +85,11 @@ export function catchUp(
     if (!shown) continue;
     const { before, values, at } = shown;
     const isUnchanged = was !== null && isValue(field, was[field], next);
-    const found = isUnchanged ? -1 : values.findIndex((value) => isValue(field, value, next));
+    // A first detail with this value can be older than all changes, even if the last of them led back to it.
+    const isBefore = was === null && isValue(field, before, next);
+    const found = isUnchanged || isBefore ? -1 : values.findIndex((value) => isValue(field, value, next));
     // A first value that the list never had: the views differ for another reason.
-    if (was === null && found < 0 && !isValue(field, before, next)) continue;
+    if (was === null && found < 0 && !isBefore) continue;
     const rest = values.slice(found + 1);
     if (found >= 0) repeated.push(field);
     else if (was !== null && !isUnchanged) unknown.set(field, shown);
