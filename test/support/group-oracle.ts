@@ -133,7 +133,12 @@ export function createGroupLedger(history: History, problems: string[]) {
         );
         // A group without a listed job cannot be investigated.
         const shown = history.jobs.some((job) => counts(history.now(job), group));
-        if (open || openInTruth || lost || !shown) continue;
+        // A dispatch that no detail has shown never counts as revoked after the departure (rule 4).
+        const contradicted = members.some(({ jobNumber, announced }) => {
+          const stand = history.now(jobNumber);
+          return announced.dateOut !== null && counts(stand, group) && stand.list?.dateOut === null;
+        });
+        if (open || openInTruth || lost || !shown || contradicted) continue;
         for (const { jobNumber, announced } of members) {
           const own = dispatched.get(jobNumber);
           if (announced.dateOut === null || own?.group !== group) continue;
