@@ -306,7 +306,7 @@ function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, co
   if (list === null || unproven !== null || !detail) {
     work.snapshot = unanswered({ ...snapshot, departure: null }, context);
   } else {
-    work.snapshot = { ...snapshot, departure: null };
+    work.snapshot = { ...snapshot, departure: null, heldBack: true };
     work.listed = { view: list, look: activeLook };
     applyFetchedDetail(work, detail, detailLook, context);
   }

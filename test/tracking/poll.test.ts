@@ -701,6 +701,21 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect(await rig.pollTypes(3)).toEqual([]);
   });
 
+  test('that a search finds again was last observed in the last list that contained it', async () => {
+    const rig = await baselined(3, { leavesListOnDispatch: true });
+    const [a = 0] = rig.jobs;
+    const observedAt = rig.now();
+    rig.upstream.dispatch(a);
+    rig.fault({ match: { operation: 'job' }, fault: { kind: 'reset' } });
+    expect(await rig.pollTypes()).toEqual([]);
+    rig.sandbox.faults.clear();
+    rightBefore(rig, search(a, false), () => rig.upstream.clearDateOut(a));
+    await rig.poll();
+    const [dispatched] = await rig.fresh();
+    expect(dispatched?.type).toBe('job.dispatched');
+    expect(dispatched?.data).toMatchObject({ observed: { since: new Date(observedAt).toISOString() } });
+  });
+
   test('is found by its exact number among many prefix matches', async () => {
     const rig = await baselined(2);
     const target = rig.upstream.createJob({ jobNumber: 500 });
