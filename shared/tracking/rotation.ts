@@ -16,6 +16,7 @@ const CATCH_UP = 2;
 
 /** Jobs of the rotation in one poll. */
 export interface Rotated {
+  /** Works of jobs that the poll did not process before. */
   readonly works: readonly Work[];
   /** Time through which the rotation is done once these jobs are fetched (epoch ms). */
   readonly through: number;
@@ -55,15 +56,21 @@ function lastTurn(jobNumber: number, time: number): number {
   return Math.floor((time - offset) / DAY_MS) * DAY_MS + offset;
 }
 
-/** Returns the jobs whose turn has come since the last poll, as far as `room` allows. */
+/**
+ * Returns the jobs whose turn has come since the last poll, as far as `room` allows. A work of this poll without a fetch
+ * gets one if its turn has come.
+ */
 export async function rotate({
   tracked,
+  works,
   status,
   list,
   room,
   pollIntervalSeconds,
 }: {
   readonly tracked: Tracked;
+  /** Jobs that this poll processes anyway. */
+  readonly works: ReadonlyMap<number, Work>;
   readonly status: Status;
   readonly list: Crawl;
   readonly room: number;
@@ -74,9 +81,14 @@ export async function rotate({
   const from = Math.max(rotatedThrough(status) ?? startedAt, startedAt - DAY_MS);
   const perPoll = (list.observations.size * pollIntervalSeconds * 1000) / DAY_MS;
   const limit = Math.min(room, Math.ceil(CATCH_UP * perPoll));
-  const turns = turnsBetween(quietJobs(list), from, startedAt, limit);
-  const snapshots = await readSnapshots(tracked, turns.jobNumbers);
-  const works = turns.jobNumbers.flatMap((jobNumber): Work[] => {
+  const turns = turnsBetween(unfetchedJobs(list, works), from, startedAt, limit);
+  const quiet = turns.jobNumbers.filter((jobNumber) => !works.has(jobNumber));
+  const snapshots = await readSnapshots(tracked, quiet);
+  for (const jobNumber of turns.jobNumbers) {
+    const work = works.get(jobNumber);
+    if (work?.snapshot.owed === null) Object.assign(work, { lookSince: startedAt, rotated: true });
+  }
+  const added = quiet.flatMap((jobNumber): Work[] => {
     const stored = snapshots.get(jobNumber);
     const entry = index.get(jobNumber);
     const seen = list.observations.get(jobNumber);
@@ -87,10 +99,13 @@ export async function rotate({
     const work = { jobNumber, entry, stored, snapshot, listed, events: [], shown: [] };
     return [{ ...work, fingerprint: entry.fingerprint, lookSince: startedAt, rotated: true }];
   });
-  return { works, through: turns.through };
+  return { works: added, through: turns.through };
 }
 
-/** Yields the listed jobs that did not change, so that nothing else in this poll processes them. */
-function* quietJobs({ observations }: Crawl): Generator<number> {
-  for (const [jobNumber, { view }] of observations) if (view === undefined) yield jobNumber;
+/** Yields the listed jobs whose detail is not fetched in this poll for another reason. */
+function* unfetchedJobs({ observations }: Crawl, works: ReadonlyMap<number, Work>): Generator<number> {
+  for (const [jobNumber, { view }] of observations) {
+    const work = works.get(jobNumber);
+    if (work ? work.lookSince === undefined : view === undefined) yield jobNumber;
+  }
 }

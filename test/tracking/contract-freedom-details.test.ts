@@ -157,6 +157,16 @@ describe('Daily rotation', () => {
     expect(details(rig)).toBeLessThanOrEqual(41);
   }, 120_000);
 
+  it('reads the detail of a job whose list entry is different in every poll', async () => {
+    const rig = await baselined(2, { pollIntervalSeconds: 900 });
+    const [job = 0] = rig.jobs;
+    for (let n = 0; n < 96; n += 1) {
+      rig.upstream.edit(job, { description: `Version ${n}` });
+      await rig.poll();
+    }
+    expect(details(rig, job)).toBe(1);
+  });
+
   it('reads the detail of a job whose status the list omits, and its next status has the evidence of the last one', async () => {
     const rig = await baselined(2);
     const [job = 0] = rig.jobs;

@@ -28,7 +28,7 @@ export async function reconcile(poll: Poll, session: Session, list: Crawl): Prom
   const owed = [...works.values()].filter(({ lookSince }) => lookSince !== undefined).length;
   const { pollIntervalSeconds, settings } = context;
   const room = Math.max(0, settings.fetchesPerPoll - owed);
-  const rotated = await rotate({ tracked, status, list, room, pollIntervalSeconds });
+  const rotated = await rotate({ tracked, works, status, list, room, pollIntervalSeconds });
   for (const work of rotated.works) works.set(work.jobNumber, work);
   return { ...observed, swept, rotatedThrough: rotated.through };
 }
