@@ -207,7 +207,7 @@ export function applyDetail(
   );
   const { isCancelable } = production;
   const { believed, takenBack } = retainEmitted(was, { ...next, ...fields.kept, isCancelable }, announced);
-  const list = start.list && dropRevoked(start.list, announced);
+  const list = start.list && dropRevoked({ ...start.list, ...fields.followed }, announced);
   const open = listed !== undefined && isMissing(listed.view, announced);
   const revoked = start.announced.dateOut !== null && announced.dateOut === null;
   // The withdrawal in the list is now resolved, unless the detail still contains the value.

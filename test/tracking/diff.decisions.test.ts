@@ -239,6 +239,26 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(left.snapshot, { description: 'C' }, 3))).toEqual(['job.updated']);
   });
 
+  test('a change emitted from the detail of a delisted job has changed back if the job is relisted with the former value', () => {
+    const seen = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' });
+    const left = detail(seen.snapshot, { description: 'B' }, 2);
+    const relisted = list(left.snapshot, { description: 'A' }, 3);
+    expect(relisted.events).toMatchObject([
+      {
+        type: 'job.updated',
+        data: {
+          changes: { description: { from: 'B', to: 'A' } },
+          observed: { since: iso(listedAt(0)) },
+        },
+      },
+    ]);
+    // Values in which the views differ for another reason have not changed.
+    const apart = detail(start({ description: 'a' }), { description: 'A' }, 1, { description: 'a' });
+    expect(
+      types(list(detail(apart.snapshot, { description: 'B' }, 2).snapshot, { description: 'a' }, 3)),
+    ).toEqual([]);
+  });
+
   test('a change in the detail only, while the job was listed, is found when the job is delisted', () => {
     const shown = { description: 'A' };
     const first = detail(start(shown), { description: 'A' }, 1, shown);

@@ -96,6 +96,8 @@ export interface DetailFields {
   /** Shared fields stored with another value than the current detail contains. */
   readonly kept: Partial<Pick<DetailView, LaggingField>>;
   readonly unsure: readonly SharedField[];
+  /** Values that the detail of a delisted job changed, while the list had the former value: its entry is outdated. */
+  readonly followed: Partial<SharedValues>;
 }
 
 /**
@@ -108,7 +110,7 @@ export function compareListedDetail(
   next: DetailView,
   { repeated, undecided }: CaughtUp,
 ): DetailFields {
-  if (detail === null) return { changes: [], kept: {}, unsure: [] };
+  if (detail === null) return { changes: [], kept: {}, unsure: [], followed: {} };
   const apart = SHARED_FIELDS.filter(
     (field) => !same(field, detail, next) && !(list && equal(field, list, next)),
   );
@@ -118,6 +120,7 @@ export function compareListedDetail(
     kept: pick(detail, [...kept, ...undecided.filter((field) => field === 'status')]),
     // After a change, the value is the detail's own again.
     unsure: unsure.filter((field) => same(field, detail, next) && !(list && same(field, list, next))),
+    followed: {},
   };
 }
 
@@ -132,7 +135,7 @@ export function compareDelistedDetail(
 ): DetailFields {
   const { list, detail, unsure } = before;
   const passing = isListAuthoritative(before) ? { other: list, unsure } : undefined;
-  if (detail === null) return { changes: [], kept: {}, unsure: [] };
+  if (detail === null) return { changes: [], kept: {}, unsure: [], followed: {} };
   // For a job that was never listed, a first value is no change: the detail may have omitted it before.
   const filled = list === null ? OMITTED_IN_DETAIL.filter((field) => detail[field] === null) : [];
   const silent = [...repeated, ...undecided, ...filled];
@@ -140,10 +143,15 @@ export function compareDelistedDetail(
   // A field of which the list is ahead stays comparable.
   const incomparable = findIncomparable(list, base, next, passing ? [] : unsure);
   const statusMoved = base.status !== next.status && !(passing && list?.status === next.status);
+  const changed = findChangedFields(base, next, passing);
   return {
-    changes: buildSharedEvents(findChangedFields(base, next, passing), base, next, statusMoved),
+    changes: buildSharedEvents(changed, base, next, statusMoved),
     kept: pick(detail, undecided),
     unsure: incomparable,
+    followed: pick(
+      next,
+      changed.filter((field) => list && equal(field, list, base)),
+    ),
   };
 }
 
