@@ -172,7 +172,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
     if (IGNORED.has(type)) return;
     const data = event.data as unknown as {
       job: JobSummary;
-      observed: { since: string | null; at: string };
+      observed: { since: string | null; at: string; view: string };
       changes: Record<string, { from: unknown; to: unknown }>;
       tracking?: readonly TrackingEntry[] | readonly { from: TrackingEntry; to: TrackingEntry }[];
       lines?: readonly { jobLineId: number; from: string | null; to: string | null }[];
@@ -192,6 +192,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
     if (since !== null && since > at) complain('since is after at');
     const window = during(all, since === null ? null : since - sight.slackMs - POLL_MS, at);
     const past = all.filter((stand) => stand.at <= at && stand.list);
+    const recent = during(all, at - sight.slackMs - POLL_MS, at);
 
     const before = folds.get(jobNumber);
     const { job } = data;
@@ -260,7 +261,11 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
           stands.findIndex((stand) => isValue(stand, field, known)),
         );
       }
-      const next = stands.findIndex((stand, n) => n >= position && isTo(stand));
+      const later = stands.findIndex((stand, n) => n >= position && isTo(stand));
+      // An outdated entry of a job that was not listed before counts as newer than the details (rule 4).
+      const isReturn = !fold.isListed && data.observed.view === 'list';
+      const next =
+        later < 0 && isReturn ? stands.findIndex((stand) => recent.includes(stand) && isTo(stand)) : later;
       if (next < 0) complain(`${field} goes back to ${to}`);
       else fold.at.set(field, next);
     }
