@@ -466,6 +466,9 @@ function createLeeway() {
     between(emitted: JobSummary, shown: JobSummary): [emitted: JobSummary, shown: JobSummary] {
       const { jobNumber } = emitted;
       const parcel = ({ number, link }: TrackingEntry) => `${jobNumber} ${number ?? link}`;
+      // An absent number counts as unchanged.
+      const isParcel = (its: TrackingEntry, one: TrackingEntry) =>
+        parcel(its) === parcel(one) || (its.number === null && its.link === one.link);
       const silent =
         shown.dateOut === null
           ? !shownOnce.has(`${jobNumber} dateOut`)
@@ -476,7 +479,7 @@ function createLeeway() {
           tracking: emitted.tracking.filter(
             (one) =>
               (shownOnce.has(parcel(one)) || shownOnce.has(`${jobNumber} ${one.link}`)) &&
-              !(wentBack.has(jobNumber) && !shown.tracking.some((its) => parcel(its) === parcel(one))) &&
+              !(wentBack.has(jobNumber) && !shown.tracking.some((its) => isParcel(its, one))) &&
               !takenOver.has(parcel(one)),
           ),
         },
