@@ -2,7 +2,9 @@
  * A detail that is older than the list (rule 4): values that the list has already shown are no news when the detail
  * shows them later. Pure.
  */
+import { CLOCK_TOLERANCE_MS } from '../job-numbers.ts';
 import type { LaggingField, ListAhead, SharedField, Snapshot } from '../snapshot.ts';
+import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
 import { equal, same } from './equality.ts';
 
@@ -99,8 +101,10 @@ export function catchUp(
     // It is not outdated: the value has changed back.
     else if (isUnchanged && field !== 'status') from[field] = rest.at(-1);
   }
-  // A dispatch that was revoked in the list proves nothing.
-  const isNewer = newer && (unknown.has('dateOut') || !left.dateOut);
+  // A dispatch that was revoked in the list proves nothing, and neither does another date from before the revocation.
+  const dates = unknown.get('dateOut');
+  const isNewer =
+    newer && (dates ? dates.values.at(-1) !== null || isDatedAfter(next, dates.at) : !left.dateOut);
   const undecided = [...unknown].flatMap(([field, { values, at }]) => {
     if (!isNewer && at >= shownUntil && askedAt - at < MAX_LAG_MS) return [field];
     // The views name statuses differently, so that the detail's own change counts.
@@ -109,6 +113,12 @@ export function catchUp(
     return [];
   });
   return { ahead: Object.keys(left).length > 0 ? (left as ListAhead) : undefined, from, repeated, undecided };
+}
+
+/** Returns whether a dispatch is dated after a time (epoch ms), even if clocks differ. */
+function isDatedAfter({ dateOut, timezone }: DetailView, time: number): boolean {
+  const out = dateOut === null ? undefined : readTimes(dateOut, timezone);
+  return out !== undefined && out.earliest > time + CLOCK_TOLERANCE_MS;
 }
 
 function isValue(field: LaggingField, value: unknown, view: Pick<ListView, LaggingField>): boolean {
