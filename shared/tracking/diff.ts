@@ -91,7 +91,9 @@ export function applyListEntry(
   const returns = !isListAuthoritative(before);
   const changes = was === null ? [] : buildListEvents(was, next, returns ? before : undefined);
   const zone = before.detail?.timezone ?? null;
-  const dispatch = applyDispatchDate(before.announced.dateOut, was?.dateOut ?? null, next.dateOut, zone);
+  // Without a detail, a date that this list lacked is from the list with closed jobs, and can be corrected here.
+  const date = was?.dateOut ?? (before.detail === null ? before.announced.dateOut : null);
+  const dispatch = applyDispatchDate(before.announced.dateOut, date, next.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
   const { believed, takenBack } = retainEmitted(was, next, announced);

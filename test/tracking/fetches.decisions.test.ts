@@ -8,6 +8,7 @@ import { applyClosedEntry, showsMore } from '../../shared/tracking/diff/closed-e
 import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
 import { findEarliestDueTime } from '../../shared/tracking/diff/overdue.ts';
 import type { Known } from '../../shared/tracking/diff/step.ts';
+import { applyListEntry } from '../../shared/tracking/diff.ts';
 import { turnsBetween } from '../../shared/tracking/rotation.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import { detailView, type ListView, listView } from '../../shared/tracking/views.ts';
@@ -160,5 +161,18 @@ describe('A job among the closed ones whose detail cannot be read', () => {
       false,
       false,
     ]);
+  });
+
+  it('has a corrected dispatch date if the list shows another one later', () => {
+    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z' }), look: LOOK };
+    const { snapshot: closed } = applyClosedEntry(snapshot(), entry, known);
+    const corrected = { view: view({ dateOut: '2026-03-02T06:00:00Z' }), look: LOOK };
+    expect(applyListEntry(1, closed, corrected, known).events).toMatchObject([
+      {
+        type: 'job.updated',
+        data: { changes: { dateOut: { from: '2026-03-02T07:00:00Z', to: '2026-03-02T06:00:00Z' } } },
+      },
+    ]);
+    expect(applyListEntry(1, closed, entry, known).events).toEqual([]);
   });
 });
