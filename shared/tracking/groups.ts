@@ -226,8 +226,8 @@ function toMemberPhase(
   // The log contains a dispatch that the answer lacks. It is either withdrawn, and that must be emitted
   // first, or reappears soon. Of a job that may never be in the log, no event would end the membership.
   if (state === 'dispatched' || state === 'unseen') return 'unseen';
-  if (state === 'gone') return 'gone';
-  return state === 'history' && !isActive ? 'gone' : 'open';
+  if (state === 'history') return isActive ? 'unseen' : 'gone';
+  return state;
 }
 
 /**

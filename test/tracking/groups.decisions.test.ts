@@ -65,7 +65,7 @@ describe('a pending order group (rule 18)', () => {
     ['gone', 3, [], 'unproven'],
     ['unseen', 3, [], 'unproven'],
     ['dispatched', -3, [3], 'unproven'],
-    ['history', -3, [3], ['open', { ...known, 3: 'open' }]],
+    ['history', -3, [3], 'unproven'],
     ['history', -3, [], ['complete', { ...known, 3: 'gone' }]],
     ['gone', -3, [], ['complete', { ...known, 3: 'gone' }]],
     ['open', -3, [], ['open', { ...known, 3: 'open' }]],
