@@ -30,6 +30,7 @@ import {
   isMissing,
   retainEmitted,
 } from './diff/dispatch.ts';
+import { OMITTED_IN_DETAIL } from './diff/equality.ts';
 import {
   addToUpdated,
   buildLineEvents,
@@ -39,7 +40,6 @@ import {
   compareListedDetail,
   fillFromList,
   findIncomparable,
-  OMITTED_IN_DETAIL,
 } from './diff/fields.ts';
 import { addListValues, addRevocation, catchUp } from './diff/lag.ts';
 import { applyLines } from './diff/lines.ts';

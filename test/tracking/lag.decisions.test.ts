@@ -286,6 +286,20 @@ describe('a detail', () => {
     expect(types(detail(still.snapshot, { jobStatus: 'Shipped' }, 63))).toEqual([]);
   });
 
+  test('that omits a value has not shown the value of the list', () => {
+    const values = ahead({ orderGroup: ['G1', null] });
+    for (const was of [null, { orderGroup: 'G1' }]) {
+      expect(caught(values, was, {})).toEqual({ ...NOTHING, ahead: values });
+      expect(caught(values, was, {}, AT + HOUR)).toEqual(NOTHING);
+    }
+    const numbers = ahead({ orderNumber: ['1', '2'] });
+    const filled = detailed({ orderNumber: '2' });
+    expect(catchUp({ ahead: numbers, detail: null }, filled, AT + 1, false, detailed())).toEqual({
+      ...NOTHING,
+      ahead: numbers,
+    });
+  });
+
   test('of a delisted job causes no event for a repeated value and one for a later value', () => {
     const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
     const changed = list(first, { description: 'B' }, 2).snapshot;

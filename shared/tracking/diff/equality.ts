@@ -6,6 +6,13 @@ import type { ListView } from '../views.ts';
 export type SharedValues = Pick<ListView, SharedField>;
 type LaggingValues = SharedValues & Partial<Pick<ListView, 'status' | 'dateOut'>>;
 
+/** Fields that a detail may omit although the job has a value: `null` in the detail is "not given". */
+export const OMITTED_IN_DETAIL = [
+  'orderNumber',
+  'orderGroup',
+  'orderGroupSequence',
+] as const satisfies readonly SharedField[];
+
 /**
  * Returns whether a field of one view is unchanged. A flag that is missing on one side is unknown, and not
  * a change.

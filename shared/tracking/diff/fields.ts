@@ -8,7 +8,7 @@ import {
   withLaterValues,
 } from '../snapshot.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
-import { equal, type SharedValues, same } from './equality.ts';
+import { equal, OMITTED_IN_DETAIL, type SharedValues, same } from './equality.ts';
 import type { CaughtUp } from './lag.ts';
 import type { EventContent } from './step.ts';
 
@@ -30,13 +30,6 @@ export function carryForwardMissing<V extends Pick<ListView, 'status' | 'canEdit
     merged.status !== view.status || merged.canEdit !== view.canEdit || merged.mustDate !== view.mustDate;
   return { view: merged, silent };
 }
-
-/** Fields that a detail may omit although the job has a value: `null` in the detail is "not given". */
-export const OMITTED_IN_DETAIL = [
-  'orderNumber',
-  'orderGroup',
-  'orderGroupSequence',
-] as const satisfies readonly SharedField[];
 
 /**
  * Returns a detail with the values that it omits and the list contains. After the departure, and for a job that was never

@@ -6,7 +6,7 @@ import { CLOCK_TOLERANCE_MS } from '../job-numbers.ts';
 import type { LaggingField, ListAhead, SharedField, Snapshot } from '../snapshot.ts';
 import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
-import { equal, same } from './equality.ts';
+import { equal, OMITTED_IN_DETAIL, same } from './equality.ts';
 
 /** Maximum number of values kept per field. */
 const MAX_VALUES = 8;
@@ -86,6 +86,11 @@ export function catchUp(
     const shown = ahead[field];
     if (!shown) continue;
     const { before, values, at } = shown;
+    // A value that the detail omits was filled in, and proves nothing.
+    if (given[field] === null && OMITTED_IN_DETAIL.some((omitted) => omitted === field)) {
+      if (askedAt - at < MAX_LAG_MS) left[field] = shown;
+      continue;
+    }
     const isUnchanged = was !== null && isValue(field, was[field], next);
     // A first detail with this value can be older than all changes, even if the last of them led back to it.
     const isBefore = was === null && isValue(field, before, next);
