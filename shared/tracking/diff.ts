@@ -211,7 +211,8 @@ export function applyDetail(
   const { believed, takenBack } = retainEmitted(was, { ...next, ...fields.kept, isCancelable }, announced);
   const list = start.list && dropRevoked({ ...start.list, ...fields.followed }, announced);
   const open = listed !== undefined && isMissing(listed.view, announced);
-  const revoked = start.announced.dateOut !== null && announced.dateOut === null;
+  const revoked = dispatch.events.some(({ type }) => type === 'job.dispatch_revoked');
+  const unseen = was?.dateOut == null ? (start.announced.dateOut ?? first?.dateOut ?? null) : null;
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
   const { heldBack, detailPending: _, returned, lockedInAt: __, stay, ...rest } = start;
   const heldStill =
@@ -238,7 +239,7 @@ export function applyDetail(
         ? start.detailAt
         : look.askedAt,
     unsure: fields.unsure,
-    ahead: revoked ? addRevocation(caughtUp.ahead, look.answeredAt) : caughtUp.ahead,
+    ahead: revoked ? addRevocation(caughtUp.ahead, look.answeredAt, unseen) : caughtUp.ahead,
     supersededLines: lines.superseded,
     announced,
     ...(listed

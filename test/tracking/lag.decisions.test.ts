@@ -7,6 +7,7 @@ import { proveCreated } from '../../shared/tracking/diff/creation.ts';
 import { addListValues, addRevocation, catchUp } from '../../shared/tracking/diff/lag.ts';
 import type { ListAhead } from '../../shared/tracking/snapshot.ts';
 import {
+  at,
   BASELINE,
   detail,
   detailed,
@@ -101,15 +102,15 @@ describe('values of the list that the detail has not shown', () => {
 
   test('end with the revocation of a dispatch that the detail has not shown', () => {
     const dates = ahead({ dateOut: [null, 'a'], description: ['A', 'B'] });
-    expect(addRevocation(dates, AT + 1)).toEqual({
+    expect(addRevocation(dates, AT + 1, null)).toEqual({
       ...dates,
       ...ahead({ dateOut: [null, 'a', null] }, AT + 1),
     });
     const others = ahead({ description: ['A', 'B'] });
-    expect(addRevocation(others, AT + 1)).toBe(others);
-    expect(addRevocation(undefined, AT + 1)).toBeUndefined();
+    expect(addRevocation(others, AT + 1, null)).toBe(others);
+    expect(addRevocation(undefined, AT + 1, null)).toBeUndefined();
     const many = ahead({ dateOut: [null, ...'12345678'] });
-    expect(addRevocation(many, AT)?.dateOut?.values).toEqual([...'2345678', null]);
+    expect(addRevocation(many, AT, null)?.dateOut?.values).toEqual([...'2345678', null]);
   });
 
   test('are at most eight', () => {
@@ -449,6 +450,14 @@ describe('a dispatch that was revoked before the detail showed it', () => {
     expect(types(detail(behind, out, 63, {}))).toEqual(['job.dispatched']);
     expect(types(detail(behind, out, 63))).toEqual(['job.dispatched']);
     expect(types(list(behind, out, 4))).toEqual(['job.dispatched']);
+  });
+
+  test('is not emitted again either if only the first list entry of a new job showed it', () => {
+    const known = { ...knownAt(at(1)), newAbove: 0 };
+    const found = list(undefined, out, 1, known).snapshot;
+    const first = detail({ ...found, unproven: at(1) }, { dateIn: iso(at(1)) }, 2, {});
+    expect(types(first)).toEqual(['job.created', 'job.dispatched', 'job.dispatch_revoked']);
+    expect(types(detail(first.snapshot, out, 3, {}))).toEqual([]);
   });
 
   test('does not hide another dispatch', () => {

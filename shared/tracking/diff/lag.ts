@@ -43,9 +43,16 @@ function isDateBehind(field: LaggingField, was: ListView, next: ListView, detail
   return field === 'dateOut' && was.dateOut !== null && !same(field, next, detail);
 }
 
-/** Adds the revocation of the dispatch at the time `at` (epoch ms) to the dispatch dates that the detail has not shown yet. */
-export function addRevocation(ahead: ListAhead | undefined, at: number): ListAhead | undefined {
-  const dates = ahead?.dateOut;
+/**
+ * Adds the revocation of the dispatch at the time `at` (epoch ms) to the dispatch dates that the detail has not shown yet.
+ * `unseen`: the date that was revoked, if no detail has shown one.
+ */
+export function addRevocation(
+  ahead: ListAhead | undefined,
+  at: number,
+  unseen: string | null,
+): ListAhead | undefined {
+  const dates = ahead?.dateOut ?? (unseen === null ? undefined : { before: null, values: [unseen] });
   if (!dates) return ahead;
   return { ...ahead, dateOut: { ...dates, values: [...dates.values, null].slice(-MAX_VALUES), at } };
 }
