@@ -211,6 +211,8 @@ export function applyDetail(
   const { believed, takenBack } = retainEmitted(was, { ...next, ...fields.kept, isCancelable }, announced);
   const list = start.list && dropRevoked({ ...start.list, ...fields.followed }, announced);
   const open = listed !== undefined && isMissing(listed.view, announced);
+  // Only the list with closed jobs has shown it: it was last observed before this detail.
+  const isElsewhere = isMissing(believed, announced) && (!list || isMissing(list, announced));
   const revoked = dispatch.events.some(({ type }) => type === 'job.dispatch_revoked');
   const unseen = was?.dateOut == null ? (start.announced.dateOut ?? first?.dateOut ?? null) : null;
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
@@ -233,6 +235,7 @@ export function applyDetail(
       takenBack ||
       silent ||
       isFilled ||
+      isElsewhere ||
       lines.isBehind ||
       production.kept ||
       Object.keys(fields.kept).length > 0

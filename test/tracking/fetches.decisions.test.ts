@@ -8,7 +8,7 @@ import { applyClosedEntry, showsMore } from '../../shared/tracking/diff/closed-e
 import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
 import { findEarliestDueTime } from '../../shared/tracking/diff/overdue.ts';
 import type { Known } from '../../shared/tracking/diff/step.ts';
-import { applyListEntry } from '../../shared/tracking/diff.ts';
+import { applyDetail, applyListEntry } from '../../shared/tracking/diff.ts';
 import { turnsBetween } from '../../shared/tracking/rotation.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import { detailView, type ListView, listView } from '../../shared/tracking/views.ts';
@@ -174,5 +174,14 @@ describe('A job among the closed ones whose detail cannot be read', () => {
       },
     ]);
     expect(applyListEntry(1, closed, entry, known).events).toEqual([]);
+  });
+
+  it('has a revoked dispatch since a time before the first detail that lacked it', () => {
+    const read = { ...snapshot(), detail: detailView(JobDetail.parse({ jobNumber: 1 })), detailAt: NOW - 9 };
+    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z' }), look: LOOK };
+    const { snapshot: closed } = applyClosedEntry(read, entry, known);
+    const detail = detailView(JobDetail.parse({ jobNumber: 1 }));
+    const lacking = applyDetail(closed, detail, undefined, { ...LOOK, askedAt: NOW + 60_000 }, known);
+    expect([lacking.events, lacking.snapshot.detailAt]).toEqual([[], NOW - 9]);
   });
 });
