@@ -228,7 +228,7 @@ async function fetchJob(
     if (detail) {
       const { heldBack } = work.snapshot;
       applyFetchedDetail(work, detail, { askedAt, answeredAt, view: 'detail' }, context);
-      // The rotation knows only the stored entry, which contains the values that the list omits.
+      // Of an unchanged job, the rotation knows only the stored entry, which contains the values that the list omits.
       if (work.rotated && heldBack) work.snapshot = { ...work.snapshot, heldBack };
       // The detail gives the zone of the due date.
       if (work.listed) addStep(work, checkTimers(work.snapshot, work.listed.look, known));

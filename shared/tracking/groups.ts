@@ -224,7 +224,8 @@ function toMemberPhase(
     return state === 'gone' ? 'unseen' : state;
   }
   // The log contains a dispatch that the answer lacks. It is either withdrawn, and that must be emitted
-  // first, or reappears soon. Of a job that may never be in the log, no event would end the membership.
+  // first, or reappears soon. A job that is not tracked does not become a member: no event might ever end its
+  // membership. A job of the history that is in the list again is tracked from the next crawl on.
   if (state === 'dispatched' || state === 'unseen') return 'unseen';
   if (state === 'history') return isActive ? 'unseen' : 'gone';
   return state;

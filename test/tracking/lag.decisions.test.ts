@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { proveCreated } from '../../shared/tracking/diff/creation.ts';
 import { addListValues, addRevocation, catchUp } from '../../shared/tracking/diff/lag.ts';
-import type { ListAhead } from '../../shared/tracking/snapshot.ts';
+import { type ListAhead, summarize } from '../../shared/tracking/snapshot.ts';
 import {
   at,
   BASELINE,
@@ -274,6 +274,17 @@ describe('a detail', () => {
       'job.updated',
       'job.unlocked',
     ]);
+  });
+
+  test('that omits a value after an hour neither reverts the value of the list nor repeats its change', () => {
+    const first = detail(start({ orderNumber: '1' }), { orderNumber: '1' }, 1, { orderNumber: '1' });
+    const changed = list(first.snapshot, { orderNumber: '2' }, 2);
+    expect(types(changed)).toEqual(['job.updated']);
+    const behind = detail(changed.snapshot, { orderNumber: '1' }, 3);
+    const omitted = detail(behind.snapshot, {}, 63);
+    expect(summarize(omitted.snapshot).orderNumber).toBe('2');
+    const shown = detail(omitted.snapshot, { orderNumber: '2' }, 64);
+    expect([behind, omitted, shown].flatMap(types)).toEqual([]);
   });
 
   test('of a listed job with another status than the list showed leaves the change to a detail after the departure', () => {

@@ -93,9 +93,9 @@ export function catchUp(
     const shown = ahead[field];
     if (!shown) continue;
     const { before, values, at } = shown;
-    // A value that the detail omits was filled in, and proves nothing.
+    // A value that the detail omits was filled in, and proves nothing. As long as it is not the list's, it is outdated.
     if (given[field] === null && OMITTED_IN_DETAIL.some((omitted) => omitted === field)) {
-      if (askedAt - at < MAX_LAG_MS) left[field] = shown;
+      if (askedAt - at < MAX_LAG_MS || !isValue(field, values.at(-1), next)) left[field] = shown;
       continue;
     }
     const isUnchanged = was !== null && isValue(field, was[field], next);
