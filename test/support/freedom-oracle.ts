@@ -223,7 +223,13 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
     for (const field of FIELDS) {
       const value = job[field];
       // An earlier event of the same poll can have proved it with a later response.
-      if (before && isSame(field, before.job[field], value)) continue;
+      const isProved = fresh.some(
+        (other) =>
+          other.subject === event.subject &&
+          Number(other.sequence) < Number(event.sequence) &&
+          isSame(field, (other.data.job as JobSummary)[field], value),
+      );
+      if (isProved) continue;
       if (value !== null && !past.some((stand) => isValue(stand, field, value))) {
         complain(`${field} was never ${String(value).slice(0, 40)}`);
       }

@@ -130,8 +130,8 @@ export function createLedger(history: History): Ledger {
     };
   }
 
-  function isOldDispatch({ jobNumber, detail }: Snapshot, baselineStartedAt: number): boolean {
-    const out = detail?.dateOut && readTimes(detail.dateOut, detail.timezone);
+  function isOldDispatch({ jobNumber, list, detail }: Snapshot, baselineStartedAt: number): boolean {
+    const out = !list?.dateOut && detail?.dateOut && readTimes(detail.dateOut, detail.timezone);
     return !!out && !detailed.has(jobNumber) && out.latest < baselineStartedAt - CLOCK_TOLERANCE_MS;
   }
 
