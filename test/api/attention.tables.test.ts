@@ -97,12 +97,12 @@ eachTable('the attention queue', (makeTable) => {
     rig.pass(5 * HOUR);
     await rig.poll();
     expect((await list()).items[0]?.cause.summary).toMatch(
-      /late, must be met; 1 of 3 lines in “Awaiting artwork” for 5 hours, 2 in “Printing”\.$/,
+      /late, must be met; in “Awaiting artwork” for 5 hours\. Lines: 1 in “Awaiting artwork”, 2 in “Printing”\.$/,
     );
     rig.upstream.setStatus(job, 'On hold');
     await rig.poll();
     expect((await list()).items[0]?.cause.summary).toMatch(
-      /in “On hold” for less than a minute, 2 lines in “Printing”, 1 in “Awaiting artwork”\.$/,
+      /; in “On hold” for less than a minute\. Lines: 2 in “Printing”, 1 in “Awaiting artwork”\.$/,
     );
   });
 

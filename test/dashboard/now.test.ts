@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { explainRows, explainTotals } from '../../dashboard/src/counted-accounts.ts';
 import { shiftDay, toLocalDay } from '../../dashboard/src/dates.ts';
 import { countAfter, createRowFilter, matchesFilter, type Row } from '../../dashboard/src/now/feed.ts';
+import { getNoteText, suggestNoteText } from '../../dashboard/src/now/note-texts.ts';
 import {
   type AttentionItem,
   explainRank,
@@ -163,7 +164,6 @@ test('the impact names the numbers of waiting events and of jobs, and omits a si
   expect(formatImpact(item({ ...subject('endpoint', 'erp'), impact }))).toBe(
     '1,200 events waiting, 2 jobs affected',
   );
-  expect(getImpactHref(item(subject('endpoint', 'erp')))).toMatch(/^\/endpoints\/\w+\/erp\/activity$/);
   expect(getImpactHref(item(subject('account', 'acme')))).toMatch(/^\/jobs\?.*account=/);
   expect(getImpactHref(item(subject('job', '410132')))).toBeUndefined();
   const one = { ...impact, jobs: 1, waitingEvents: null };
@@ -224,4 +224,15 @@ test('an address has each parameter once, before its fragment', () => {
   expect(buildHref('/jobs?account=a%26b#top', { region: 'us', page: 2 })).toBe(
     '/jobs?account=a%26b&region=us&page=2#top',
   );
+});
+
+test.each([
+  ['Awaiting artwork', 'Artwork needed'],
+  ['Waiting for proof approval', 'Artwork needed'],
+  ['Artwork received', 'Longer than planned'],
+  ['In production', 'Longer than planned'],
+  [null, 'Longer than planned'],
+])('the first text of a note to the customer of a job in the status %s is “%s”', (status, name) => {
+  expect(suggestNoteText(status)).toBe(name);
+  expect(getNoteText(name, 'en-US')).not.toBe('');
 });

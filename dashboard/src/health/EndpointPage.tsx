@@ -98,8 +98,8 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
   const [pinged, setPinged] = useState<AttemptReport | null>(null);
   const { region, id, kind } = endpoint;
   const { backlog, statistics, parked } = health;
-  // The delivery log may be newer than the health.
   const failure = isEndpointKind(kind) ? findFailure(health) : null;
+  // The delivery log may be newer than the health.
   const failed = [health.lastFailedAt, statistics.lastError?.at]
     .filter((at) => at != null)
     .sort()
@@ -176,7 +176,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
         </Panel>
         {failure === null ? null : (
           <Panel title="Last response">
-            <LastResponse region={region} id={id} outcome={failure} />
+            <LastResponse {...{ region, id }} outcome={failure} isDisabled={health.disabledAt !== null} />
           </Panel>
         )}
         <Panel

@@ -90,8 +90,10 @@ export function Timeline(props: { readonly location: JobLocation; readonly job: 
 function NoEvents({ job: { inStatus } }: { readonly job: JobRecord }) {
   return (
     <Empty>
-      {inStatus === null || inStatus.sinceEarliest !== null ? (
-        'No events in the log: they are past retention, or the job ended before it was tracked.'
+      {inStatus === null ? (
+        'No events in the log: the job has not changed since it was first observed, or its events are past retention.'
+      ) : inStatus.sinceEarliest !== null ? (
+        'No events in the log: all are past retention.'
       ) : (
         <>
           No events in the log. The job has had its status since it was first observed,{' '}

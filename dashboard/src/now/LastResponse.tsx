@@ -19,8 +19,10 @@ export default function LastResponse(props: {
   readonly region: string;
   readonly id: string;
   readonly outcome: 'failed' | 'rejected';
+  /** A disabled endpoint gets no attempts. */
+  readonly isDisabled: boolean;
 }) {
-  const { region, id, outcome } = props;
+  const { region, id, outcome, isDisabled } = props;
   const api = useApi();
   const href = useHref();
   const query = useQuery({
@@ -30,7 +32,7 @@ export default function LastResponse(props: {
       const params = { path, query: { ...at, outcome, limit: ATTEMPTS } as const };
       return api.get('/v1/endpoints/{id}/deliveries', { params, signal });
     },
-    refetchInterval: REFRESH_MS,
+    refetchInterval: isDisabled ? false : REFRESH_MS,
   });
   return (
     <Loaded query={query}>

@@ -286,6 +286,8 @@ function Rows(props: {
   const { items, rule, runner, selection } = props;
   const list = useRef<HTMLOListElement>(null);
   const [current, setCurrent] = useState<string | null>(null);
+  // One at a time: an open response sends requests.
+  const [opened, setOpened] = useState<Opened | null>(null);
   const active = items.find(({ id }) => id === current)?.id ?? items[0]?.id;
   const onKeyDown = (event: KeyboardEvent): void => {
     const at = items.findIndex(({ id }) => id === active);
@@ -328,7 +330,11 @@ function Rows(props: {
               />
             ) : null}
           </span>
-          <Row {...{ item, rule, runner }} tabIndex={item.id === active ? 0 : -1} />
+          <Row
+            {...{ item, rule, runner, setOpened }}
+            opened={opened?.id === item.id ? opened.what : null}
+            tabIndex={item.id === active ? 0 : -1}
+          />
         </li>
       ))}
     </ol>
@@ -352,14 +358,22 @@ function Age({ item }: { readonly item: AttentionItem }) {
   return formatAge(item, useNow(10_000));
 }
 
+/** What is open of an item: the last response, or the form of a note. */
+interface Opened {
+  readonly id: string;
+  readonly what: 'response' | 'notify';
+}
+
 /** An item without its checkbox. Hundreds of them are rendered again only if they change. */
 const Row = memo(function Row(props: {
   readonly item: AttentionItem;
   readonly rule: string;
   readonly runner: ReturnType<typeof useActions>;
+  readonly opened: Opened['what'] | null;
+  readonly setOpened: (opened: Opened | null) => void;
   readonly tabIndex: 0 | -1;
 }) {
-  const { item, rule, runner, tabIndex } = props;
+  const { item, rule, runner, opened, setOpened, tabIndex } = props;
   const api = useApi();
   const href = useHref();
   const [, go] = useLocation();
@@ -369,11 +383,10 @@ const Row = memo(function Row(props: {
   const impact = formatImpact(item);
   const impactHref = getImpactHref(item);
   const actions = listRowActions(item);
-  const [opened, setOpened] = useState<'response' | 'notify' | null>(null);
   const details = useId();
   const perform = (action: (typeof actions)[number]) => {
     if (action.opens === 'page') return go(href(action.path));
-    if (action.opens) return setOpened(opened === action.opens ? null : action.opens);
+    if (action.opens) return setOpened(opened === action.opens ? null : { id: item.id, what: action.opens });
     const name = `${item.id} ${action.label}`;
     const act = () => action.run(api);
     if (action.confirmation) runner.confirm({ ...action.confirmation, act, done: action.done });
@@ -450,7 +463,12 @@ const Row = memo(function Row(props: {
       ) : null}
       {opened === 'response' ? (
         <div id={details} className={css.details} data-details>
-          <LastResponse region={item.region} id={subject.id} outcome={getFailure(item)} />
+          <LastResponse
+            region={item.region}
+            id={subject.id}
+            outcome={getFailure(item)}
+            isDisabled={cause.code === 'disabled'}
+          />
         </div>
       ) : null}
       {opened === 'notify' ? (

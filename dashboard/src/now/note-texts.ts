@@ -22,7 +22,9 @@ export const noteTextNames = Object.keys(TEXTS);
 
 /** Returns the name of the text that fits the status of a job. The status is a name in the ordering API, so it is only a guess. */
 export const suggestNoteText = (status: string | null): string =>
-  /artwork|approval/i.test(status ?? '') ? 'Artwork needed' : 'Longer than planned';
+  /\b(a?wait|need|missing|require)/i.test(status ?? '') && /artwork|proof|approval/i.test(status ?? '')
+    ? 'Artwork needed'
+    : 'Longer than planned';
 
 /** Returns a text in the language of a locale. Empty if there is none of this name. */
 export const getNoteText = (name: string, locale: Locale): string =>

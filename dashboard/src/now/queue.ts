@@ -71,10 +71,11 @@ export function formatImpact({ subject, impact: { jobs, waitingEvents } }: Atten
   ].join(', ');
 }
 
-/** Returns the address of the page with what an item affects. `undefined`: there is none. */
+/** Returns the address of the page with what an item affects. `undefined`: there is none but that of its subject. */
 export function getImpactHref({ subject, account, region }: AttentionItem): string | undefined {
-  if (subject.type === 'account') return buildHref('/jobs', { account: account ?? undefined, region });
-  return subject.type === 'endpoint' ? endpointHref(region, subject.id, 'activity') : undefined;
+  return subject.type === 'account'
+    ? buildHref('/jobs', { account: account ?? undefined, region })
+    : undefined;
 }
 
 /** Returns whether the customer knows; `undefined` if it does not concern customers, or is not needed yet. */
@@ -162,7 +163,7 @@ function toRowAction(
     case 'enableEndpoint':
       return {
         label: cause.code === 'disabled' ? 'Enable' : 'Retry now',
-        done: `Deliveries to ${subject.name} are retried now. “Response” shows the next failed attempt.`,
+        done: `Deliveries to ${subject.name} are retried now.${item.actions.some((action) => action.operation === 'listEndpointDeliveries') ? ' “Response” shows the next failed attempt.' : ''}`,
         run: (api) => api.post('/v1/endpoints/{id}/enable', at),
       };
     case 'resumeEndpoint':

@@ -9,8 +9,8 @@ import { formatHours } from './rank.ts';
 import { toLevel } from './state.ts';
 import type { AttentionKind } from './views.ts';
 
-/** Maximum number of other statuses of lines in the description of a job. */
-const MAX_STATUSES = 2;
+/** Maximum number of statuses of lines in the description of a job. */
+const MAX_STATUSES = 3;
 
 const JOB_KINDS = {
   late: 'job_late',
@@ -84,7 +84,7 @@ export function toJobItem(
         ...{
           code,
           also,
-          summary: `${capitalize(summary)}.${departure === null ? '' : ' The job is missing from the list.'}`,
+          summary: `${capitalize(summary)}.${describeLines(snapshot, job.status)}${departure === null ? '' : ' The job is missing from the list.'}`,
         },
         ...{ status: job.status, statusSince, dueAt: due?.at ?? null, lateHours, mustDate: job.mustDate },
       },
@@ -106,28 +106,28 @@ export function toJobItem(
   );
 }
 
-/**
- * Describes the status of a job and the time since the job entered it. If the lines have different statuses, it also gives the number of
- * lines in each of the most frequent ones.
- */
+/** Describes the status of a job and the time since the job entered it. */
 function describeStatus(snapshot: Snapshot, status: string | null, now: number): string {
   if (status === null) return 'without a status';
-  const { detail, stay } = snapshot;
-  // The lines of a detail with another status may be outdated.
-  const lines = detail?.status === status ? detail.lines : [];
-  const counts = Map.groupBy(lines, (line) => line.status ?? 'no status');
-  const inStatus = counts.get(status)?.length ?? 0;
-  counts.delete(status);
-  const some = inStatus > 0 && counts.size > 0 ? `${inStatus} of ${lines.length} lines ` : '';
-  const others = [...counts].sort(([, one], [, other]) => other.length - one.length).slice(0, MAX_STATUSES);
-  const rest = others.map(([name, { length }], at) => {
-    const noun = some === '' && at === 0 ? (length === 1 ? ' line' : ' lines') : '';
-    return `, ${length}${noun} in “${name}”`;
-  });
+  const { stay } = snapshot;
   const hours = stay ? (now - stay.since) / HOUR_MS : 0;
   // Without its beginning, the stay is longer than the time since the first observation.
   const isWhole = findEntry(snapshot, status) !== undefined;
-  const isLong = isWhole || hours >= 1;
-  const stayed = isLong ? ` for ${isWhole ? '' : 'at least '}${formatHours(hours)}` : ' for an unknown time';
-  return `${some}in “${status}”${stayed}${rest.join('')}`;
+  if (!isWhole && hours < 1) return `in “${status}” for an unknown time`;
+  return `in “${status}” for ${isWhole ? '' : 'at least '}${formatHours(hours)}`;
+}
+
+/** Describes the statuses of the lines of a job as a sentence. Empty if all of them have the status of the job. */
+function describeLines({ detail }: Snapshot, status: string | null): string {
+  // The lines of a detail with another status may be outdated.
+  const lines = detail?.status === status ? detail.lines : [];
+  if (lines.every((line) => line.status === status)) return '';
+  const counts = [...Map.groupBy(lines, (line) => line.status)]
+    .map(([name, { length }]) => ({ name, length, isFirst: name === status }))
+    .sort((one, other) => Number(other.isFirst) - Number(one.isFirst) || other.length - one.length);
+  const rest = counts.slice(MAX_STATUSES).reduce((total, { length }) => total + length, 0);
+  const texts = counts
+    .slice(0, MAX_STATUSES)
+    .map(({ name, length }) => `${length} ${name === null ? 'without a status' : `in “${name}”`}`);
+  return ` Lines: ${[...texts, ...(rest > 0 ? [`${rest} in other statuses`] : [])].join(', ')}.`;
 }
