@@ -252,6 +252,9 @@ describe('the two views of one job (rule 4)', () => {
         },
       },
     ]);
+    // A list that never contains the value does not withdraw it.
+    const grouped = detail(detail(start(), {}, 1, {}).snapshot, { orderGroup: 'G1' }, 2);
+    expect([types(grouped), types(list(grouped.snapshot, {}, 3))]).toEqual([['job.updated'], []]);
     // Values in which the views differ for another reason have not changed.
     const apart = detail(start({ description: 'a' }), { description: 'A' }, 1, { description: 'a' });
     expect(

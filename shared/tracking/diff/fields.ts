@@ -143,7 +143,8 @@ export function compareDelistedDetail(
     unsure: incomparable,
     followed: pick(
       next,
-      changed.filter((field) => list && equal(field, list, base)),
+      // A list without the value may never contain it.
+      changed.filter((field) => list && list[field] !== null && equal(field, list, base)),
     ),
   };
 }
