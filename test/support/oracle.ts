@@ -58,6 +58,8 @@ interface EmittedState {
   unnamed: boolean;
   /** Status of that view then, if it was the detail, and the list had shown a later status. */
   superseded: string | null | undefined;
+  /** The list view then. */
+  list: Snapshot['list'];
   dispatched: boolean;
   ended: string | undefined;
   created: boolean;
@@ -121,6 +123,7 @@ export function createLedger(history: History): Ledger {
       view: getDecidingView(snapshot),
       unnamed: isUnnamed(snapshot),
       superseded: getSupersededStatus(snapshot),
+      list: snapshot.list,
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       created: false,
@@ -170,6 +173,7 @@ export function createLedger(history: History): Ledger {
       view: 'list',
       unnamed: job.status === null,
       superseded: undefined,
+      list: null,
       // The first state of a job that is not provably new counts as emitted, unless a later event of the same response emits
       // it.
       dispatched:
@@ -273,6 +277,14 @@ export function createLedger(history: History): Ledger {
       if (emitted.view !== getDecidingView(snapshot)) {
         emitted.job = { ...emitted.job, status: job.status };
       }
+      // Nor is a value that the list lacks after the return of the job as before its departure (rule 4): it may never contain it.
+      const returns = emitted.view === 'detail' && getDecidingView(snapshot) === 'list';
+      for (const field of returns ? SHARED_FIELDS : []) {
+        if (emitted.list?.[field] !== null || snapshot.list?.[field] !== null || field === 'canEdit')
+          continue;
+        emitted.job = { ...emitted.job, [field]: null };
+      }
+      emitted.list = snapshot.list;
       // Nor is the first status of a view that had none (rule 4).
       if (emitted.unnamed) emitted.job = { ...emitted.job, status: job.status };
       // Nor is a status that details still have after the list has shown a later one: it never counts as changed back.
