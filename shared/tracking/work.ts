@@ -109,8 +109,9 @@ export function membershipChanges(work: Work): MembershipChange[] {
   const before = toMembership(work.stored);
   const after = work.untracked ? undefined : toMembership(work.snapshot);
   if (before?.orderGroup === after?.orderGroup && before?.phase === after?.phase) return [];
-  // A dispatch that counts as emitted does not complete a group by itself.
-  const silent = !before && after?.phase === 'dispatched' && work.events.length === 0;
+  // A dispatch that counts as emitted does not complete a group by itself, even if the job was in another group before.
+  const isNew = before?.orderGroup !== after?.orderGroup;
+  const silent = isNew && after?.phase === 'dispatched' && work.events.length === 0;
   // Latest time at which none of the changes emitted now had happened.
   const times = work.events.flatMap(({ data }) =>
     'job' in data && data.observed.since !== null ? [Date.parse(data.observed.since)] : [],

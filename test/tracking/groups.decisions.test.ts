@@ -1,6 +1,7 @@
 /** The verdict on a pending order group (shared/tracking/groups.ts). */
 import { describe, expect, test } from 'vitest';
 import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
+import { buildStep } from '../../shared/tracking/diff/step.ts';
 import {
   type Group,
   isPartial,
@@ -12,6 +13,7 @@ import {
   toRecordedState,
   withMember,
 } from '../../shared/tracking/groups.ts';
+import { membershipChanges, type Work } from '../../shared/tracking/work.ts';
 import { listed, lookAt } from '../support/decisions.ts';
 
 const OUT = '2026-03-02T09:00:00Z';
@@ -72,6 +74,23 @@ describe('a pending order group (rule 18)', () => {
     ['unseen', -3, [3], 'unproven'],
   ])('a job that is no member: %s in the log, %d in the answer', (state, job, active, expected) => {
     expect(judged(known, [1, job], state, active)).toEqual(expected);
+  });
+
+  test('is not complete because of a dispatched job that joins it from another group without an event', () => {
+    const stored = createSnapshot(3, listed({ orderGroup: 'G2' }), lookAt(0));
+    const { announced } = stored;
+    const snapshot = {
+      ...createSnapshot(3, listed({ orderGroup: 'G1' }), lookAt(1)),
+      announced: { ...announced, dateOut: OUT },
+    };
+    const base = { jobNumber: 3, entry: undefined, stored, shown: [], fingerprint: 0 };
+    const join = (events: Work['events']) =>
+      membershipChanges({ ...base, snapshot, events }).find(({ orderGroup }) => orderGroup === 'G1');
+    expect(join([])).toMatchObject({ phase: 'dispatched', silent: true });
+    const [dispatched] = buildStep(snapshot, lookAt(1), 0, [
+      { type: 'job.dispatched', changes: {} } as never,
+    ]).events;
+    expect(join(dispatched ? [dispatched] : [])).toMatchObject({ phase: 'dispatched', silent: false });
   });
 
   test('does not get a job as a member before it is known whether the job is new', () => {
