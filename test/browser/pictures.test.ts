@@ -22,6 +22,9 @@ test.runIf(wanted)('pictures of the demo', { timeout: 180_000 }, async () => {
     },
     { timeout: 120_000, interval: 500 },
   );
+  // Late jobs of the demo.
+  const countItems = async () => (await site.api<{ total: number }>('/attention')).total;
+  await vi.waitUntil(async () => (await countItems()) >= 3, { timeout: 120_000, interval: 500 });
   const page = await signedIn(site, '/', { zone: 'America/New_York' });
   const go = async (path: string): Promise<void> => {
     await page.goto(`${site.url}${path}`);
