@@ -220,8 +220,9 @@ export class StateTable extends Construct {
 
   /** Grants the HTTP API to list the attention queue, besides {@link grantReading} and {@link grantReadingEndpoints}. */
   grantReadingAttention(fn: CellFunction): void {
-    const { openJobs, markedJobs, attention, attentionHistory } = this.#partitions();
-    this.#allow(fn, ['BatchGetItem'], [openJobs]);
+    const { openJobs, markedJobs, attention, attentionHistory, notifySettings } = this.#partitions();
+    // Whether customers can be notified.
+    this.#allow(fn, ['BatchGetItem'], [openJobs, notifySettings]);
     this.#allow(fn, ['Query'], [markedJobs, attention, attentionHistory]);
     this.#allow(fn, ['GetItem'], [attention]);
     this.#allowIndexes(fn, ['due']);
@@ -230,10 +231,11 @@ export class StateTable extends Construct {
 
   /** Grants the HTTP API to change items of the attention queue, which are read again first. */
   grantAttending(fn: CellFunction): void {
-    const { cell, index, snapshots, sinkParts, attention, attentionHistory } = this.#partitions();
+    const { cell, index, snapshots, sinkParts, attention, attentionHistory, notifySettings } =
+      this.#partitions();
     this.#allow(fn, ['GetItem'], [cell, snapshots, attention]);
-    // The state of an endpoint, and the number of events that wait for it.
-    this.#allow(fn, ['BatchGetItem'], [index, sinkParts]);
+    // The state of an endpoint, the number of events that wait for it, and whether customers can be notified.
+    this.#allow(fn, ['BatchGetItem'], [index, sinkParts, notifySettings]);
     this.#allow(fn, ['PutItem'], [attention, attentionHistory]);
     this.#passName(fn);
   }
