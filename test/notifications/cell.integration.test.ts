@@ -325,6 +325,11 @@ test("notifications from settings to a bounce and the account's deletion need ex
   expect(new Set((await messages()).map(({ state }) => state))).toEqual(
     new Set(['sent', 'bounced', 'complained']),
   );
+  // The item of a message states whether customers of its account can be notified.
+  const { items } = await ask('get', '/v1/attention?kind=message_undelivered');
+  expect(items.map(({ customer }: { customer: unknown }) => customer)).toContainEqual(
+    expect.objectContaining({ enabled: true }),
+  );
 
   // Items of the attention queue: a message, and a late job, whose messages are read. The pointer to them is that of another job.
   await ask('post', `/v1/attention/us~acme~message~${getId('bob@example.org')}/acknowledge`, {});
