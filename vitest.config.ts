@@ -102,7 +102,7 @@ export default defineConfig(({ mode }) => {
     sequence: { groupOrder: 2 },
     include: ['test/browser/*.test.ts'],
     globalSetup: 'test/support/browser-setup.ts',
-    expect: { poll: { timeout: 15_000, interval: 50 } },
+    expect: { poll: { timeout: 60_000, interval: 50 } },
   };
   const browser: TestProjectConfiguration = {
     test: { ...inBrowser, name: 'browser', provide: { full, browser: 'chromium' } },

@@ -111,7 +111,7 @@ export function furnishedDesk(options: ScriptedOptions = {}): Desk {
   const created = site.world.addAccount({ region: 'us', name: 'created' });
   created.createJob({ description: 'Staff shirt' });
   const desk = Object.assign(site, { jobs, created, message: '' });
-  beforeAll(() => furnish(desk), 90_000);
+  beforeAll(() => furnish(desk), 180_000);
   return desk;
 }
 
@@ -167,7 +167,7 @@ function waitForEvent(desk: Desk, type: string): Promise<void> {
 }
 
 function until(holds: () => Promise<boolean>): Promise<void> {
-  return vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 30_000, interval: 100 });
+  return vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 120_000, interval: 100 });
 }
 
 /** Opens a page of the list, signed in, and waits until it is loaded. */

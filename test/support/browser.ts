@@ -115,9 +115,9 @@ export interface Visit extends Look {
   readonly zone?: string;
 }
 
-const START_MS = 60_000;
+const START_MS = 120_000;
 /** Maximum time to wait for an element. */
-const SEE_MS = 15_000;
+const SEE_MS = 60_000;
 
 /** Starts the demo before the first test of the file, and stops it after the last one. Its jobs change automatically. */
 export function demoSite(): Site {

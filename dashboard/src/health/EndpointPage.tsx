@@ -22,9 +22,10 @@ import { formatDeadCount } from './OverviewPage.tsx';
 import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
 import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
-import { Statistics } from './Statistics.tsx';
 import { type Endpoint, getSinkName, type Health, isBuiltIn, toEndpointState } from './status.ts';
 
+/** Loaded on the tab Activity. */
+const Statistics = loadLater(() => import('./Statistics.tsx'));
 /** Loaded if deliveries fail. */
 const LastResponse = loadLater(() => import('../now/LastResponse.tsx'));
 

@@ -37,7 +37,7 @@ function useStatistics(endpoint: Endpoint, window: Window): UseQueryResult<Deliv
 }
 
 /** The panel of statistics. `children`: shown below it, after the first response, so that they do not move. */
-export function Statistics(props: { readonly endpoint: Endpoint; readonly children: ReactNode }) {
+export default function Statistics(props: { readonly endpoint: Endpoint; readonly children: ReactNode }) {
   const { endpoint, children } = props;
   const [read] = useParams();
   const selected = read('window');
