@@ -112,8 +112,8 @@ const LIMIT_BYTES = 1_000_000;
 /** Larger bundles. All of the API contain all routes. `manage` validates addresses and templates, and sends test e-mails. */
 const LIMITS: Readonly<Record<string, number>> = {
   notify: 1_500_000,
-  api: 1_250_000,
-  live: 1_250_000,
+  api: 1_240_000,
+  live: 1_240_000,
   manage: 1_570_000,
 };
 /** Logical ids of the functions, without construct path and hash, where they differ from the name of the entry. */

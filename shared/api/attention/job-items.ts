@@ -122,12 +122,13 @@ function describeLines({ detail }: Snapshot, status: string | null): string {
   // The lines of a detail with another status may be outdated.
   const lines = detail?.status === status ? detail.lines : [];
   if (lines.every((line) => line.status === status)) return '';
-  const counts = [...Map.groupBy(lines, (line) => line.status)]
-    .map(([name, { length }]) => ({ name, length, isFirst: name === status }))
-    .sort((one, other) => Number(other.isFirst) - Number(one.isFirst) || other.length - one.length);
-  const rest = counts.slice(MAX_STATUSES).reduce((total, { length }) => total + length, 0);
-  const texts = counts
-    .slice(0, MAX_STATUSES)
-    .map(({ name, length }) => `${length} ${name === null ? 'without a status' : `in “${name}”`}`);
-  return ` Lines: ${[...texts, ...(rest > 0 ? [`${rest} in other statuses`] : [])].join(', ')}.`;
+  const weigh = ([name, { length }]: readonly [string | null, readonly object[]]) =>
+    name === status ? Number.POSITIVE_INFINITY : length;
+  const groups = [...Map.groupBy(lines, (line) => line.status)].sort((a, b) => weigh(b) - weigh(a));
+  const texts = groups.map(
+    ([name, { length }]) => `${length} ${name === null ? 'without a status' : `in “${name}”`}`,
+  );
+  const rest = groups.slice(MAX_STATUSES).flatMap(([, its]) => its).length;
+  if (rest > 0) texts.splice(MAX_STATUSES, texts.length, `${rest} in other statuses`);
+  return ` Lines: ${texts.join(', ')}.`;
 }

@@ -10,7 +10,7 @@ import { listMessages } from '../../notifications/message-history.ts';
 import { readSettingsOfAccounts } from '../../notifications/settings.ts';
 import type { RecordOf } from '../../representation.ts';
 import { getRevision, modified, notFound, type Rejection, revisionUnchanged } from '../../resources.ts';
-import { attentionHistoryPk, attentionPk, keys } from '../../storage/schema.ts';
+import { type AccountRef, attentionHistoryPk, attentionPk, keys } from '../../storage/schema.ts';
 import type { Item } from '../../storage/table.ts';
 import type { Caller } from '../keys.ts';
 import { decodePlace, encodePlace } from '../parameters.ts';
@@ -324,7 +324,7 @@ async function complement(
   );
   const notified = await findNotifiedAccounts(deps, page);
   return pLimit(READS_AT_ONCE).map(page, async ({ material: _, ...item }) => {
-    const customer = await readCustomer(deps, item, notified.has(`${item.region} ${item.account}`));
+    const customer = await readCustomer(deps, item, notified.has(item.account ?? ''));
     const actions = listActions({ ...item, material: _ }, caller.role);
     return {
       ...item,
@@ -335,19 +335,17 @@ async function complement(
   });
 }
 
-/** Returns the accounts of the items about jobs whose notifications are on, as `region account`. */
+/** Returns the ids of the accounts of items about jobs whose notifications are on. Ids are unique across regions. */
 async function findNotifiedAccounts(
   { history, table }: QueueDeps,
   page: readonly Ranked[],
 ): Promise<ReadonlySet<string>> {
-  const refs = page.flatMap(({ region, account, subject }) =>
-    history && account !== null && subject.jobNumber !== null ? [{ region, account }] : [],
-  );
-  const distinct = new Map(refs.map((ref) => [`${ref.region} ${ref.account}`, ref]));
-  const settings = await readSettingsOfAccounts(table, [...distinct.values()]);
-  return new Set(
-    settings.filter(({ enabled }) => enabled).map(({ region, account }) => `${region} ${account}`),
-  );
+  const refs = new Map<string, AccountRef>();
+  for (const { region, account, subject } of page) {
+    if (history && account !== null && subject.jobNumber !== null) refs.set(account, { region, account });
+  }
+  const settings = await readSettingsOfAccounts(table, [...refs.values()]);
+  return new Set(settings.flatMap(({ enabled, account }) => (enabled ? account : [])));
 }
 
 async function readCustomer(
