@@ -56,6 +56,7 @@ import {
 } from './diff/step.ts';
 import { checkTimers } from './diff/timers.ts';
 import { isListAuthoritative, type Snapshot } from './snapshot.ts';
+import { sameTime } from './timestamps.ts';
 import type { DetailView, ListView } from './views.ts';
 
 /**
@@ -93,7 +94,9 @@ export function applyListEntry(
   const zone = before.detail?.timezone ?? null;
   // Without a detail, a date that this list lacked is from the list with closed jobs, and can be corrected here.
   const date = was?.dateOut ?? (before.detail === null ? before.announced.dateOut : null);
-  const dispatch = applyDispatchDate(before.announced.dateOut, date, next.dateOut, zone);
+  // The date was corrected by a detail, so the list may be behind: the detail decides.
+  const isBehind = date !== null && !sameTime(date, before.announced.dateOut ?? date);
+  const dispatch = applyDispatchDate(before.announced.dateOut, isBehind ? null : date, next.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
   const { believed, takenBack } = retainEmitted(was, next, announced);
@@ -108,6 +111,7 @@ export function applyListEntry(
   // The detail fetched at this time is the base of comparison once the job has left the list.
   const news =
     returns ||
+    (isBehind && !sameTime(next.dateOut, date)) ||
     dispatch.events.length > 0 ||
     tracking.events.length > 0 ||
     changes.some((change) => change.type === 'job.status_changed');

@@ -662,6 +662,25 @@ describe('dispatch and tracking, in either view (rules 4 and 8)', () => {
     expect(types(detail(sent, { dateOut: second }, 2))).toEqual([]);
   });
 
+  test('after a correction that only the detail showed, another date of the list counts only if the detail shows it', () => {
+    const third = '2026-03-02T12:00:00Z';
+    const sent = list(start(), { dateOut: first }, 1).snapshot;
+    const read = detail(sent, { dateOut: first }, 1, { dateOut: first }).snapshot;
+    const corrected = detail(read, { dateOut: third }, 2, { dateOut: first });
+    expect(types(corrected)).toEqual(['job.updated']);
+    // The list is behind: it shows a date that was valid before the correction.
+    const behind = list(corrected.snapshot, { dateOut: second }, 3);
+    expect(behind.events).toEqual([]);
+    expect(behind.snapshot.owed).not.toBeNull();
+    const same = detail(behind.snapshot, { dateOut: third }, 3, { dateOut: second });
+    expect(same.events).toEqual([]);
+    expect(list(same.snapshot, { dateOut: third }, 4).events).toEqual([]);
+    // The date was corrected again.
+    expect(detail(behind.snapshot, { dateOut: second }, 3, { dateOut: second }).events).toMatchObject([
+      { type: 'job.updated', data: { changes: { dateOut: { from: third, to: second } } } },
+    ]);
+  });
+
   test('the same date in another format is no correction', () => {
     const { snapshot } = list(start(), { dateOut: first }, 1);
     expect(list(snapshot, { dateOut: '2026-03-02T11:00:00+01:00' }, 2).events).toEqual([]);
