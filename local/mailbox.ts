@@ -315,6 +315,8 @@ function answerSns(body: string, keep: (message: Fresh) => void, optedOut: Reado
   const message = form.get('Message') ?? '';
   if (!/^\+[1-9]\d{6,14}$/.test(number))
     return snsError('InvalidParameter', 'PhoneNumber must be an E.164 number.');
+  // Like SNS, which a sender relies on if its check failed.
+  if (optedOut.has(number)) return snsError('InvalidParameter', 'The number has opted out.');
   if (message === '' || message.length > MAX_SMS_CHARACTERS) {
     return snsError('InvalidParameter', `Message must have 1 to ${MAX_SMS_CHARACTERS} characters.`);
   }

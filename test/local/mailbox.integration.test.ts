@@ -1,6 +1,8 @@
 /** The demo's mailbox: messages received over real sockets, and their safe display in a browser. */
+
 import { connect } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
+import { PublishCommand, SNSClient } from '@aws-sdk/client-sns';
 import { simpleParser } from 'mailparser';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Mailbox, startMailbox } from '../../local/mailbox.ts';
@@ -169,14 +171,12 @@ describe('the mailbox', () => {
     const mailbox = await started();
     const { url, close } = await served(mailbox);
     open.push(close);
-    const sms = createSnsSmsTransport({
-      aws: {
-        region: 'us-east-1',
-        endpoint: `${url}/mailbox/sns`,
-        credentials: { accessKeyId: 'demo', secretAccessKey: 'demo' },
-      },
-      senderId: null,
-    });
+    const aws = {
+      region: 'us-east-1',
+      endpoint: `${url}/mailbox/sns`,
+      credentials: { accessKeyId: 'demo', secretAccessKey: 'demo' },
+    };
+    const sms = createSnsSmsTransport({ aws, senderId: null });
     const text = 'Acme: Your order 1 & 2 is on its way – €';
     const sent = await sms.send({ to: '+61491570156', text, senderId: 'Acme' });
     expect(sent).toMatchObject({ kind: 'accepted', providerId: expect.any(String) });
@@ -191,6 +191,11 @@ describe('the mailbox', () => {
       kind: 'rejected',
       address: 'opted_out',
     });
+    // A sender whose check failed publishes without it.
+    const unchecked = new SNSClient(aws).send(
+      new PublishCommand({ PhoneNumber: '+61491570156', Message: text }),
+    );
+    await expect(unchecked).rejects.toThrow('opted out');
     expect(await list(mailbox)).toHaveLength(1);
   });
 });
