@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createTables } from '../local/tables.ts';
+import { createTables } from '../local/dynamo-tables.ts';
 import { registerAccount } from '../shared/accounts/accounts.ts';
 import { createAccountSecrets } from '../shared/accounts/credentials.ts';
 import { createEventLog } from '../shared/log/log.ts';

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { createTransport } from 'nodemailer';
-import { historyTableName } from '../local/tables.ts';
+import { historyTableName } from '../local/dynamo-tables.ts';
 import { registerAccount } from '../shared/accounts/accounts.ts';
 import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';

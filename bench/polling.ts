@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { esbuildOptions } from '../infra/bundling.ts';
-import { createTables } from '../local/tables.ts';
+import { createTables } from '../local/dynamo-tables.ts';
 import { registerAccount } from '../shared/accounts/accounts.ts';
 import { createConnector } from '../shared/accounts/connect.ts';
 import { createEventLog } from '../shared/log/log.ts';

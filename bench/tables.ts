@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTables } from '../local/tables.ts';
+import { createTables } from '../local/dynamo-tables.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { openSqliteTables } from '../shared/storage/sqlite-table.ts';
 import type { Table } from '../shared/storage/table.ts';

@@ -1,7 +1,7 @@
 /** Shared parts of the delivery benchmarks: a log with a backlog, its sinks, drains, and the bare loop for comparison. */
 import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
-import { createTables, historyTableName } from '../local/tables.ts';
+import { createTables, historyTableName } from '../local/dynamo-tables.ts';
 import { createDeliveryLog, type DeliveryEntry, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { drainSink } from '../shared/delivery/drain.ts';
 import type { DrainDeps, DrainReport } from '../shared/delivery/drain-deps.ts';

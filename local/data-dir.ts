@@ -23,9 +23,10 @@ import * as z from 'zod';
 import { explainCode, findCode, formatCode } from '../shared/error-codes.ts';
 import { findOtherOwner } from './owner.ts';
 import { type AwsCredentials, newAwsCredentials } from './signature.ts';
+import { StartError } from './start-error.ts';
 
 /** The folder is unusable. The message is the problem, followed by its fix. */
-export class DataDirError extends Error {
+export class DataDirError extends StartError {
   override readonly name = 'DataDirError';
   readonly problem: string;
   readonly fix: string | undefined;

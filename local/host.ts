@@ -116,7 +116,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const readSigning = createSigningReader(stored, now);
   // Changes made in this process apply to the next attempt, even in a running drain.
   const secrets = withCacheInvalidation(stored, readSigning);
-  const openQueue = createQueues(options);
+  const openQueue = await createQueues(options);
   const openPort = (record: SinkRecord) => openSink(options, record, { connections, readSigning, openQueue });
   const endpoints: EndpointDeps = {
     ...{ table, log, secrets, deliveries, open: openPort, now },
@@ -234,7 +234,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     options.onDrain?.(report);
     return report.outcome === 'more';
   }, run);
-  const transports = openTransports(options);
+  const transports = await openTransports(options);
   const targets = await openSealedTexts(table, options.secretKey);
   const alerts: AlertParts = {
     rules: { table, now, targets, allowPrivateNetworks, canMail: transports.email !== undefined },

@@ -21,7 +21,6 @@ import { listSinks, type SinkRecord } from '../shared/delivery/sink.ts';
 import { findCode, formatCode } from '../shared/error-codes.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
-import { checkSmtp } from '../shared/notifications/smtp.ts';
 import { channels } from '../shared/notifications/types.ts';
 import { openSealedTexts, SecretError } from '../shared/secrets.ts';
 import { type AccountRef, cellLog, keys } from '../shared/storage/schema.ts';
@@ -30,14 +29,15 @@ import { createMemoryTable } from '../shared/storage/sqlite-table.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { readApiFile } from './api-files.ts';
 import { createDashboard } from './dashboard.ts';
-import { type DataDir, DataDirError, openDataDir } from './data-dir.ts';
+import { type DataDir, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { addDemoRecipients } from './demo-customers.ts';
 import { createFailureLines } from './failure-lines.ts';
 import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
-import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
+import type { EmbeddedFauxqs } from './queues.ts';
+import { StartError } from './start-error.ts';
 import { openTables } from './tables.ts';
 import { count, createTerminal, findCli, nameCli, quote } from './terminal.ts';
 import { createTracer } from './tracing.ts';
@@ -63,9 +63,6 @@ const HELP = [
   '',
   'To write a configuration, use: npm run jobwire -- init. The documentation begins in README.md.',
 ];
-
-/** The program cannot start. The message is printed on the terminal. */
-class StartError extends Error {}
 
 const terminal = createTerminal(process.stdout);
 const cleanups: (() => unknown)[] = [];
@@ -193,11 +190,13 @@ async function main(): Promise<void> {
     },
   });
   cleanups.push(() => running.stop(SHUTDOWN_MS));
-  // E-mails wait while the mail server does not respond.
-  const mail = file?.notifications && checkSmtp(file.notifications.smtp, MAIL_CHECK_MS);
-  mail?.then((problem) => {
-    if (problem) failures.onMailCheck(`${problem.message} ${problem.fix}`);
-  });
+  if (file?.notifications) {
+    const { checkSmtp } = await import('../shared/notifications/smtp.ts');
+    // E-mails wait while the mail server does not respond.
+    checkSmtp(file.notifications.smtp, MAIL_CHECK_MS).then((problem) => {
+      if (problem) failures.onMailCheck(`${problem.message} ${problem.fix}`);
+    });
+  }
   const signIn = config.signIn && createSignIn({ settings: config.signIn, now: Date.now });
   // API keys work without the issuer.
   signIn?.check().catch((cause: unknown) => {
@@ -411,6 +410,7 @@ async function openSecretKey(table: Table, dataDir: DataDir): Promise<Uint8Array
 }
 
 async function openQueues(dataDir: DataDir, lasting: boolean): Promise<EmbeddedFauxqs> {
+  const { startFauxqs } = await import('./queues.ts');
   const queues = await startFauxqs({
     credentials: dataDir.awsCredentials(),
     ...(lasting ? { dataDir: dataDir.queuesPath } : {}),
@@ -593,10 +593,8 @@ function isExpected(cause: Error): boolean {
   return (
     cause instanceof StartError ||
     cause instanceof ConfigError ||
-    cause instanceof DataDirError ||
     cause instanceof SecretError ||
-    cause instanceof StoreFormatError ||
-    cause instanceof QueuesError
+    cause instanceof StoreFormatError
   );
 }
 

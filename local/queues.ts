@@ -5,11 +5,12 @@ import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client
 import { CreateQueueCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
 import type { buildApp } from 'fauxqs';
 import { type AwsCredentials, isSigned, namesCredentials, newAwsCredentials } from './signature.ts';
+import { StartError } from './start-error.ts';
 
 const HOST = '127.0.0.1';
 
 /** The embedded SNS and SQS did not start, or responded unexpectedly. */
-export class QueuesError extends Error {
+export class QueuesError extends StartError {
   override readonly name = 'QueuesError';
 }
 

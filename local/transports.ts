@@ -1,15 +1,14 @@
-/** Connections of a host to the receivers of events and notifications, as the configuration names them. */
+/**
+ * Connections of a host to the receivers of events and notifications, as the configuration names them. Clients of AWS and of mail servers
+ * are loaded only if they are used, so that a start takes less time.
+ */
 
 import { MAX_LANES } from '../shared/delivery/lanes.ts';
 import type { ConnectionPool } from '../shared/delivery/outbound.ts';
 import type { SigningReader } from '../shared/delivery/signing-secrets.ts';
 import type { SinkPort, SinkRecord } from '../shared/delivery/sink.ts';
-import { createSnsSink } from '../shared/delivery/sns.ts';
-import { createQueueOpener } from '../shared/delivery/sqs.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
-import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
-import { createSmtpTransport } from '../shared/notifications/smtp.ts';
 import type { EmailTransport, SmsTransport } from '../shared/notifications/types.ts';
 import { declaredSinks } from './declared.ts';
 import type { HostOptions } from './host-options.ts';
@@ -20,13 +19,14 @@ export function toGrace({ noticeGraceMs }: HostOptions): { readonly graceMs?: nu
 }
 
 /** Opens the transports that the configuration names. */
-export function openTransports({ config, smsCredentials, onMail }: HostOptions): {
+export async function openTransports({ config, smsCredentials, onMail }: HostOptions): Promise<{
   readonly email?: EmailTransport;
   readonly sms?: SmsTransport;
-} {
+}> {
   if (!config.notifications) return {};
   const { from, smtp, sms } = config.notifications;
   const { host, port, secure, user, password, dkim } = smtp;
+  const { createSmtpTransport } = await import('../shared/notifications/smtp.ts');
   const email = createSmtpTransport({
     ...{ from, host, port, secure },
     ...(user === undefined || password === undefined ? {} : { user, password }),
@@ -43,7 +43,7 @@ export function openTransports({ config, smsCredentials, onMail }: HostOptions):
     },
     ...(sms
       ? {
-          sms: createSnsSmsTransport({
+          sms: (await import('../shared/notifications/sms.ts')).createSnsSmsTransport({
             aws: {
               region: sms.awsRegion,
               ...(sms.endpoint === undefined ? {} : { endpoint: sms.endpoint }),
@@ -71,9 +71,11 @@ interface SinkTransports {
 const SQS_TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 
 /** Creates the opener of queues, if the configuration enables them. */
-export function createQueues({ config, publicUrl }: HostOptions): SinkTransports['openQueue'] {
-  const { endpoint } = config.sqs ?? {};
-  return config.sqs && createQueueOpener({ publicUrl, endpoint, requestHandler: SQS_TIMEOUTS });
+export async function createQueues({ config, publicUrl }: HostOptions): Promise<SinkTransports['openQueue']> {
+  if (!config.sqs) return undefined;
+  const { endpoint } = config.sqs;
+  const { createQueueOpener } = await import('../shared/delivery/sqs.ts');
+  return createQueueOpener({ publicUrl, endpoint, requestHandler: SQS_TIMEOUTS });
 }
 
 /**
@@ -87,9 +89,11 @@ export async function openSink(
 ): Promise<SinkPort> {
   const { config, sns, publicUrl, table, history } = options;
   switch (record.kind) {
-    case 'sns':
+    case 'sns': {
       if (!sns) throw new Error('SNS is not configured.');
+      const { createSnsSink } = await import('../shared/delivery/sns.ts');
       return createSnsSink(sns.client, record.target, { publicUrl });
+    }
     case 'eventbridge':
       throw new Error('Only a cell on AWS has an event bus.');
     case 'webhook': {

@@ -71,7 +71,7 @@ export async function buildJobwire(folder: string): Promise<Program> {
       resolveDir: import.meta.dirname,
     },
     outdir: join(folder, 'cli'),
-    ...{ bundle: true, splitting: true, minify: true, keepNames: true, logLevel: 'warning' },
+    ...{ bundle: true, splitting: true, minifyWhitespace: true, minifySyntax: true, logLevel: 'warning' },
     ...{ platform: 'node', format: 'esm', mainFields: ['module', 'main'], external: ['#fauxqs'] },
     entryNames: 'bench',
     banner: {

@@ -216,6 +216,7 @@ export function truncate(line: string, max: number): string {
 function takeGraphemes(text: string, length: number): string {
   // No character of these ranges combines with the one before it.
   if (/^[ -\u02ff\u2010-\u2027]*$/.test(text.slice(0, length + 1))) return text.slice(0, length);
+  graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   let end = 0;
   for (const { segment, index } of graphemes.segment(text.slice(0, length + 100))) {
     if (index + segment.length > length) break;
@@ -227,7 +228,8 @@ function takeGraphemes(text: string, length: number): string {
 /** Text that needs no processing: printable ASCII and Latin letters, without consecutive spaces. */
 const PLAIN = /^(?:[!-~\u00a1-\u00ac\u00ae-\u024f]+(?: (?! |$)|$))*$/;
 
-const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** Created when it is needed, because it loads 8 ms of language data. */
+let graphemes: Intl.Segmenter | undefined;
 /** Right-to-left scripts: Hebrew, Arabic, Syriac and related ones. */
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { createParser } from 'eventsource-parser';
 import { afterEach, expect, inject, test } from 'vitest';
 import type { Commit, LiveServerFacts, LiveServerOptions } from '../../bench/live-server.ts';
-import { createTables } from '../../local/tables.ts';
+import { createTables } from '../../local/dynamo-tables.ts';
 import { createKey, OPERATOR } from '../../shared/api/keys.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
-import { createTables, historyTableName } from '../../local/tables.ts';
+import { createTables, historyTableName } from '../../local/dynamo-tables.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog, type DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../../shared/delivery/drain-deps.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { createTables } from '../../local/tables.ts';
+import { createTables } from '../../local/dynamo-tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { findPort } from '../support/command.ts';
 import { createDynamoClient, startDynamo } from '../support/dynoxide.ts';

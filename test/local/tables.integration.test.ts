@@ -12,7 +12,7 @@ import {
   type KeySchemaElement,
 } from '@aws-sdk/client-dynamodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createTables, historyTableName } from '../../local/tables.ts';
+import { createTables, historyTableName } from '../../local/dynamo-tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
 import {

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setDefaultCACertificates } from 'node:tls';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { historyTableName } from '../../local/tables.ts';
+import { historyTableName } from '../../local/dynamo-tables.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import type { DrainReport, NewWork } from '../../shared/delivery/drain-deps.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { describe, inject, onTestFinished } from 'vitest';
-import { createTable } from '../../local/tables.ts';
+import { createTable } from '../../local/dynamo-tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable, openSqliteTables, type SqliteTables } from '../../shared/storage/sqlite-table.ts';
