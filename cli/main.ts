@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** Entry point of the `jobwire` CLI. Checks the Node version, because older versions cannot load the other modules. */
-import '../shared/compile-cache.ts';
+import '../shared/short-start.ts';
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 18)) {

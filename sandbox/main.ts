@@ -1,6 +1,6 @@
 // `npm run sandbox`: a simulated ordering API of all regions, with jobs that change automatically.
 
-import '../shared/compile-cache.ts';
+import '../shared/short-start.ts';
 import type { Flags } from './flags.ts';
 import type { RunningScenario } from './simulation/scenario-file.ts';
 

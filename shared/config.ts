@@ -476,7 +476,8 @@ export function parseConfig(raw: unknown, env: Environment, folder = '.'): Confi
   const unresolved: string[] = [];
   const resolved = resolveReferences(raw, { env, folder, onProblem: (text) => unresolved.push(text) }, []);
   if (unresolved.length > 0) throw new ConfigError(joinProblems(unresolved));
-  const result = configSchema.safeParse(resolved, { reportInput: true });
+  // Compiling the schema takes longer than one use of it.
+  const result = configSchema.safeParse(resolved, { reportInput: true, jitless: true });
   if (result.success) return { ...result.data, dataDir: resolve(folder, result.data.dataDir) };
   throw new ConfigError(joinProblems(listProblems(result.error.issues)), { cause: result.error });
 }

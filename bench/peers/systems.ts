@@ -67,7 +67,7 @@ export async function buildJobwire(folder: string): Promise<Program> {
   await build({
     // As the CLI starts: from compiled code.
     stdin: {
-      contents: "import '../../shared/compile-cache.ts'; await import('./jobwire.ts');",
+      contents: "import '../../shared/short-start.ts'; await import('./jobwire.ts');",
       resolveDir: import.meta.dirname,
     },
     outdir: join(folder, 'cli'),
