@@ -42,6 +42,21 @@ describe('The status lookup', () => {
     },
   );
 
+  it('is read before a new name counts, even if the list with closed jobs showed it first', async () => {
+    const { rig, jobs } = await baselined(3);
+    for (const other of jobs) rig.upstream.setStatus(other, 'In production');
+    const job = rig.upstream.createJob({ status: 'Scheduled' });
+    await rig.pollTypes();
+    rig.sandbox.freedom.set({ records: [{ region: 'us', jobNumber: job, detail: 'error' }] });
+    rig.world.renameStatus('us', 'Scheduled', 'Planned');
+    rig.upstream.dispatch(job);
+    rig.upstream.close(job);
+    expect(await rig.pollTypes()).toContain(`job.dispatched ${job}`);
+    rig.sandbox.freedom.clear();
+    rig.pass(900);
+    expect((await rig.pollTypes(3)).filter((type) => /status/.test(type))).toEqual(['status.discovered']);
+  });
+
   it('costs no request in quiet polls, two a day otherwise, and one in a poll with unknown names', async () => {
     const { rig, jobs } = await baselined(5);
     rig.sandbox.requests.clear();

@@ -15,7 +15,7 @@ export function applyClosedEntry(before: Snapshot, { view, look }: Sighting, kno
   const tracking = applyTracking(before.announced.tracking, null, view.tracking, []);
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
   const events = [...dispatch.events, ...tracking.events];
-  return buildStep({ ...before, announced }, look, sinceListed(before, known), events, [view.status]);
+  return buildStep({ ...before, announced }, look, sinceListed(before, known), events);
 }
 
 /** Returns whether an entry shows dispatch or tracking that was not emitted. */
