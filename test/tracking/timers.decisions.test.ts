@@ -242,11 +242,13 @@ describe('job.production_started', () => {
       repeated = [],
       delisted = false,
       dispatched = false,
-    }: { repeated?: readonly 'status'[]; delisted?: boolean; dispatched?: boolean } = {},
+      found = false,
+    }: { repeated?: readonly 'status'[]; delisted?: boolean; dispatched?: boolean; found?: boolean } = {},
   ) => {
     const look = lookAt(detailedAt(minutes), 'detail');
-    const entry = delisted ? undefined : sighting({}, minutes);
-    return compareCancelable(snapshot, view, { repeated }, entry, look, dispatched);
+    const shown = sighting({}, minutes);
+    const entry = found ? { ...shown, look: { ...shown.look, view: 'search' as const } } : shown;
+    return compareCancelable(snapshot, view, { repeated }, delisted ? undefined : entry, look, dispatched);
   };
   const started = [{ type: 'job.production_started', changes: { isCancelable: { from: true, to: false } } }];
 
@@ -266,7 +268,10 @@ describe('job.production_started', () => {
   test('needs an open job: editable, or listed an hour after the first such detail', () => {
     const first = compare(was(true), next(false, false), 60);
     expect(first).toEqual({ isCancelable: true, kept: true, lockedInAt: detailedAt(60), events: [] });
+    // Found only by a search after the detail, it may have been closed in between.
+    expect(compare(was(true), next(false), 60, { found: true })).toEqual(first);
     const pending = was(true, { lockedInAt: detailedAt(60) });
+    expect(compare(pending, next(false), 120, { found: true })).toEqual(first);
     expect(compare(pending, next(false, null), 119)).toEqual(first);
     expect(compare(pending, next(false, null), 120).events).toEqual(started);
     expect(compare(pending, next(null), 120)).toEqual(first);

@@ -21,7 +21,8 @@ interface Production {
  * former one: it was requested an hour later, or shows a value that the list has shown since.
  *
  * A job that was just cancelled cannot be cancelled either, and may still be listed. So a job counts as open if the
- * detail shows it as editable, or if it is still listed an hour after its detail first showed the change.
+ * detail shows it as editable, or if it is still listed an hour after its detail first showed the change. A search does not
+ * prove it.
  */
 export function compareCancelable(
   { detail: was, detailAt, lockedInAt }: Snapshot,
@@ -41,7 +42,9 @@ export function compareCancelable(
   // At dispatch, and after the departure, it says nothing about production.
   if (!listed || dispatched) return { isCancelable: false, kept: false, events: [] };
   const isOpen = next.canEdit === true || (lockedInAt ?? look.askedAt) + MAX_LAG_MS <= look.askedAt;
-  if (!isLater || !isOpen) return { ...keep(before), lockedInAt: lockedInAt ?? look.askedAt };
+  // Found only by a search after the detail: it may have been closed when the detail was read.
+  const isFound = listed.look.view === 'search';
+  if (!isLater || !isOpen || isFound) return { ...keep(before), lockedInAt: lockedInAt ?? look.askedAt };
   const changes = { isCancelable: { from: true, to: false } };
   return { isCancelable: false, kept: false, events: [{ type: 'job.production_started', changes }] };
 }
