@@ -1,4 +1,4 @@
-import { Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
+import { Duration, Stack, Validations } from 'aws-cdk-lib';
 import { BackupPlan, BackupPlanRule, BackupResource, BackupVault } from 'aws-cdk-lib/aws-backup';
 import type { ITableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { Schedule } from 'aws-cdk-lib/aws-events';
@@ -10,7 +10,8 @@ const POLICY = 'service-role/AWSBackupServiceRolePolicyForBackup';
 
 /**
  * Daily backups of the state table by AWS Backup, optionally copied to a vault in another AWS region or AWS account. They outlive the
- * stack, and a fault that point-in-time recovery does not cover: the loss of the table, of the AWS region or of the AWS account.
+ * stack, and a fault that point-in-time recovery does not cover: the loss of the table, of the AWS region or of the AWS account. So the
+ * vaults belong to the operator (docs/decisions/0084-backup-vaults-of-the-operator.md).
  */
 export class Backup extends Construct {
   constructor(
@@ -21,10 +22,9 @@ export class Backup extends Construct {
     super(scope, id);
     const { table, backup } = props;
     const deleteAfter = Duration.days(backup.retentionDays);
-    const vault = new BackupVault(this, 'Vault', { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE });
     const plan = new BackupPlan(this, 'Plan', {
       backupPlanName: Stack.of(this).stackName,
-      backupVault: vault,
+      backupVault: BackupVault.fromBackupVaultName(this, 'Vault', backup.vault),
     });
     plan.addRule(
       new BackupPlanRule({

@@ -1,5 +1,4 @@
 import { Aspects, CfnResource, Duration, type IAspect, RemovalPolicy, Stack } from 'aws-cdk-lib';
-import { CfnBackupVault } from 'aws-cdk-lib/aws-backup';
 import { CfnGlobalTable } from 'aws-cdk-lib/aws-dynamodb';
 import { CfnArchive, CfnEventBus } from 'aws-cdk-lib/aws-events';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
@@ -154,8 +153,6 @@ export class CellKey extends Construct implements IAspect {
       node.kmsKeyIdentifier = this.arn;
     } else if (node instanceof CfnLogGroup) {
       node.kmsKeyId = this.arn;
-    } else if (node instanceof CfnBackupVault) {
-      node.encryptionKeyArn = this.arn;
     } else if (node instanceof CfnGlobalTable) {
       node.sseSpecification = { sseEnabled: true, sseType: 'KMS' };
       node.addPropertyOverride('Replicas.0.SSESpecification.KMSMasterKeyId', this.arn);

@@ -126,12 +126,19 @@ const QueueSettings = z.strictObject({
 });
 
 const VAULT_RULE = 'must be the ARN of a backup vault';
+const VAULT_NAME_RULE = 'must be the name of a backup vault';
 const ZONE_RULE = 'must be the id of a hosted zone, such as Z0123456789ABC';
 const API_CERTIFICATE_RULE = 'must be the ARN of a certificate';
 const hostName = () => z.string(DOMAIN_RULE).regex(DOMAIN, DOMAIN_RULE);
 
 /** Settings of backups by AWS Backup; see infra/backup.ts. */
 const BackupSettings = z.strictObject({
+  vault: z
+    .string(VAULT_NAME_RULE)
+    .regex(/^[\w-]{2,50}$/, VAULT_NAME_RULE)
+    .describe(
+      'Name of an existing vault in the AWS region of the cell. The key of the vault encrypts the backups ([backups](deploying.md#backups-in-another-aws-region)).',
+    ),
   retentionDays: wholeNumber(1, 3650).default(7).describe('Retention of backups and of their copies (days).'),
   copyTo: z
     .string(VAULT_RULE)

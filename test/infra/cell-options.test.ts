@@ -655,15 +655,12 @@ describe('a cell with every option', () => {
     ).toEqual([]);
   });
 
-  test('backs up the state table daily into a vault that outlives the stack, and copies it to another AWS region', () => {
-    const [vaultId, vault] = one('AWS::Backup::BackupVault');
-    expect(vault.DeletionPolicy).toBe('RetainExceptOnCreate');
-    expect(vault.Properties.EncryptionKeyArn['Fn::GetAtt'][0]).toMatch(/^Key/);
+  test('backs up the state table daily into an existing vault, and copies it to another AWS region', () => {
     const [planId, plan] = one('AWS::Backup::BackupPlan');
     expect(plan.Properties.BackupPlan.BackupPlanRule).toMatchObject([
       {
         ScheduleExpression: 'cron(0 3 * * ? *)',
-        TargetBackupVault: { 'Fn::GetAtt': [vaultId, 'BackupVaultName'] },
+        TargetBackupVault: backup.vault,
         Lifecycle: { DeleteAfterDays: 7 },
         CopyActions: [{ DestinationBackupVaultArn: backup.copyTo, Lifecycle: { DeleteAfterDays: 7 } }],
       },
@@ -673,6 +670,10 @@ describe('a cell with every option', () => {
       BackupPlanId: { 'Fn::GetAtt': [planId, 'BackupPlanId'] },
       BackupSelection: { Resources: [{ 'Fn::GetAtt': [expect.stringMatching(/^StateTable/), 'Arn'] }] },
     });
+  });
+
+  test('creates no backup vault, whose name or key would prevent a change of customerKey, a new backup or a new stack', () => {
+    expect(cell.resources('AWS::Backup::BackupVault')).toEqual([]);
   });
 
   test('compares the costs of its tags with the budget, and notifies the ops topic, which the key allows', () => {

@@ -133,7 +133,12 @@ test.each([
   ],
   [
     'cells.us.backup',
-    { copyTo: 'arn:aws:backup:us-east-1:111122223333:backup-vault:Default' },
+    { retentionDays: 7 },
+    'cells.us.backup.vault is missing; it must be the name of a backup vault (stage dev).',
+  ],
+  [
+    'cells.us.backup',
+    { vault: 'jobwire', copyTo: 'arn:aws:backup:us-east-1:111122223333:backup-vault:Default' },
     'cells.us.backup.copyTo must be in another AWS region than the cell (stage dev).',
   ],
   [

@@ -43,7 +43,10 @@ export const EVERY_OPTION = {
   hostedZone: { id: 'Z0123456789ABC', name: 'jobwire.example' },
   dashboardDomain: { name: 'us.jobwire.example' },
   apiDomain: { name: 'api.us.jobwire.example' },
-  backup: { retentionDays: 7, copyTo: 'arn:aws:backup:eu-central-1:111122223333:backup-vault:jobwire' },
+  backup: {
+    ...{ vault: 'backups', retentionDays: 7 },
+    copyTo: 'arn:aws:backup:eu-central-1:111122223333:backup-vault:jobwire',
+  },
   staticEgress: { natGateways: 2 },
   queues: [{ arn: 'arn:aws:sqs:us-east-1:111122223333:erp-jobs.fifo' }],
 } satisfies Partial<CellSettings>;
