@@ -1,4 +1,4 @@
-import { CfnOutput, Stack, Tags } from 'aws-cdk-lib';
+import { CfnOutput, Fn, Stack, Tags } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { Alerts } from './alerts.ts';
 import { Api } from './api.ts';
@@ -28,6 +28,11 @@ interface Props extends Cell {
 
 /** All resources of a cell. Cells share nothing. */
 export class CellStack extends Stack {
+  /** As many as `staticEgress` can use. The CDK would look them up with credentials, or know only two. */
+  override get availabilityZones(): string[] {
+    return [0, 1, 2].map((at) => Fn.select(at, Fn.getAzs()));
+  }
+
   constructor(scope: Construct, { dashboard: files, ...props }: Props) {
     const { name, id, stage, region, cell } = props;
     super(scope, `jobwire-${name}`, {

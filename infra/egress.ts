@@ -10,7 +10,7 @@ import {
   SubnetType,
   Vpc,
 } from 'aws-cdk-lib/aws-ec2';
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { Policy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { CfnFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
 import type { CellFunction } from './cell-function.ts';
@@ -69,15 +69,22 @@ export class Egress extends Construct {
         subnetIds: vpc.privateSubnets.map(({ subnetId }) => subnetId),
         securityGroupIds: [group.securityGroupId],
       };
-      fn.addToRolePolicy(
-        new PolicyStatement({ actions: ATTACH.map((action) => `ec2:${action}`), resources: ['*'] }),
-      );
-      Validations.of(fn.role ?? fn).acknowledge({
-        id: 'AwsSolutions-IAM5[Resource::*]',
-        reason: 'The permissions to attach a function to a subnet cannot be limited to a resource.',
-      });
-      fn.node.addDependency(vpc.internetConnectivityEstablished);
+      // Until the routes to the NAT gateways and to DynamoDB exist, requests would fail.
+      fn.node.addDependency(vpc);
     }
+    // Lambda deletes the network interfaces of a function with its permissions, minutes after the function has left the subnets, which
+    // cannot be deleted before. So the permissions are deleted last: the subnets depend on them.
+    const attach = new Policy(this, 'Attach', {
+      roles: functions.flatMap(({ role }) => role ?? []),
+      statements: [
+        new PolicyStatement({ actions: ATTACH.map((action) => `ec2:${action}`), resources: ['*'] }),
+      ],
+    });
+    Validations.of(attach).acknowledge({
+      id: 'AwsSolutions-IAM5[Resource::*]',
+      reason: 'The permissions to attach a function to a subnet cannot be limited to a resource.',
+    });
+    vpc.node.addDependency(attach);
     new CfnOutput(Stack.of(this), 'EgressAddresses', {
       value: Fn.join(
         ' ',

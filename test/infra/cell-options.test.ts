@@ -732,6 +732,37 @@ describe('a cell with every option', () => {
     }
   });
 
+  test('attaches functions only when the private subnets reach the internet and DynamoDB, and removes subnets before the permissions', () => {
+    const resources = cell.template.toJSON().Resources as Record<string, { DependsOn?: string[] } & Resource>;
+    const ids = (type: string) => cell.resources(`AWS::EC2::${type}`).map(([id]) => id);
+    const required = ['NatGateway', 'Route', 'SubnetRouteTableAssociation', 'VPCEndpoint'].flatMap(ids);
+    // Two zones, each with a public and a private subnet.
+    expect(required).toHaveLength(2 + 4 + 4 + 1);
+    for (const { id, fn } of cell.functions())
+      if (fn.Properties.VpcConfig !== undefined)
+        expect(resources[id]?.DependsOn, id).toEqual(expect.arrayContaining(required));
+    const [policy] = cell
+      .policies()
+      .filter(([, { Properties }]) => JSON.stringify(Properties).includes('ec2:'));
+    for (const id of ids('Subnet')) expect(resources[id]?.DependsOn, id).toContain(policy?.[0]);
+  });
+
+  test.each([1, 2, 3])(
+    'needs no credentials to synthesize %i NAT gateways, each with its address in a zone of its own',
+    (natGateways) => {
+      const { app, resources } = synthesize('prod', {
+        stage: { awsAccount: '111122223333' },
+        cell: { staticEgress: { natGateways } },
+      });
+      expect(app.synth().manifest.missing).toBeUndefined();
+      expect(resources('AWS::EC2::EIP')).toHaveLength(natGateways);
+      expect(resources('AWS::EC2::NatGateway')).toHaveLength(natGateways);
+      const zones = resources('AWS::EC2::Subnet').map(([, { Properties }]) => Properties.AvailabilityZone);
+      expect(zones).toHaveLength(2 * Math.max(2, natGateways));
+      expect(new Set(zones.map((zone) => JSON.stringify(zone))).size).toBe(Math.max(2, natGateways));
+    },
+  );
+
   test('has certificates and records for both host names, and serves the API under its own', () => {
     const certificates = cell.resources('AWS::CertificateManager::Certificate');
     const names = ['api.us.jobwire.example', 'us.jobwire.example'];
