@@ -3,12 +3,22 @@ import { Stack } from 'aws-cdk-lib';
 import type { RestApi } from 'aws-cdk-lib/aws-apigateway';
 import { CfnWebACL, CfnWebACLAssociation } from 'aws-cdk-lib/aws-wafv2';
 import type { Construct } from 'constructs';
+import * as z from 'zod';
 import { PASS_HEADER, VIEWER_HEADER } from '../functions/handlers/rest-proxy.ts';
+import { routes } from '../shared/api/routes/all.ts';
 import type { Cell } from './cell.ts';
 import type { DistributionPass } from './distribution-pass.ts';
 
 /** Paths of requests that contain templates of messages, in the notation of WAF. The stage precedes them. */
-const TEMPLATE_PATHS = '/v1/accounts/[^/]+/(templates/.+|notifications/preview)$';
+const TEMPLATE_PATHS = `(${routes
+  .flatMap(({ spec: { path, body } }) => (body && hasTemplate(body) ? path.replace(/\{\w+\}/g, '[^/]+') : []))
+  .join('|')})$`;
+
+/** Returns whether a body is a template, or contains one. */
+function hasTemplate(body: z.ZodType): boolean {
+  const schema = z.toJSONSchema(body, { io: 'input', unrepresentable: 'any' });
+  return JSON.stringify(schema).includes('"TemplateInput"');
+}
 
 /** Associates a web ACL with the API of a cell. `pass`: what the requests of the cell's distribution carry, if there is one. */
 export function addWebAcl(
