@@ -225,6 +225,17 @@ function listPlatformRules(
         ...{ from: 1, about: 'event' },
       }),
     ),
+    ...(cell.backup
+      ? [
+          {
+            title: 'backup-failed',
+            means: 'AWS Backup could not make or copy the daily backup of the state table.',
+            metric: total('Failed jobs', metrics.failedBackups(cell.backup)),
+            // AWS Backup can emit its metrics late.
+            ...({ from: 1, in: [1, 12], about: 'event' } as const),
+          },
+        ]
+      : []),
     {
       title: 'api-errors',
       means: 'The HTTP API repeatedly responds with server errors.',

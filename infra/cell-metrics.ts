@@ -9,6 +9,7 @@ import { type MetricName, NAMESPACE } from '../shared/metrics.ts';
 import type { stateSchema } from '../shared/storage/schema.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
+import type { BackupSettings } from './settings.ts';
 import type { DeadLetters } from './work-queue.ts';
 
 type Named<T> = Readonly<Record<string, T>>;
@@ -82,6 +83,21 @@ export class CellMetrics {
   tableMetric(table: ITableV2, name: string): Metric {
     const which = table === this.#monitored.state ? 'state' : 'history';
     return table.metric(name, { ...SUM, label: `${which} ${name}` });
+  }
+
+  /** Returns the failed jobs of AWS Backup, by vault: a copy has two. */
+  failedBackups({ vault, copyTo }: BackupSettings): Metric[] {
+    const failed = (metricName: string, name: string) =>
+      new Metric({
+        ...{ namespace: 'AWS/Backup', metricName, ...SUM },
+        dimensionsMap: { BackupVaultName: name },
+      });
+    const vaults = new Set([vault, copyTo?.split(':').at(-1) ?? vault]);
+    return [
+      failed('NumberOfBackupJobsFailed', vault),
+      failed('NumberOfBackupJobsExpired', vault),
+      ...(copyTo === undefined ? [] : [...vaults].map((name) => failed('NumberOfCopyJobsFailed', name))),
+    ];
   }
 
   /** Returns a metric of a distribution. */

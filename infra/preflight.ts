@@ -159,7 +159,15 @@ function countInvocations({ stage, cell }: Cell): number {
 }
 
 function listCellChecks({ name, stage, cell }: Cell): Check[] {
-  const { awsRegion: region, notifications, dashboardDomain, apiDomain, stateTable, established } = cell;
+  const {
+    awsRegion: region,
+    notifications,
+    dashboardDomain,
+    apiDomain,
+    stateTable,
+    established,
+    backup,
+  } = cell;
   const checks: Check[] = [];
   if (notifications) {
     const identity = notifications.identity.split(':identity/').at(-1) ?? '';
@@ -263,6 +271,29 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
         },
       });
   }
+  if (backup) {
+    checks.push(
+      {
+        subject: `AWS Backup, ${name}`,
+        permissions: 'backup:DescribeRegionSettings',
+        async run() {
+          const text = await requestAws({ service: 'backup', region, path: '/account-settings' });
+          const settings = JSON.parse(text);
+          const enabled = settings.ResourceTypeOptInPreference?.DynamoDB;
+          const advanced = settings.ResourceTypeManagementPreference?.DynamoDB;
+          if (enabled && (advanced || backup.copyTo === undefined)) return 'enabled for DynamoDB';
+          throw new Problem(
+            `DynamoDB or its advanced features, which copies require, are not enabled in ${region}. Run "aws backup update-region-settings --region ${region} --resource-type-opt-in-preference DynamoDB=true --resource-type-management-preference DynamoDB=true".`,
+          );
+        },
+      },
+      toVaultCheck(name, region, backup.vault),
+    );
+    const [, , , copyRegion = '', owner, , copyVault = ''] = backup.copyTo?.split(':') ?? [];
+    // A vault of another AWS account cannot be read.
+    if (backup.copyTo !== undefined && owner === stage.awsAccount)
+      checks.push(toVaultCheck(name, copyRegion, copyVault));
+  }
   if (stateTable) {
     checks.push({
       subject: `Table ${stateTable.name}, ${name}`,
@@ -283,6 +314,26 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
     });
   }
   return checks;
+}
+
+/** Returns the check that a backup vault exists. */
+function toVaultCheck(cellName: string, region: string, vault: string): Check {
+  return {
+    subject: `Backup vault ${vault} in ${region}, ${cellName}`,
+    permissions: 'backup:DescribeBackupVault',
+    async run() {
+      await requestAws({ service: 'backup', region, path: `/backup-vaults/${vault}` }).catch(
+        (cause: Error) => {
+          // AWS Backup denies access to a vault that does not exist.
+          if (!/^(ResourceNotFound|AccessDenied)/.test(cause.name)) throw cause;
+          throw new Problem(
+            `It does not exist, or the credentials lack the permission backup:DescribeBackupVault. Run "aws backup create-backup-vault --region ${region} --backup-vault-name ${vault}".`,
+          );
+        },
+      );
+      return 'exists';
+    },
+  };
 }
 
 function disposable<T extends { destroy(): void }>(sdk: T): { readonly sdk: T } & Disposable {

@@ -935,13 +935,24 @@ const CELL = 'prod-us';
 
 describe('alarms and dashboard', () => {
   const { template } = synthesize('prod');
+  const withBackup = synthesize('prod', {
+    cell: {
+      backup: {
+        ...{ vault: 'backups', retentionDays: 7 },
+        copyTo: 'arn:aws:backup:eu-central-1:111122223333:backup-vault:copies',
+      },
+    },
+  });
   const resources = template.toJSON().Resources as Record<string, Resource>;
   const alarms = of<AlarmProperties>('AWS::CloudWatch::Alarm');
   const titles = alarms.map(({ AlarmName }) => getTitle(AlarmName));
 
   test('every alarm has a heading in the runbook with its three parts, and every heading an alarm', () => {
     const chapters = runbook.split(/^## /m).slice(1);
-    expect(chapters.map((chapter) => chapter.split('\n')[0]).sort()).toEqual(titles.toSorted());
+    const optional = Object.values(withBackup.template.findResources('AWS::CloudWatch::Alarm'))
+      .map(({ Properties }) => getTitle(Properties.AlarmName))
+      .filter((title) => !titles.includes(title));
+    expect(chapters.map((chapter) => chapter.split('\n')[0]).sort()).toEqual([...titles, ...optional].sort());
     for (const chapter of chapters) {
       const parts = chapter.split(/^### /m).slice(1);
       expect(parts.map((part) => part.split('\n')[0])).toEqual([
@@ -969,6 +980,25 @@ describe('alarms and dashboard', () => {
       expect(AlarmActions, AlarmName).toEqual([{ Ref: topic }]);
       expect(OKActions, AlarmName).toEqual(events.test(getTitle(AlarmName)) ? undefined : [{ Ref: topic }]);
     }
+  });
+
+  test('a failed or expired backup, and a failed copy, notify the ops topic, also if AWS reports them up to an hour late', () => {
+    const [, { Properties: alarm } = { Properties: undefined }] =
+      withBackup
+        .resources('AWS::CloudWatch::Alarm')
+        .find(([, { Properties }]) => getTitle(Properties.AlarmName) === 'backup-failed') ?? [];
+    expect(getMetrics(alarm).map(({ namespace, name, dimensions }) => [namespace, name, dimensions])).toEqual(
+      [
+        ['NumberOfBackupJobsFailed', 'backups'],
+        ['NumberOfBackupJobsExpired', 'backups'],
+        ['NumberOfCopyJobsFailed', 'backups'],
+        ['NumberOfCopyJobsFailed', 'copies'],
+      ].map(([name, BackupVaultName]) => ['AWS/Backup', name, { BackupVaultName }]),
+    );
+    expect(alarm).toMatchObject({
+      ...{ AlarmActions: [{ Ref: topics()[0] }], TreatMissingData: 'notBreaching' },
+      ...{ Threshold: 1, DatapointsToAlarm: 1, EvaluationPeriods: 12 },
+    });
   });
 
   test('missing data is alarming only for metrics that are emitted each minute', () => {

@@ -54,6 +54,24 @@ const RESPONSES: Record<string, Record<'ready' | 'new', unknown>> = {
     ready: { Certificate: { Status: 'ISSUED', DomainName: '*.jobwire.example' } },
     new: { Certificate: { Status: 'PENDING_VALIDATION', DomainName: '*.jobwire.example' } },
   },
+  '/account-settings': {
+    ready: {
+      ResourceTypeOptInPreference: { DynamoDB: true },
+      ResourceTypeManagementPreference: { DynamoDB: true },
+    },
+    new: {
+      ResourceTypeOptInPreference: { DynamoDB: true },
+      ResourceTypeManagementPreference: { DynamoDB: false },
+    },
+  },
+  '/backup-vaults/backups': {
+    ready: { BackupVaultName: 'backups' },
+    new: { __type: 'AccessDeniedException' },
+  },
+  '/backup-vaults/copies': {
+    ready: { BackupVaultName: 'copies' },
+    new: { __type: 'ResourceNotFoundException' },
+  },
   DescribeTable: {
     ready: { Table: { TableStatus: 'ACTIVE', LatestStreamArn: STREAM } },
     new: { Table: { TableStatus: 'ACTIVE' } },
@@ -73,6 +91,7 @@ beforeAll(async () => {
     const account = request.headers.authorization?.includes('Credential=READY') ? 'ready' : 'new';
     const answer = RESPONSES[name ?? '']?.[account];
     if (answer === undefined) throw new Error(`There is no response to ${name}.`);
+    if (typeof answer === 'object' && answer !== null && '__type' in answer) response.statusCode = 400;
     response.setHeader('content-type', typeof answer === 'string' ? 'text/xml' : 'application/json');
     response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
   });
@@ -83,6 +102,10 @@ beforeAll(async () => {
     ...prod?.cells.us,
     dashboardDomain: { name: 'us.jobwire.example', certificateArn: CERTIFICATE },
     stateTable: { name: 'restored', streamArn: STREAM },
+    backup: {
+      vault: 'backups',
+      copyTo: 'arn:aws:backup:eu-central-1:000000000000:backup-vault:copies',
+    },
   };
   writeFileSync(
     join(folder, 'cells.json'),
@@ -120,6 +143,9 @@ test('an AWS account that is ready passes every check, with exit code 0', async 
     'ok       SES identity print.example, prod-us: verified',
     'ok       SMS, prod-us: production access, $50 a month',
     'ok       Certificate of us.jobwire.example, prod-us: issued',
+    'ok       AWS Backup, prod-us: enabled for DynamoDB',
+    'ok       Backup vault backups in us-east-1, prod-us: exists',
+    'ok       Backup vault copies in eu-central-1, prod-us: exists',
     'ok       Table restored, prod-us: active, with its stream',
     'Ready to deploy.',
   ]);
@@ -142,8 +168,13 @@ test('each problem of a new AWS account has a line with the fix, with exit code 
     expect.stringMatching(/^problem {2}SES identity print\.example, prod-us: It is not verified\. Add/),
     expect.stringMatching(/^problem {2}SMS, prod-us: SMS in us-east-1 is in the sandbox/),
     'problem  Certificate of us.jobwire.example, prod-us: Its status is PENDING_VALIDATION. Add the DNS record that validates it, and wait.',
+    expect.stringMatching(
+      /^problem {2}AWS Backup, prod-us: DynamoDB or its advanced features, .* in us-east-1\. Run "aws backup update-region-settings/,
+    ),
+    expect.stringMatching(/^problem {2}Backup vault backups in us-east-1, prod-us: It does not exist, or/),
+    expect.stringMatching(/^problem {2}Backup vault copies in eu-central-1, prod-us: It does not exist, or/),
     'problem  Table restored, prod-us: Its stream is off. Correct stateTable.streamArn.',
-    '10 of the checks found a problem.',
+    '13 of the checks found a problem.',
   ]);
   expect(code).toBe(1);
 });

@@ -17,7 +17,15 @@ import {
 const ONLY_ON_AWS = [
   ...['polls-waiting', 'mails-bounced', 'mail-complaints', 'api-throttled', 'table-throttled'],
   ...['stream-late', 'topic-failures', 'dashboard-errors'],
-  ...['dead-polls', 'dead-lone-polls', 'dead-drains', 'dead-wakes', 'dead-messages', 'dead-mail-feedback'],
+  ...[
+    'backup-failed',
+    'dead-polls',
+    'dead-lone-polls',
+    'dead-drains',
+    'dead-wakes',
+    'dead-messages',
+    'dead-mail-feedback',
+  ],
 ];
 
 interface Series {
