@@ -9,6 +9,7 @@ import { GetAccountCommand, GetEmailIdentityCommand, SESv2Client } from '@aws-sd
 import { GetSMSAttributesCommand, GetSMSSandboxAccountStatusCommand, SNSClient } from '@aws-sdk/client-sns';
 import { readAccountId, requestAws } from './aws.ts';
 import { type Cell, findCell, listCells } from './cell.ts';
+import { WAKES } from './delivery.ts';
 import { LONE_POLLS } from './polling.ts';
 import { readStages, SETTINGS_FILE } from './settings.ts';
 
@@ -23,8 +24,10 @@ check; the exit code is 1 on a problem. A check that the credentials do not perm
 /** Version of the CDK's bootstrap stack that a deployment requires; `cdk.out/manifest.json` contains it. */
 const BOOTSTRAP_VERSION = 6;
 const BOOTSTRAP_PARAMETER = '/cdk-bootstrap/hnb659fds/version';
-/** Concurrent invocations of the tick, of the table's stream and of short requests. */
-const OTHER_INVOCATIONS = 2;
+/** Concurrent invocations of the tick and of the evaluation of alert rules. */
+const MINUTE_INVOCATIONS = 2;
+/** Duration of a request to the API that does not wait (s), by which the rate of requests becomes concurrent invocations. */
+const REQUEST_SECONDS = 0.1;
 /** Concurrent invocations that send messages, and that read feedback of mails. */
 const NOTIFICATION_INVOCATIONS = 4;
 
@@ -102,7 +105,7 @@ function listRegionChecks({ stage, cell }: Cell, sharing: readonly Cell[]): Chec
         const needed = sharing.map(countInvocations).reduce((sum, count) => sum + count, 0);
         if (limit >= needed) return `${limit} unreserved, ${needed} needed (${names})`;
         throw new Problem(
-          `${limit} unreserved, ${needed} needed (${names}). Request an increase of the quota L-B99A9384 of Lambda in Service Quotas, or lower pollConcurrency, drainConcurrency or api.streams.`,
+          `${limit} unreserved, ${needed} needed (${names}). Request an increase of the quota L-B99A9384 of Lambda in Service Quotas, or lower pollConcurrency, drainConcurrency, api.streams or api.requestsPerSecond.`,
         );
       },
     },
@@ -153,7 +156,9 @@ function countInvocations({ stage, cell }: Cell): number {
     Math.min(stage.pollConcurrency, LONE_POLLS.maxConcurrency) +
     stage.drainConcurrency +
     stage.api.streams +
-    OTHER_INVOCATIONS +
+    Math.ceil(stage.api.requestsPerSecond * REQUEST_SECONDS) +
+    WAKES.parallelization +
+    MINUTE_INVOCATIONS +
     (cell.notifications ? NOTIFICATION_INVOCATIONS : 0)
   );
 }

@@ -1,6 +1,6 @@
 /** `npm run preflight` against recorded responses of AWS: what an emulator does not have. test/deploy/smoke.test.ts runs it on one. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -118,8 +118,15 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function preflight(accessKeyId: string): Promise<{ code: number; lines: string[] }> {
-  const args = ['infra/preflight.ts', '--settings', join(folder, 'cells.json')];
+async function preflight(
+  accessKeyId: string,
+  ...settings: string[]
+): Promise<{ code: number; lines: string[] }> {
+  const args = [
+    'infra/preflight.ts',
+    '--settings',
+    ...(settings.length ? settings : [join(folder, 'cells.json')]),
+  ];
   const env = {
     AWS_ENDPOINT_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     ...{ AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: 'secret' },
@@ -136,7 +143,7 @@ test('an AWS account that is ready passes every check, with exit code 0', async 
   expect(lines).toEqual([
     'ok       AWS account, us-east-1: 000000000000, as in the settings',
     'ok       CDK bootstrap, us-east-1: version 28',
-    'ok       Lambda concurrency, us-east-1: 1000 unreserved, 216 needed (prod-us)',
+    'ok       Lambda concurrency, us-east-1: 1000 unreserved, 230 needed (prod-us)',
     'ok       API Gateway throttling, us-east-1: 10000 requests per second and bursts of 5000; 100 and 200 needed (prod-us)',
     'ok       Transaction Search, us-east-1: active',
     'ok       SES, prod-us: production access, 50000 mails in 24 hours',
@@ -158,7 +165,7 @@ test('each problem of a new AWS account has a line with the fix, with exit code 
     'problem  AWS account, us-east-1: The credentials belong to 111111111111, but awsAccount of the stage prod is 000000000000. Use credentials of that account.',
     'problem  CDK bootstrap, us-east-1: The version is 5; 6 is required. Run "npx cdk bootstrap aws://000000000000/us-east-1".',
     expect.stringMatching(
-      /^problem {2}Lambda concurrency, us-east-1: 10 unreserved, 216 needed \(prod-us\)\. Request/,
+      /^problem {2}Lambda concurrency, us-east-1: 10 unreserved, 230 needed \(prod-us\)\. Request/,
     ),
     expect.stringMatching(/^problem {2}API Gateway throttling, us-east-1: 50 requests per second .* Request/),
     'problem  Transaction Search, us-east-1: X-Ray accepts no spans: the destination of traces is XRay, ACTIVE. Enable Transaction Search in the CloudWatch console, or remove tracing of the stage.',
@@ -177,4 +184,15 @@ test('each problem of a new AWS account has a line with the fix, with exit code 
     '13 of the checks found a problem.',
   ]);
   expect(code).toBe(1);
+});
+
+test('the example stage dev needs more concurrency than a new AWS account can have, as the guide says', async () => {
+  const { lines } = await preflight('NEW', 'jobwire.cells.example.json', '--cell', 'dev-us');
+  const [, needed] =
+    /Lambda concurrency, us-east-1: 10 unreserved, (\d+) needed \(dev-us\)/.exec(lines.join('\n')) ?? [];
+  // Polls, lone polls, drains, streams, requests, four batches of the table's stream, the tick and alert rules.
+  expect(Number(needed)).toBe(2 + 2 + 2 + 2 + 2 + 4 + 2);
+  expect(readFileSync('docs/deploying.md', 'utf8')).toContain(
+    `The stage \`dev\` of the example needs ${needed}`,
+  );
 });
