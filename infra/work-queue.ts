@@ -17,7 +17,8 @@ export class DeadLetters extends Construct {
     this.queue = new Queue(this, 'Queue', {
       encryption: QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
-      retentionPeriod: Duration.days(4),
+      // The maximum. The time in the queue where a message failed counts too.
+      retentionPeriod: Duration.days(14),
     });
     Validations.of(this.queue).acknowledge({
       id: 'AwsSolutions-SQS3',

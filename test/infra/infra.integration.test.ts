@@ -297,6 +297,9 @@ describe('queues', () => {
       const redrive = queue.Properties.RedrivePolicy as { deadLetterTargetArn: { 'Fn::GetAtt': string[] } };
       const [dead = ''] = redrive.deadLetterTargetArn['Fn::GetAtt'];
       expect(dead).not.toBe(id);
+      // A dead letter keeps the time at which it was first sent.
+      const [[, deadQueue] = []] = all('AWS::SQS::Queue').filter(([one]) => one === dead);
+      expect(deadQueue?.Properties.MessageRetentionPeriod).toBe(14 * 86_400);
       const alarms = all('AWS::CloudWatch::Alarm').filter(([, { Properties }]) =>
         JSON.stringify(Properties.Dimensions ?? []).includes(dead),
       );
