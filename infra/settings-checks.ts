@@ -94,17 +94,22 @@ export function checkShared(stages: readonly Stage[], context: z.RefinementCtx):
 }
 
 /** The settings that are in the environment of a function must fit into it together. */
-export function checkQueues(
+export function checkEnvironment(
   stage: {
     readonly signIn?: object | undefined;
+    readonly api: { readonly corsOrigins: readonly string[] };
     readonly cells: Readonly<Record<string, { readonly queues: readonly { readonly arn: string }[] }>>;
   },
   context: z.RefinementCtx,
 ): void {
-  const used = stage.signIn ? JSON.stringify(stage.signIn).length : 0;
+  const used = (stage.signIn ? JSON.stringify(stage.signIn).length : 0) + stage.api.corsOrigins.join().length;
+  if (used > MAX_SIGN_IN) {
+    const message = `must have at most ${MAX_SIGN_IN} characters together with signIn, because both are in the environment of functions`;
+    context.addIssue({ code: 'custom', path: ['api', 'corsOrigins'], message });
+  }
   for (const [id, { queues }] of Object.entries(stage.cells)) {
     if (queues.map(({ arn }) => arn).join().length + used <= MAX_SIGN_IN) continue;
-    const message = `must have ARNs of at most ${MAX_SIGN_IN} characters together with signIn, because both are in the environment of functions`;
+    const message = `must have ARNs of at most ${MAX_SIGN_IN} characters together with signIn and api.corsOrigins, because all are in the environment of functions`;
     context.addIssue({ code: 'custom', path: ['cells', id, 'queues'], message });
   }
 }

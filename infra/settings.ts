@@ -11,8 +11,8 @@ import { parseQueueAddress } from '../shared/delivery/queue-address.ts';
 import { corsOrigins, formatIssue } from '../shared/validation.ts';
 import {
   ApiRegion,
+  checkEnvironment,
   checkIdentities,
-  checkQueues,
   checkRegions,
   checkShared,
   checkStageNames,
@@ -476,7 +476,7 @@ export const settingsSchema = z.strictObject({
   $schema: z.string('must be a URL').optional().describe('URL of a JSON Schema, for editors.'),
   stages: z
     .array(
-      StageSettings.superRefine(checkQueues).refine(
+      StageSettings.superRefine(checkEnvironment).refine(
         (stage) => !stage.protected || stage.awsAccount !== undefined,
         {
           path: ['awsAccount'],

@@ -286,10 +286,10 @@ test.each([
   expect(stage?.cells.us?.notifications).toEqual({ from, identity });
 });
 
-test('queues and the sign-in of users fit into the environment of a function together', () => {
+test('queues, the sign-in of users and origins fit into the environment of a function together', () => {
   const [, prod] = structuredClone(stages) as unknown as [
     unknown,
-    { cells: { us: object }; signIn?: object },
+    { cells: { us: object }; signIn?: object; api: { corsOrigins: string[] } },
   ];
   const arn = (at: number) => `arn:aws:sqs:us-east-1:111122223333:${'q'.repeat(78)}${10 + at}`;
   Object.assign(prod.cells.us, { queues: Array.from({ length: 20 }, (_, at) => ({ arn: arn(at) })) });
@@ -297,7 +297,17 @@ test('queues and the sign-in of users fit into the environment of a function tog
   const groups = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`group-${at}`, { role: 'read' }]));
   prod.signIn = { issuer: 'https://login.example', clientId: 'jobwire', groups };
   expect(() => parseStages({ stages: [prod] })).toThrow(
-    'cells.us.queues must have ARNs of at most 2500 characters together with signIn, because both are in the environment of functions (stage prod).',
+    'cells.us.queues must have ARNs of at most 2500 characters together with signIn and api.corsOrigins, because all are in the environment of functions (stage prod).',
+  );
+  delete prod.signIn;
+  const corsOrigins = Array.from({ length: 20 }, (_, at) => `https://${'tools'.repeat(3)}${10 + at}.example`);
+  prod.api.corsOrigins = corsOrigins;
+  expect(() => parseStages({ stages: [prod] })).toThrow('cells.us.queues must have ARNs of at most 2500');
+  Object.assign(prod.cells.us, { queues: [] });
+  expect(() => parseStages({ stages: [prod] })).not.toThrow();
+  prod.api.corsOrigins = corsOrigins.map((origin) => origin.replace('tools', 'tools'.repeat(24)));
+  expect(() => parseStages({ stages: [prod] })).toThrow(
+    'api.corsOrigins must have at most 2500 characters together with signIn, because both are in the environment of functions (stage prod).',
   );
 });
 
