@@ -522,6 +522,12 @@ describe('a stage with gradual deployments', () => {
     for (const text of permitted) expect(aliases.some((alias) => text.includes(ref(alias)))).toBe(true);
   });
 
+  test('deletes the former version of a function after a deployment', () => {
+    const versions = cell.resources('AWS::Lambda::Version');
+    expect(versions).toHaveLength(5);
+    for (const [id, { DeletionPolicy = 'Delete' }] of versions) expect(DeletionPolicy, id).toBe('Delete');
+  });
+
   test('without the setting there is neither alias nor version', () => {
     expect(plain.resources('AWS::Lambda::Alias')).toEqual([]);
     expect(plain.resources('AWS::Lambda::Version')).toEqual([]);
