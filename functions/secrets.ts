@@ -80,6 +80,17 @@ export function createDataKeys(
     return key;
   }
 
+  /** Returns whether another KMS key encrypted a data key: the table was restored where that key does not exist. */
+  async function isOfAnotherKey(version: string): Promise<boolean> {
+    try {
+      await find(version);
+      return false;
+    } catch (error) {
+      if (((error as Error).cause as Error | undefined)?.name === 'IncorrectKeyException') return true;
+      throw error;
+    }
+  }
+
   /** Creates a data key, unless another process was faster. */
   async function create(version: number): Promise<string> {
     const key = keys.dataKey(region, version);
@@ -94,7 +105,8 @@ export function createDataKeys(
     async newest() {
       const [last] = await table.query({ pk: dataKeyPk(region), descending: true, limit: 1 });
       const isRecent = now() - Number(last?.createdAt) < DATA_KEY_ROTATION_MS;
-      const version = last && isRecent ? last.sk : await create(Number(last?.sk ?? 0) + 1);
+      const isUsable = last && isRecent && !(await isOfAnotherKey(last.sk));
+      const version = isUsable ? last.sk : await create(Number(last?.sk ?? 0) + 1);
       const key = await find(version);
       if (!key) throw new SecretError('key', `of version ${version} is missing.`);
       return { version, key };

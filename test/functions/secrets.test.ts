@@ -9,6 +9,7 @@ import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table } from '../../shared/storage/table.ts';
 import { FakeKms, sealWithKms } from '../support/kms.ts';
 
+const OTHER_KEY = 'arn:aws:kms:us-east-1:444455556666:key/other';
 const GIVEN = { clientId: 'client-7', clientSecret: 's3cret-of-acme' };
 const KEPT = { secrets: [`whsec_${Buffer.alloc(24, 1).toString('base64')}`] };
 const ACME = { region: 'us', account: 'acme' };
@@ -94,9 +95,12 @@ test('an encrypted secret that is copied to another account or endpoint cannot b
 test('another cell and another KMS key cannot decrypt a data key', async () => {
   const { start } = createCell();
   await start().endpoints.save('us', 'erp', KEPT);
-  for (const other of [{ stage: 'dev' }, { keyArn: 'arn:aws:kms:us-east-1:1:key/other' }])
+  for (const [other, reason] of [
+    [{ stage: 'dev' }, 'InvalidCiphertextException'],
+    [{ keyArn: OTHER_KEY }, 'IncorrectKeyException'],
+  ] as const)
     await expect(start(other).endpoints.load('us', 'erp')).rejects.toThrow(
-      'The secret key of version 0001 cannot be decrypted by KMS (InvalidCiphertextException).',
+      `The secret key of version 0001 cannot be decrypted by KMS (${reason}).`,
     );
 });
 
@@ -170,6 +174,19 @@ test('a table restored from a backup contains the data keys of its secrets', asy
   expect(await after.accounts.read(ref)).toMatchObject(GIVEN);
   await after.accounts.save('us', 'acme', { ...GIVEN, clientSecret: 'again' });
   expect(await after.accounts.read(ref)).toMatchObject({ clientSecret: 'again' });
+});
+
+test('a table restored without its KMS key stores new secrets with a data key of the new KMS key', async () => {
+  const { start, items } = createCell();
+  const { accounts, endpoints } = start();
+  const ref = await accounts.save('us', 'acme', GIVEN);
+  await endpoints.save('us', 'erp', KEPT);
+  const after = start({ keyArn: OTHER_KEY });
+  await after.accounts.save('us', 'acme', { ...GIVEN, clientSecret: 'again' });
+  expect(await after.accounts.read(ref)).toMatchObject({ clientSecret: 'again' });
+  await after.accounts.save('us', 'zeta', GIVEN);
+  expect((await items()).filter(({ pk }) => pk === dataKeyPk('us'))).toHaveLength(2);
+  await expect(after.endpoints.load('us', 'erp')).rejects.toThrow('IncorrectKeyException');
 });
 
 test('an error of KMS names it, and the next call tries again', async () => {

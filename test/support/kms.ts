@@ -17,6 +17,8 @@ export interface KmsOutput {
   readonly Plaintext?: Uint8Array;
 }
 
+/** Part of a ciphertext that identifies its key. */
+const KEY_BYTES = 8;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = 'aes-256-gcm';
@@ -42,10 +44,14 @@ export class FakeKms {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, key, nonce).setAAD(context);
       const encrypted = Buffer.concat([cipher.update(randomBytes(32)), cipher.final()]);
-      return { CiphertextBlob: Uint8Array.from(Buffer.concat([nonce, cipher.getAuthTag(), encrypted])) };
+      const parts = [key.subarray(0, KEY_BYTES), nonce, cipher.getAuthTag(), encrypted];
+      return { CiphertextBlob: Uint8Array.from(Buffer.concat(parts)) };
     }
     if (operation !== 'Decrypt' || !CiphertextBlob) throw new Error(`${operation} is not known here.`);
-    const [nonce, rest] = [CiphertextBlob.subarray(0, NONCE_BYTES), CiphertextBlob.subarray(NONCE_BYTES)];
+    const sealed = CiphertextBlob.subarray(KEY_BYTES);
+    if (!key.subarray(0, KEY_BYTES).equals(CiphertextBlob.subarray(0, KEY_BYTES)))
+      throw createError('IncorrectKeyException');
+    const [nonce, rest] = [sealed.subarray(0, NONCE_BYTES), sealed.subarray(NONCE_BYTES)];
     const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
     decipher.setAAD(context).setAuthTag(rest.subarray(0, TAG_BYTES));
     try {
