@@ -22,6 +22,7 @@ import {
   HttpVersion,
   PriceClass,
   ResponseHeadersPolicy,
+  S3OriginAccessControl,
   SecurityPolicyProtocol,
   ViewerProtocolPolicy,
 } from 'aws-cdk-lib/aws-cloudfront';
@@ -103,6 +104,9 @@ export class Dashboard extends Construct {
       // are requested.
       origin: S3BucketOrigin.withOriginAccessControl(bucket, {
         originAccessLevels: [AccessLevel.READ, AccessLevel.LIST],
+        originAccessControl: new S3OriginAccessControl(this, 'Access', {
+          originAccessControlName: this.#toGlobalName('files'),
+        }),
       }),
       allowedMethods: AllowedMethods.ALLOW_GET_HEAD,
       viewerProtocolPolicy: ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
@@ -152,6 +156,12 @@ export class Dashboard extends Construct {
     });
   }
 
+  /** CloudFront has one namespace for all AWS regions, and the same cell can be recovered in another one. */
+  #toGlobalName(name: string): string {
+    const { stackName, region } = Stack.of(this);
+    return `${stackName}-${region}-${name}`;
+  }
+
   #createEdgeFunction(id: string, comment: string, code: string) {
     const fn = new EdgeFunction(this, id, {
       comment: `Jobwire: ${comment}`,
@@ -169,6 +179,7 @@ export class Dashboard extends Construct {
       ...others
     } = FILE_HEADERS;
     return new ResponseHeadersPolicy(this, id, {
+      responseHeadersPolicyName: this.#toGlobalName(id),
       comment: `Jobwire: response headers of ${file}`,
       // CloudFront accepts these headers only as settings.
       securityHeadersBehavior: {

@@ -1,3 +1,4 @@
+import { Stack } from 'aws-cdk-lib';
 import {
   OriginRequestCookieBehavior,
   OriginRequestHeaderBehavior,
@@ -22,7 +23,10 @@ export class DistributionPass extends Construct {
 
   constructor(scope: Construct, id: string, { name }: Cell) {
     super(scope, id);
+    const { stackName, region } = Stack.of(this);
     this.policy = new OriginRequestPolicy(this, 'Policy', {
+      // Unique in the AWS account: the same cell can be recovered in another AWS region.
+      originRequestPolicyName: `${stackName}-${region}`,
       comment: `Jobwire, ${name}: all headers except Host, all query parameters, and the session cookie`,
       // API Gateway routes by the host.
       headerBehavior: OriginRequestHeaderBehavior.denyList('host'),

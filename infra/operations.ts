@@ -86,7 +86,7 @@ export class Operations extends Construct {
   /** Creates a budget for all resources with the tags of the cell. */
   #createBudget(topic: Topic, amount: number): void {
     const { stage, id: cell } = this.#monitored;
-    const { account, stackName } = Stack.of(this);
+    const { account, region, stackName } = Stack.of(this);
     topic.addToResourcePolicy(
       new PolicyStatement({
         principals: [new ServicePrincipal('budgets.amazonaws.com')],
@@ -99,7 +99,8 @@ export class Operations extends Construct {
     const subscribers = [{ subscriptionType: 'SNS', address: topic.topicArn }];
     new CfnBudget(this, 'Budget', {
       budget: {
-        budgetName: stackName,
+        // Unique in the AWS account.
+        budgetName: `${stackName}-${region}`,
         ...{ budgetType: 'COST', timeUnit: 'MONTHLY', metrics: ['UnblendedCost'] },
         budgetLimit: { amount, unit: 'USD' },
         filterExpression: {

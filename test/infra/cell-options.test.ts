@@ -63,6 +63,38 @@ describe('two cells of one region in one AWS account and region', () => {
   });
 });
 
+describe('a cell that is recovered in another AWS region, with the same names', () => {
+  const options = {
+    ...EVERY_OPTION,
+    ...{ hostedZone: undefined, dashboardDomain: undefined, apiDomain: undefined, backup: undefined },
+    ...{ eventBus: {}, notifications: { from: 'orders@print.example', identity: 'print.example' } },
+  };
+  const [former, recovered] = (['us-east-1', 'eu-central-1'] as const).map((awsRegion) =>
+    synthesize('prod', { cell: { ...options, awsRegion } }),
+  ) as [ReturnType<typeof synthesize>, ReturnType<typeof synthesize>];
+
+  test('shares no name of a service that has one namespace for all AWS regions', () => {
+    const names = ({ template }: typeof former) =>
+      Object.values(template.toJSON().Resources as Record<string, Resource>)
+        .filter(({ Type }) => /^AWS::(CloudFront|Budgets|IAM|S3)::/.test(Type))
+        .flatMap(({ Type, Properties }) =>
+          [...JSON.stringify(Properties).matchAll(/"(Name|BudgetName|RoleName|BucketName)":"([^"]+)"/g)].map(
+            ([, , name]) => `${Type} ${name}`,
+          ),
+        )
+        .filter((name) => /jobwire/.test(name));
+    expect(names(former).length).toBeGreaterThanOrEqual(7);
+    expect(names(former).filter((name) => names(recovered).includes(name))).toEqual([]);
+  });
+
+  test('needs exactly the policy of the key in which the AWS region is replaced, as the guide describes', () => {
+    const policy = ({ resources }: typeof former) =>
+      JSON.stringify(resources('AWS::KMS::Key')[0]?.[1].Properties.KeyPolicy);
+    expect(policy(former)).toContain('logs.us-east-1.amazonaws.com');
+    expect(policy(former).replaceAll('us-east-1', 'eu-central-1')).toBe(policy(recovered));
+  });
+});
+
 describe('resources that outlive the stack', () => {
   test.each(['prod', 'dev'] as const)(
     '%s: both tables, their key, and the role for the API’s logs',
