@@ -298,7 +298,7 @@ const CellSettings = z
           .regex(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
           .optional()
           .describe(
-            'ARN of the KMS key that encrypts the secrets in the table, if another stack created it (its output `KeyArn`). Absent: the key of this stack.',
+            'ARN of the KMS key that encrypts the secrets in the table, if another stack created it (its output `KeyArn`), or of its replica in the AWS region of the cell. With `customerKey`, its policy must allow the services of the cell to use it ([recovery](deploying.md#recovery-in-another-aws-region)), and it must belong to the AWS account of the table. Absent: the key of this stack.',
           ),
         restoredAt: z.iso
           .datetime('must be a timestamp such as 2026-03-02T08:00:00Z')
@@ -352,16 +352,23 @@ const CellSettings = z
       : `.${address.split('@')[1]}`.endsWith(`.${identity.toLowerCase()}`);
     if (!fits) fail('from', `must be an address of the identity ${identity}`);
   })
-  .superRefine(({ awsRegion, stateTable }, context) => {
+  .superRefine(({ awsRegion, customerKey, stateTable }, context) => {
     const fail = (field: string, message: string) =>
       context.addIssue({ code: 'custom', path: ['stateTable', field], message });
     if (!stateTable) return;
-    const [, , , region, , table] = stateTable.streamArn.split(':');
+    const [, , , region, account, table] = stateTable.streamArn.split(':');
     if (region !== awsRegion || table?.split('/')[1] !== stateTable.name) {
       fail('streamArn', `must be that of the stream of ${stateTable.name} in ${awsRegion}`);
     }
     if (stateTable.keyArn !== undefined && stateTable.keyArn.split(':')[3] !== awsRegion) {
       fail('keyArn', `must be that of a KMS key in ${awsRegion}`);
+    }
+    // The services that store data need it too, and its AWS account may be lost.
+    if (customerKey && stateTable.keyArn !== undefined && stateTable.keyArn.split(':')[4] !== account) {
+      fail(
+        'keyArn',
+        `must be that of a KMS key in the AWS account ${account} of the table, because of customerKey`,
+      );
     }
     // Epochs begin now: a bound in the future would reject those of accounts that are registered until then.
     if (stateTable.restoredAt !== undefined && Date.parse(stateTable.restoredAt) > Date.now()) {

@@ -277,6 +277,26 @@ test.each([
 });
 
 test.each([
+  [true, '111122223333', undefined],
+  [false, '444455556666', undefined],
+  [
+    true,
+    '444455556666',
+    'cells.us.stateTable.keyArn must be that of a KMS key in the AWS account 111122223333 of the table, because of customerKey (stage dev).',
+  ],
+])(
+  'customerKey: %j with the key of the AWS account %s for a table of 111122223333',
+  (customerKey, owner, problem) => {
+    const keyArn = `arn:aws:kms:us-east-1:${owner}:key/0e6e5f0a`;
+    const settings = withCells({
+      us: { customerKey, stateTable: { name: 'restored', streamArn: STREAM, keyArn } },
+    });
+    if (problem === undefined) expect(() => parseStages(settings)).not.toThrow();
+    else expect(() => parseStages(settings)).toThrow(problem);
+  },
+);
+
+test.each([
   ['orders@print.example', 'print.example'],
   ['Print Shop <orders@mail.print.example>', 'print.example'],
   ['Orders@Print.example', identityArn('us-east-1', 'print.example')],
