@@ -357,7 +357,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     run('clean up endpoints', () => tidyEndpoints(endpoints, region));
   }
   let ticking = false;
-  const ticker = setInterval(() => {
+  function startTick(): void {
     if (ticking) return;
     ticking = true;
     run('run the tick', () =>
@@ -365,8 +365,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
         ticking = false;
       }),
     );
-  }, options.tickMs ?? 1000);
-  run('run the tick', tick);
+  }
+  const ticker = setInterval(startTick, options.tickMs ?? 1000);
+  startTick();
 
   return {
     log,

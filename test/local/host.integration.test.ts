@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-
+import { setTimeout } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
 import { type Host, startHost } from '../../local/host.ts';
@@ -22,8 +22,9 @@ import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { historySchema, keys } from '../../shared/storage/schema.ts';
+import { historySchema, keys, wakePk } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Table } from '../../shared/storage/table.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
 import { pageAccountsWithStatus } from '../../shared/tracking/operator.ts';
 import { readEndpoint } from '../support/endpoints.ts';
@@ -369,4 +370,34 @@ test('accounts of one region whose ordering API does not respond leave the claim
   await ticked.promise;
   const status = await table.get(keys.status({ region: 'nz', account: 'kowhai' }));
   expect(status?.claimedAt).toEqual(expect.any(Number));
+});
+
+test('no tick begins before the previous one has ended, not even the first', async () => {
+  const stored = createMemoryTable();
+  const { sandbox, world } = await startSandbox();
+  const account = world.addAccount({ region: 'us', name: 'acme' });
+  let [running, most] = [0, 0];
+  const table: Table = {
+    ...stored,
+    async query(query) {
+      if (query.pk !== wakePk('us', 0)) return stored.query(query);
+      running += 1;
+      most = Math.max(most, running);
+      // Several intervals of the ticker.
+      for (let turn = 0; turn < 5; turn += 1) await setTimeout(5);
+      running -= 1;
+      return stored.query(query);
+    },
+  };
+  const ticked = Promise.withResolvers<void>();
+  const host = await startHost({
+    ...{ config: parseConfig(configFor(sandbox, [account]), {}), table },
+    ...{ history: createMemoryTable(historySchema), secretKey: Buffer.alloc(32, 1) },
+    ...{ publicUrl: 'http://jobwire.example', exclusive: true, tickMs: 5 },
+    onFault: (_, cause) => ticked.reject(cause),
+    onTick: () => ticked.resolve(),
+  });
+  open.push(() => host.stop(2_000));
+  await ticked.promise;
+  expect(most).toBe(1);
 });
