@@ -38,7 +38,7 @@ import type { EmailTransport } from '../shared/notifications/types.ts';
 import { indexFormerData, removeEntriesOf } from '../shared/search/indexing.ts';
 import { openSealedTexts } from '../shared/secrets.ts';
 import { type AccountRef, getDrainName } from '../shared/storage/schema.ts';
-import { claimDue } from '../shared/tracking/claims.ts';
+import { type Claim, claimDue } from '../shared/tracking/claims.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/schedule.ts';
@@ -70,6 +70,7 @@ const MIN_INTERVAL_SECONDS = 1;
 /** Time that a tick spends on the remains of deleted accounts, and a time longer than a drain and the attempts it has started. */
 const DELETE_MS = 10_000;
 const LATE_WRITES_MS = 120_000;
+/** Maximum number of concurrent polls of a region. A region that responds slowly must not delay the polls of others. */
 const POLL_CONCURRENCY = 8;
 const POLL_MS = 120_000;
 const DRAIN_MS = 55_000;
@@ -92,7 +93,6 @@ export async function startHost(options: HostOptions): Promise<Host> {
   let stopping = false;
   let stopped = false;
   const running = new Set<Promise<unknown>>();
-  const polls = pLimit(POLL_CONCURRENCY);
   const { allowPrivateNetworks } = config.webhooks;
   const connections = createConnectionPool({ allowPrivateNetworks });
 
@@ -285,31 +285,45 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
   const sending = new Set<string>();
 
-  /** Number of claimed polls that have not ended, by region. Each region has its own limit: a claim expires if its poll waits too long. */
-  const claimed = new Map<string, number>();
+  /** Number of polls of each region that run or are being claimed. */
+  const polling = new Map<string, number>();
+  function countPolls(region: string, polls: number): void {
+    polling.set(region, (polling.get(region) ?? 0) + polls);
+  }
+  /** Claims due polls of a region and starts them, no more than can run at once: a claim would expire while its poll waits. */
+  async function startPolls(region: string): Promise<void> {
+    const free = POLL_CONCURRENCY - (polling.get(region) ?? 0);
+    if (free <= 0) return;
+    // Counted before the claim, because other polls end and are claimed meanwhile.
+    countPolls(region, free);
+    let due: readonly Claim[] = [];
+    try {
+      due = await claimDue(table, region, { now: now(), limit: free, claimSeconds: POLL_MS / 1000 + 30 });
+    } finally {
+      countPolls(region, due.length - free);
+    }
+    for (const ref of due) {
+      run('poll', () =>
+        poll(ref).finally(() => {
+          countPolls(region, -1);
+          // More polls may be due.
+          if (due.length === free) run('claim polls', () => startPolls(region));
+        }),
+      );
+    }
+  }
+  async function poll(ref: Claim): Promise<void> {
+    const deps = { table, log, settings, now, newId: randomUUID, connect, syncApiUser: syncOwnUser };
+    options.onPollStart?.(ref);
+    const lagMs = Math.max(0, now() - ref.dueAt);
+    const report = await pollAccount(deps, ref, now() + POLL_MS);
+    options.onPoll?.(report, { lagMs });
+  }
 
   /** Does the work of the Lambda that is scheduled each minute: due polls, remaining wake marks, sinks due for a retry, notifications. */
   async function tick(): Promise<void> {
     for (const region of Object.keys(config.regions)) {
-      const underway = claimed.get(region) ?? 0;
-      const limit = POLL_CONCURRENCY * 2 - underway;
-      const due =
-        limit > 0
-          ? await claimDue(table, region, { now: now(), limit, claimSeconds: POLL_MS / 1000 + 30 })
-          : [];
-      claimed.set(region, underway + due.length);
-      for (const ref of due) {
-        run('poll', () =>
-          polls(async () => {
-            if (stopping) return;
-            const deps = { table, log, settings, now, newId: randomUUID, connect, syncApiUser: syncOwnUser };
-            options.onPollStart?.(ref);
-            const lagMs = Math.max(0, now() - ref.dueAt);
-            const report = await pollAccount(deps, ref, now() + POLL_MS);
-            options.onPoll?.(report, { lagMs });
-          }).finally(() => claimed.set(region, (claimed.get(region) ?? 0) - 1)),
-        );
-      }
+      await startPolls(region);
       indexFormer(region);
       await refreshSinks(region);
       const pending = (await listPendingWakes(table, region, 100)).filter(

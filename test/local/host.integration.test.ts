@@ -8,7 +8,7 @@ import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
 import { type Host, startHost } from '../../local/host.ts';
 import { testAccount } from '../../shared/accounts/account-test.ts';
-import { registerAccount } from '../../shared/accounts/accounts.ts';
+import { registerAccount, schedule } from '../../shared/accounts/accounts.ts';
 import {
   createAccount,
   deleteAccount,
@@ -22,7 +22,7 @@ import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { historySchema, keys, wakePk } from '../../shared/storage/schema.ts';
+import { historySchema, keys, pollDuePk, wakePk } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
@@ -338,7 +338,7 @@ test('an endpoint that answers 410 is disabled, with an event in the region’s 
   expect(new Set(bodies)).toEqual(new Set(['1', '2', '3']));
 });
 
-test('accounts of one region whose ordering API does not respond leave the claims of other regions', async () => {
+test('accounts of one region whose ordering API does not respond delay no polls of other regions, and are claimed only as their polls start', async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   open.push(async () => {
@@ -359,17 +359,72 @@ test('accounts of one region whose ordering API does not respond leave the claim
     {},
   );
   const table = createMemoryTable();
+  const started: string[] = [];
   const ticked = Promise.withResolvers<void>();
   const host = await startHost({
     ...{ config, table, history: createMemoryTable(historySchema), secretKey: Buffer.alloc(32, 1) },
     ...{ publicUrl: 'http://jobwire.example', exclusive: true, tickMs: 50 },
     onFault: ticked.reject,
+    onPollStart: ({ account }) => started.push(account),
     onTick: (region) => region === 'nz' && ticked.resolve(),
   });
   open.push(() => host.stop(100));
   await ticked.promise;
-  const status = await table.get(keys.status({ region: 'nz', account: 'kowhai' }));
-  expect(status?.claimedAt).toEqual(expect.any(Number));
+  expect(started).toContain('kowhai');
+  const statuses = await table.getMany(
+    config.accounts.map(({ id, region }) => keys.status({ region, account: id })),
+  );
+  expect(statuses.filter(({ claimedAt }) => claimedAt !== undefined)).toHaveLength(started.length);
+});
+
+test('polls that end while others are being claimed do not count as running afterwards', async () => {
+  const { sandbox, world } = await startSandbox();
+  const names = Array.from({ length: 6 }, (_, at) => `acme-${at}`);
+  const all = names.map((name) => world.addAccount({ region: 'us', name }));
+  const stored = createMemoryTable();
+  const news = new EventEmitter();
+  let running = 0;
+  let scheduled: Promise<unknown> = Promise.resolve();
+  const table: Table = {
+    ...stored,
+    async query(query) {
+      if (query.pk !== pollDuePk('us', 0)) return stored.query(query);
+      // A claim takes until all polls have ended.
+      while (running > 0) await once(news, 'poll');
+      await scheduled;
+      return stored.query(query);
+    },
+  };
+  /** Maximum number of concurrent polls in each round. All accounts are due at the beginning of a round. */
+  const rounds = [0];
+  const done = Promise.withResolvers<void>();
+  const host = await startHost({
+    ...{ config: parseConfig(configFor(sandbox, all), {}), table },
+    ...{ history: createMemoryTable(historySchema), secretKey: Buffer.alloc(32, 1) },
+    ...{ publicUrl: 'http://jobwire.example', exclusive: true, tickMs: 5 },
+    onFault: (_, cause) => done.reject(cause),
+    onPollStart: () => {
+      running += 1;
+      rounds.push(Math.max(rounds.pop() ?? 0, running));
+    },
+    onPoll: () => {
+      running -= 1;
+      news.emit('poll');
+    },
+    onTick: (region) => {
+      if (running > 0 || rounds.at(-1) === 0) return;
+      if (rounds.length === 8) done.resolve();
+      rounds.push(0);
+      scheduled = Promise.all(
+        names.map((account) =>
+          stored.write({ update: keys.status({ region, account }), set: schedule({ region, account }, 1) }),
+        ),
+      );
+    },
+  });
+  open.push(() => host.stop(2_000));
+  await done.promise;
+  expect(rounds.slice(0, 8)).toEqual(Array.from({ length: 8 }, () => names.length));
 });
 
 test('no tick begins before the previous one has ended, not even the first', async () => {
