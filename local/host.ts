@@ -244,17 +244,18 @@ export async function startHost(options: HostOptions): Promise<Host> {
       dashboardUrl: `${options.publicUrl}/`,
     },
   };
-  /** Evaluates the alert rules of a region, at most once a minute. */
-  function startAlerts(region: string): void {
+  /** Does work of a region that is due once a minute: alert rules, and remains of interrupted operations on endpoints. */
+  function startMinute(region: string): void {
     const minute = Math.floor(now() / 60_000);
-    if (evaluated.get(region) === minute) return;
-    evaluated.set(region, minute);
+    if (minutes.get(region) === minute) return;
+    minutes.set(region, minute);
     run('evaluate alert rules', async () => {
       const summary = await evaluateAlerts({ table, history, now, ...alerts.sending }, region);
       if (summary) options.onAlerts?.(summary, region);
     });
+    run('clean up endpoints', () => tidyEndpoints(endpoints, region));
   }
-  const evaluated = new Map<string, number>();
+  const minutes = new Map<string, number>();
   /** Runs the sender of a region, unless it is running. */
   function startSender(region: string): void {
     if (sending.has(region)) return;
@@ -338,7 +339,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       );
       for (const name of await listDueSinks(table, region, now())) drains.request(region, name);
       startSender(region);
-      startAlerts(region);
+      startMinute(region);
       if (!deleting.has(region)) {
         deleting.add(region);
         run('delete accounts', () =>
@@ -368,7 +369,6 @@ export async function startHost(options: HostOptions): Promise<Host> {
   for (const region of Object.keys(config.regions)) {
     await indexFormerSinks(table, region, now());
     await refreshSinks(region);
-    run('clean up endpoints', () => tidyEndpoints(endpoints, region));
   }
   let ticking = false;
   function startTick(): void {

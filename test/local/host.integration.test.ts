@@ -5,8 +5,9 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { type Host, startHost } from '../../local/host.ts';
+import type { HostOptions } from '../../local/host-options.ts';
 import { testAccount } from '../../shared/accounts/account-test.ts';
 import { registerAccount, schedule } from '../../shared/accounts/accounts.ts';
 import {
@@ -22,7 +23,7 @@ import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { historySchema, keys, pollDuePk, wakePk } from '../../shared/storage/schema.ts';
+import { cursorPk, historySchema, keys, pollDuePk, wakePk } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
@@ -91,7 +92,7 @@ async function setUp(endpoints: (url: string) => object[]) {
     {},
   );
   const faults: unknown[] = [];
-  const start = async (changed: Config = config): Promise<Host> => {
+  const start = async (changed: Config = config, hooks: Partial<HostOptions> = {}): Promise<Host> => {
     const host = await startHost({
       ...{ config: changed, table, history },
       secretKey: Buffer.alloc(32, 1),
@@ -99,6 +100,7 @@ async function setUp(endpoints: (url: string) => object[]) {
       exclusive: true,
       tickMs: 50,
       onFault: (_, cause) => faults.push(cause),
+      ...hooks,
     });
     open.push(() => host.stop(2_000));
     return host;
@@ -455,4 +457,23 @@ test('no tick begins before the previous one has ended, not even the first', asy
   open.push(() => host.stop(2_000));
   await ticked.promise;
   expect(most).toBe(1);
+});
+
+test('remains of an endpoint whose deletion was interrupted are removed within a minute after its lock has expired', async () => {
+  const { table, config, start } = await setUp(() => []);
+  const ticks = new EventEmitter();
+  const real = Date.now;
+  let ahead = 0;
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => real() + ahead);
+  open.push(() => clock.mockRestore());
+  const host = await start(config, { onTick: () => ticks.emit('tick') });
+  await createEndpoint(host.endpoints, 'us', { id: 'erp', url: 'https://erp.example.com/hook' });
+  await table.write({ delete: keys.sink('us', 'erp') });
+  await table.write({ update: keys.endpointLock('us', 'erp'), set: { owner: 'crashed', until: Date.now() } });
+  ahead = 60_000;
+  const readRemains = async () => [
+    ...(await table.query({ pk: cursorPk('us', 'erp') })),
+    ...(await table.getMany([keys.endpointSecrets('us', 'erp')])),
+  ];
+  while ((await readRemains()).length > 0) await once(ticks, 'tick');
 });
