@@ -96,7 +96,7 @@ export async function readFeedPage(
   const start = await locateFeed(deps, query.after, query.last ?? 'earliest');
   if (start.kind === 'gone') return start;
   const places = new Map(start.places);
-  const page: Scan = { events: [], bytes: 0, examined: 0, heads: new Map() };
+  const page: Scan = { events: [], bytes: 0, examined: 0, heads: new Map(start.heads) };
   for (;;) {
     const isGone = await scan(deps, places, query, page);
     if (isGone && page.events.length === 0) {
@@ -226,10 +226,7 @@ async function scan(
       events: query.types ? EVENTS_AT_ONCE : Math.min(fair, EVENTS_AT_ONCE),
       ranges: RANGES_AT_ONCE,
     });
-    if (!outcome) {
-      page.heads.set(region, place);
-      continue;
-    }
+    if (!outcome) continue;
     if (outcome.kind === 'gone' || isElsewhere(outcome.head, place)) return true;
     const { epoch, sequence } = outcome.head;
     page.examined += outcome.examined;
@@ -254,7 +251,6 @@ async function scan(
     if (isFull) break;
     if (at > place.sequence && at < sequence) behind.push(region);
   }
-  for (const [region, place] of places) if (!page.heads.has(region)) page.heads.set(region, place);
   return false;
 }
 
@@ -287,7 +283,7 @@ export async function locateFeed(
   deps: Pick<CellFeedDeps, 'feed' | 'regions' | 'isPart'>,
   cursor: GivenPlaces | undefined,
   otherwise: Beginning,
-): Promise<{ readonly kind: 'places'; readonly places: Places } | Gone> {
+): Promise<{ readonly kind: 'places'; readonly places: Places; readonly heads: Places } | Gone> {
   const { feed, regions } = deps;
   const places = new Map<string, Place>();
   const heads = new Map<string, Place>();
@@ -301,7 +297,7 @@ export async function locateFeed(
     if (one.restored) restored.set(region, one.restored);
     isGone ||= one.isGone;
   }
-  if (!isGone) return { kind: 'places', places };
+  if (!isGone) return { kind: 'places', places, heads };
   return {
     kind: 'gone',
     earliest: formatPlaces(deps, places),

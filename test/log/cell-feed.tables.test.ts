@@ -640,6 +640,17 @@ describe('reading the cell feed', () => {
     });
   });
 
+  test('a page has the head of every region, also of those that it has no room for', async () => {
+    const { tell, read, register } = await createReader(['acme'], ['nz', 'us']);
+    await register('kiwi', 'nz');
+    await tell('kiwi', 1, 'nz');
+    await tell('acme', 5);
+    const { ids, next, head } = await read({ limit: 1 });
+    expect(ids).toEqual(['kiwi.1']);
+    expect(head).toMatch(/^nz\.[0-9a-z]+\.1~us\.[0-9a-z]+\.5$/);
+    expect(next).not.toBe(head);
+  });
+
   test('streams have every event once, in order, over any number of ends and resumes', async () => {
     const { tell, deps, growth, clock } = await createReader(['a', 'b', 'c']);
     const total = 120;
