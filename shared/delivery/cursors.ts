@@ -19,6 +19,7 @@ import {
   type TransactOutcome,
   type Write,
 } from '../storage/table.ts';
+import { hasElapsed } from './clock.ts';
 import { type DeadSelection, readDeadEvents, toDeadSelection } from './dead-events.ts';
 import type { Lease } from './lease.ts';
 import { type EventFilter, follows, matchesFilter, type Sink, toSink } from './sink.ts';
@@ -130,8 +131,9 @@ export class CursorRuns {
   readonly #deferred = new Set<string>();
   /** Cursors that are being opened. */
   readonly #opening = new Set<string>();
-  /** Time of the next lookup of due cursors. */
-  #nextLookupAt = 0;
+  /** Time of the last lookup of due cursors, and the interval (ms) until the next one. */
+  #lookedAt = 0;
+  #lookAgainMs = 0;
 
   constructor(work: RunsDeps, sink: Sink, lease: Lease) {
     this.#deps = work;
@@ -200,7 +202,7 @@ export class CursorRuns {
 
   /** While there is work: queries due cursors and cancelled replays periodically. */
   refreshDue(): void {
-    if (this.#deps.now() < this.#nextLookupAt) return;
+    if (!hasElapsed(this.#lookedAt, this.#lookAgainMs, this.#deps.now())) return;
     this.#deps.begin(() => this.loadDue());
     this.#deps.begin(() => this.#dropCancelled());
   }
@@ -225,10 +227,10 @@ export class CursorRuns {
   async loadDue(): Promise<void> {
     const { table, now } = this.#deps;
     const { region, id } = this.#sink;
-    const lookedAt = now();
-    this.#nextLookupAt = lookedAt + LOOK_AGAIN_MS;
-    const due = await listDueWork(table, region, this.#lease.name, lookedAt);
-    this.#nextLookupAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, due.length / DUE_PER_LOOK);
+    this.#lookedAt = now();
+    this.#lookAgainMs = LOOK_AGAIN_MS;
+    const due = await listDueWork(table, region, this.#lease.name, this.#lookedAt);
+    this.#lookAgainMs = LOOK_AGAIN_MS * Math.max(1, due.length / DUE_PER_LOOK);
     const cursors = due
       .filter(({ pk }) => pk === cursorPk(region, id))
       .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));

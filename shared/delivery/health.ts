@@ -10,8 +10,10 @@
  * is one. A suspect that fails again although others were delivered is parked as if it had been rejected
  * (decision 11).
  */
+
 import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
 import type { Item } from '../storage/table.ts';
+import { MAX_SKEW_MS } from './clock.ts';
 
 /** The health of a sink as stored between drains. Times are epoch ms. */
 export interface SinkHealth {
@@ -231,5 +233,8 @@ export function isReady(
   sink: { readonly paused: boolean; readonly health: SinkHealth },
   now: number,
 ): boolean {
-  return !sink.paused && sink.health.disabledAt === null && sink.health.waitUntil <= now;
+  const { disabledAt, waitUntil, lastFailedAt } = sink.health;
+  // A wait that began in the future is over: the clock was set back since.
+  const isWaiting = waitUntil > now && (lastFailedAt ?? 0) <= now + MAX_SKEW_MS;
+  return !sink.paused && disabledAt === null && !isWaiting;
 }

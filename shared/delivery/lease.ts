@@ -15,6 +15,7 @@ import {
   type Value,
   type Write,
 } from '../storage/table.ts';
+import { hasElapsed, MAX_SKEW_MS } from './clock.ts';
 import { healthAttributes, isReady, toHealth } from './health.ts';
 import { type Sink, type SinkRecord, toSink, withStateOfPart } from './sink.ts';
 
@@ -64,7 +65,7 @@ export class Lease {
 
   /** Reports whether it is time to {@link renew}. */
   isAging(now: number): boolean {
-    return now >= this.#takenAt + RENEW_AFTER_MS;
+    return hasElapsed(this.#takenAt, RENEW_AFTER_MS, now);
   }
 
   /** Extends the lease. Returns the sink's current item, or `undefined` if the lease is lost. */
@@ -116,8 +117,8 @@ export async function takeLease(
   const toState = (state: Item | undefined) => (divided ? withStateOfPart(known, state) : (state ?? known));
   const current = toState(part);
   if (!isReady(toSink(current), now)) return undefined;
-  // Version 0.1.0 did not divide sinks; one of its drains may still run.
-  if (divided && Number(known.leaseUntil ?? 0) > now) return undefined;
+  // Also that of the whole sink: version 0.1.0 did not divide sinks, and one of its drains may still run.
+  if (isHeld(known, now) || isHeld(part, now)) return undefined;
   const before = typeof current.leaseToken === 'number' ? current.leaseToken : undefined;
   // Using the clock prevents a sink that was deleted and re-created from issuing a token twice.
   const token = Math.max(now, (before ?? 0) + 1);
@@ -130,7 +131,8 @@ export async function takeLease(
       set: divided && !part ? { ...lease, ...getStateAttributes(current) } : lease,
       when: [
         ...(divided ? [] : [['kind', 'present'] as const]),
-        ['leaseUntil', 'absent or <=', now],
+        // Not renewed since it was read.
+        ['leaseUntil', 'absent or =', Number((divided ? part : known)?.leaseUntil ?? 0)],
         before === undefined ? ['leaseToken', 'absent'] : ['leaseToken', '=', before],
       ],
     },
@@ -141,6 +143,12 @@ export async function takeLease(
   if (!mine || !outcome.item) return undefined;
   const item = toState(outcome.item);
   return { lease: new Lease(table, region, name, token, now), sink: toSink(item), item };
+}
+
+/** Reports whether the lease of an item has not expired. One that ends too late was taken before the clock was set back. */
+function isHeld(item: Item | undefined, now: number): boolean {
+  const leaseUntil = Number(item?.leaseUntil ?? 0);
+  return leaseUntil > now && leaseUntil <= now + LEASE_MS + MAX_SKEW_MS;
 }
 
 function getStateAttributes(item: Item): { readonly [attribute: string]: Value | undefined } {

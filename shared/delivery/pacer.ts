@@ -13,15 +13,17 @@ export class Pacer {
     this.#now = now;
   }
 
-  /** Time (epoch ms) before which the sink gets no event. */
+  /** Time (epoch ms) before which the sink gets no event: at most one interval ahead, also after the clock was set back. */
   get nextSendAt(): number {
+    const intervalMs = this.#ratePerSecond ? 1000 / this.#ratePerSecond : 0;
+    this.#nextSendAt = Math.min(this.#nextSendAt, this.#now() + intervalMs);
     return this.#nextSendAt;
   }
 
   /** Counts deliveries against the sink's rate. */
   count(deliveries: number): void {
     if (!this.#ratePerSecond) return;
-    const from = Math.max(this.#nextSendAt, this.#now() - BURST_MS);
+    const from = Math.max(this.nextSendAt, this.#now() - BURST_MS);
     this.#nextSendAt = from + (deliveries * 1000) / this.#ratePerSecond;
   }
 }

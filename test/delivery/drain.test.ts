@@ -1128,3 +1128,82 @@ describe('the lease', () => {
     expect((await rig.sink()).health.failures).toBe(0);
   });
 });
+
+describe('after the clock was set back', () => {
+  const HOUR_MS = 3_600_000;
+
+  test('a sink with a rate waits for one interval, also in a drain that works', async () => {
+    const rig = await createDeliveryRig(delivered, { record: { ratePerSecond: 1 } });
+    const deps = {
+      ...rig.deps,
+      async sleep(ms: number) {
+        rig.state.now += ms;
+      },
+    };
+    await rig.say([moved(1, 'a')]);
+    await drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
+    rig.state.now -= HOUR_MS;
+    await rig.say([moved(2, 'a'), moved(3, 'a')]);
+    const { deliver } = rig.port;
+    rig.port.deliver = async (deliveries) => {
+      rig.state.now -= HOUR_MS;
+      return deliver(deliveries);
+    };
+    const before = rig.state.now;
+    expect(await drainSink(deps, REGION, 'erp', before + 60_000)).toMatchObject({ delivered: 2 });
+    expect(rig.state.now + 2 * HOUR_MS - before, 'one interval for each step of the clock').toBe(3_000);
+  });
+
+  test('the lease of a drain that crashed expires within two minutes, and one of a clock that is ahead is respected', async () => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.say([moved(1, 'a')]);
+    const takeFor = (ms: number) =>
+      rig.table.write({
+        update: keys.sink(REGION, 'erp'),
+        set: { leaseUntil: rig.state.now + ms, leaseToken: rig.state.now + ms, leaseOwner: 'other' },
+      });
+    await takeFor(90_000);
+    expect(await rig.drain()).toMatchObject({ outcome: 'busy' });
+    await takeFor(HOUR_MS);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
+  });
+
+  test('a failing sink is probed at the next event', async () => {
+    let isDown = true;
+    const rig = await createDeliveryRig(() =>
+      isDown ? { kind: 'retry', reason: 'down' } : { kind: 'delivered' },
+    );
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    isDown = false;
+    rig.state.now -= HOUR_MS;
+    expect(await rig.say([moved(2, 'a')])).toEqual(['erp']);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 2 });
+  });
+
+  test('a drain that works renews its lease and finds cursors that became due', async () => {
+    const rig = await createDeliveryRig(delivered, { accounts: ['acme', 'bakery'] });
+    await rig.say(Array.from({ length: 3 }, (_, at) => moved(1, `${at}`)));
+    const { deliver } = rig.port;
+    rig.port.deliver = async (deliveries) => {
+      const isFirst = rig.got.length === 0;
+      if (isFirst) {
+        rig.state.now -= HOUR_MS;
+        await rig.say([moved(2, 'a')], rig.refs[1]);
+      }
+      return deliver(deliveries);
+    };
+    let until: unknown;
+    const sleep = async () => undefined;
+    const table: Table = {
+      ...rig.table,
+      async write(write, durability) {
+        if ('update' in write && write.set.leaseUntil !== undefined) until = write.set.leaseUntil;
+        return rig.table.write(write, durability);
+      },
+    };
+    const deps = { ...rig.deps, table, sleep };
+    expect(await drainSink(deps, REGION, 'erp', rig.state.now + 60_000)).toMatchObject({ delivered: 4 });
+    expect(until).toBe(rig.state.now + 60_000);
+  });
+});

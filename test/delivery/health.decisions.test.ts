@@ -291,6 +291,13 @@ describe('whether a sink can be drained', () => {
     ['not while it is paused', {}, true, false],
     ['not while it waits', { waitUntil: NOW + 1 }, false, false],
     ['as soon as the wait has ended', { waitUntil: NOW }, false, true],
+    ['not if clocks differ a little', { waitUntil: NOW + DAY_MS, lastFailedAt: NOW + 60_000 }, false, false],
+    [
+      'if the wait began before the clock was set back',
+      { waitUntil: NOW + DAY_MS, lastFailedAt: NOW + 60_001 },
+      false,
+      true,
+    ],
     ['not while it is disabled', { disabledAt: 0 }, false, false],
     ['for any failures', { failures: 5, failingSince: 1, announcedAt: 1 }, false, true],
   ])('%s', (_, change, paused, ready) => {
