@@ -17,9 +17,10 @@
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { LoggedEvent } from '../log/log.ts';
-import { getSinkId } from '../storage/schema.ts';
+import { getSinkId, keys } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { AttemptRecorder, type Sent } from './attempt-recorder.ts';
+import { hasElapsed } from './clock.ts';
 import { CursorRuns, type Run } from './cursors.ts';
 import type { DrainDeps, DrainReport } from './drain-deps.ts';
 import { FailureAttribution } from './failure-attribution.ts';
@@ -33,6 +34,8 @@ import { type DeliveryOutcome, follows, type Sink, type SinkPort, sinkAttributes
 import { SinkStatus } from './sink-status.ts';
 import { getLane } from './window.ts';
 
+/** Interval (ms) at which a drain checks the settings of its sink. */
+const CHECK_MS = 2_000;
 const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are parked, which is the maximum.` };
 
 /**
@@ -92,8 +95,9 @@ class Drain {
   #wake: (() => void) | undefined;
   #sleeping: Promise<void> | undefined;
   #fault: { readonly cause: unknown } | undefined;
-  /** The sink's settings when this drain began, and whether it was paused or changed since. */
+  /** The sink's settings when this drain began, the time of the last check of them, and whether they were changed since. */
   readonly #initialSettings: string;
+  #checkedAt: number;
   #isOutdated = false;
   /** An event cannot be parked because the maximum is reached. */
   #isFull = false;
@@ -142,6 +146,7 @@ class Drain {
     this.#hasParked = kept.hasParked;
     this.#pacer = new Pacer(sink.ratePerSecond, kept.nextSendAt, now);
     this.#initialSettings = kept.settings;
+    this.#checkedAt = now();
   }
 
   async run(): Promise<DrainReport> {
@@ -188,6 +193,7 @@ class Drain {
     for (;;) {
       if (this.#canContinue()) {
         this.#keepLease();
+        await this.#checkSettings();
         for (const account of this.#deps.takeGrown?.(() => this.#wake?.()) ?? []) {
           this.#runs.addGrownAccount(account);
         }
@@ -228,7 +234,7 @@ class Drain {
       return holdMs !== undefined;
     }
     for (const account of news.accounts) this.#runs.addGrownAccount(account);
-    if (this.#lease.isAging(this.#deps.now())) await this.#renew();
+    if (this.#lease.isAging(this.#deps.now())) await this.#lease.renew(this.#deps.now());
     if (news.due && this.#canContinue()) await this.#runs.loadDue();
     // Due work that is unknown here is a lane that another process made due: the next drain reads it.
     return this.#canContinue() && (this.#runs.isWaiting || this.#parked.isDue);
@@ -264,16 +270,24 @@ class Drain {
   // The lease
 
   #keepLease(): void {
-    if (this.#lease.isAging(this.#deps.now())) this.#begin(() => this.#renew());
+    const now = this.#deps.now();
+    if (this.#lease.isAging(now)) this.#begin(() => this.#lease.renew(now));
   }
 
   /**
-   * Renews the lease. Also detects whether the sink was paused or changed; then a drain with the new record
-   * takes over.
+   * Detects every {@link CHECK_MS} whether the sink was paused, changed or deleted, before more events are sent. Then a drain with the
+   * new record takes over.
    */
-  async #renew(): Promise<void> {
-    const sink = await this.#lease.renew(this.#deps.now());
-    if (sink && serializeSettings(sink) !== this.#initialSettings) this.#isOutdated = true;
+  async #checkSettings(): Promise<void> {
+    const { table, now } = this.#deps;
+    if (!hasElapsed(this.#checkedAt, CHECK_MS, now())) return;
+    this.#checkedAt = now();
+    try {
+      const item = await table.get(keys.sink(this.#sink.region, this.#sink.id));
+      if (!item || serializeSettings(item) !== this.#initialSettings) this.#isOutdated = true;
+    } catch (cause) {
+      this.#fault ??= { cause };
+    }
   }
 
   // Sending

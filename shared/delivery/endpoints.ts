@@ -15,8 +15,8 @@
  * (`signing-secrets.ts`).
  *
  * What is NOT guaranteed: that a receiver gets nothing after its endpoint was deleted, paused or changed.
- * Requests in progress arrive. A running drain uses the record it has read (URL, filters) until its lease
- * ends.
+ * Requests in progress arrive. A running drain uses the record it has read (URL, filters) until it checks
+ * it again, which takes up to 2 s.
  */
 import { randomBytes } from 'node:crypto';
 import type * as z from 'zod';

@@ -34,14 +34,12 @@ export class Lease {
   readonly name: string;
   /** The item with the lease and the health. */
   readonly key: Key;
-  readonly #region: string;
   readonly #table: Table;
   #takenAt: number;
   #lost = false;
 
   constructor(table: Table, region: string, name: string, token: number, takenAt: number) {
     this.#table = table;
-    this.#region = region;
     this.name = name;
     this.key = keys.sinkState(region, name);
     this.token = token;
@@ -68,13 +66,10 @@ export class Lease {
     return hasElapsed(this.#takenAt, RENEW_AFTER_MS, now);
   }
 
-  /** Extends the lease. Returns the sink's current item, or `undefined` if the lease is lost. */
-  async renew(now: number): Promise<Item | undefined> {
+  /** Extends the lease. */
+  async renew(now: number): Promise<void> {
     this.#takenAt = now;
-    const item = await this.note({ leaseUntil: now + LEASE_MS });
-    if (!item || !isPart(this.name)) return item;
-    const sink = await this.#table.get(keys.sink(this.#region, getSinkId(this.name)));
-    return sink && withStateOfPart(sink, item);
+    await this.note({ leaseUntil: now + LEASE_MS });
   }
 
   /** Marks the lease as lost, after a write conditional on {@link held} failed. */
@@ -82,12 +77,10 @@ export class Lease {
     this.#lost = true;
   }
 
-  /** Writes attributes of the sink and returns its item; `undefined` if the lease is lost. */
-  async note(set: { readonly [attribute: string]: Value | undefined }): Promise<Item | undefined> {
-    const outcome = await this.#table.write({ update: this.key, set, when: [this.held] }, RELAXED);
-    if (outcome.done) return outcome.item;
-    this.#lost = true;
-    return undefined;
+  /** Writes attributes of the sink, unless the lease is lost. */
+  async note(set: { readonly [attribute: string]: Value | undefined }): Promise<void> {
+    const { done } = await this.#table.write({ update: this.key, set, when: [this.held] }, RELAXED);
+    if (!done) this.#lost = true;
   }
 
   /** Releases the lease, together with new attributes of the sink. */

@@ -18,7 +18,7 @@ import {
   type SinkRecord,
 } from '../../shared/delivery/sink.ts';
 import { listDueSinks, listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
-import { keys } from '../../shared/storage/schema.ts';
+import { type AccountRef, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { getKey, type Table } from '../../shared/storage/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from '../support/delivery-world.ts';
@@ -119,6 +119,46 @@ describe('drain', () => {
     afterMs = 1e12;
     rig.state.now += 60_000;
     expect((await rig.drain()).waitUntil).toBe(rig.state.now + 86_400_000);
+  });
+
+  test.each([
+    ['paused', { update: keys.sink(REGION, 'erp'), set: { paused: true } }],
+    ['given another URL', { update: keys.sink(REGION, 'erp'), set: { target: 'http://127.0.0.2/' } }],
+    ['deleted', { delete: keys.sink(REGION, 'erp') }],
+  ])('no request begins 2 s after the sink was %s', async (_, change) => {
+    const rig = await createDeliveryRig(delivered);
+    for (let at = 0; at < 8; at += 1)
+      await rig.say(Array.from({ length: 90 }, (_, n) => moved(at * 90 + n, 'a')));
+    let [sent, changedAt, lastAt] = [0, 0, 0];
+    rig.port.deliver = async () => {
+      sent += 1;
+      lastAt = rig.state.now;
+      rig.state.now += 20;
+      if (sent === 200) {
+        changedAt = rig.state.now;
+        await rig.table.write(change);
+      }
+      return [{ kind: 'delivered' }];
+    };
+    await rig.drain();
+    expect(lastAt - changedAt).toBeLessThan(2_000);
+    expect(sent).toBeLessThan(400);
+  });
+
+  test('a sink that was paused while its drain waits for new events does not get them', async () => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.say([moved(1, 'a')]);
+    let waits = 0;
+    const linger = async () => {
+      waits += 1;
+      if (waits > 1) return undefined;
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { paused: true } });
+      rig.state.now += 2_000;
+      await rig.log.append(rig.refs[0] as AccountRef, [moved(2, 'a')]);
+      return { accounts: ['acme'], due: false };
+    };
+    await drainSink({ ...rig.deps, linger }, REGION, 'erp', rig.state.now + 60_000);
+    expect(rig.got).toHaveLength(1);
   });
 
   test('types and accounts that a sink does not follow are skipped, and its cursor still reaches the head', async () => {

@@ -183,8 +183,7 @@ export const endpointRoutes: readonly Route[] = [
     'pause',
     {
       summary: 'Pause an endpoint',
-      description:
-        'Nothing is sent while the endpoint is paused. Events are kept for delivery after the pause.',
+      description: 'Delivery stops within about 2 seconds. Events are kept for delivery after the pause.',
       of: ofOwnEndpoint,
       record: ({ subject, ...by }, parts) => recordOnEndpoint('pause', subject, by, parts),
     },
