@@ -75,7 +75,7 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
       );
     }
     // Sinks before new accounts, so that they receive those accounts from the beginning.
-    for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)]);
+    for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)], now);
     for (const { id, clientId, pollIntervalSeconds, events } of declared) {
       const polling = {
         secretRef: id,

@@ -6,7 +6,7 @@
 import type { EndpointKind } from '../built-in-sinks.ts';
 import { typeMatches } from '../events/types.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { type AccountRef, ALL_ACCOUNTS, getDrainNames, keys, sinkPk } from '../storage/schema.ts';
+import { type AccountRef, ALL_ACCOUNTS, drainDue, getDrainNames, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import { combineHealth, healthAttributes, type SinkHealth, toHealth } from './health.ts';
 
@@ -180,26 +180,39 @@ export function matchesFilter(filter: EventFilter, event: LoggedEvent): boolean 
 
 /**
  * Stores a sink, or updates a known one; its cursors and health stay. A new sink starts at the current heads
- * of the logs it follows. Accounts that are registered later are delivered from their beginning.
+ * of the logs it follows. Accounts that are registered later are delivered from their beginning. An account that
+ * is added again is delivered from its cursor, which becomes due at `now` (epoch ms).
  */
 export async function registerSink(
   table: Table,
   log: EventLog,
   sink: SinkRecord,
   accounts: readonly AccountRef[],
+  now = Date.now(),
 ): Promise<void> {
   const { region, id } = sink;
+  const behind: string[] = [];
   // Cursors first: a wake-up of a sink without cursors would start it at the beginning.
   for (const { account } of accounts) {
     if (!follows(sink, account)) continue;
-    const head = await log.head({ region, account });
-    await table.write({
-      put: { ...keys.cursor(region, id, account), sink: id, position: head?.sequence ?? 0 },
-      when: [['pk', 'absent']],
-    });
+    const head = (await log.head({ region, account }))?.sequence ?? 0;
+    const put = { ...keys.cursor(region, id, account), sink: id, position: head };
+    const { item } = await table.write({ put, when: [['pk', 'absent']] });
+    if (item && item.dueSk === undefined && Number(item.position ?? 0) < head) behind.push(account);
   }
   await putFollowers(table, sink);
   await table.write({ update: keys.sink(region, id), set: sinkAttributes(sink) });
+  // Last, because a drain of a sink that does not follow the account ends its due work.
+  for (const account of behind) {
+    await table.write({
+      update: keys.cursor(region, id, account),
+      set: drainDue(region, id, account, now),
+      when: [
+        ['sink', 'present'],
+        ['dueSk', 'absent'],
+      ],
+    });
+  }
 }
 
 /**

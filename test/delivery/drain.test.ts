@@ -173,6 +173,32 @@ describe('drain', () => {
     expect(await rig.table.get(keys.cursor(REGION, 'erp', 'other'))).toBeUndefined();
   });
 
+  test('an account that is declared again is delivered from its cursor, without waiting for its next event', async () => {
+    const accounts = ['acme', 'bakery'];
+    const rig = await createDeliveryRig(delivered, { accounts, record: { accounts } });
+    const sink = {
+      region: REGION,
+      id: 'erp',
+      kind: 'webhook',
+      target: 'x',
+      types: [],
+      paused: false,
+    } as const;
+    const declare = (...followed: string[]) =>
+      registerSink(rig.table, rig.log, { ...sink, accounts: followed }, rig.refs, rig.state.now);
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    await declare('bakery');
+    await rig.say([moved(1, 'b')]);
+    await rig.drain();
+    await declare(...accounts);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    await rig.drain();
+    expect(rig.got.map(({ sequence }) => sequence)).toEqual([1, 2]);
+    await declare(...accounts);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now), 'nothing is left').toEqual([]);
+  });
+
   test('an account removed from a sink gets nothing more, whether due, parked or replayed', async () => {
     const rig = await createDeliveryRig(
       ({ sequence }) =>
