@@ -122,7 +122,7 @@ export async function discardAllParked(
         if (done) gone.push(eventId);
       });
       await calls(async () => {
-        if (!chosen.includes(first)) await retryParked(table, region, sink, first, now);
+        if (!chosen.includes(first)) await retryParked(table, region, sink, first, now, true);
         else if (await discardParked(table, region, sink, first, now)) gone.push(first.eventId);
       });
     }),
@@ -157,20 +157,28 @@ function toParkedOutcome({ ids }: ParkedEventSelection, done: readonly string[])
   return { count: done.length, missing };
 }
 
-/** Makes the first event of a lane due for the next drain. False if the lane has no parked events. */
+/**
+ * Makes the first event of a lane due for the next drain. With `isResumed`, only if it has no time yet, because it waited for an
+ * earlier event that was removed. False if the lane has no such event.
+ */
 export async function retryParked(
   table: Table,
   region: string,
   sink: string,
   parked: Pick<ParkedEvent, 'account' | 'lane'>,
   now: number,
+  isResumed = false,
 ): Promise<boolean> {
   const [first] = await laneItems(table, region, sink, parked, 1);
-  if (!first) return false;
-  const due = toDueAttributes(region, sink, { ...toParked(first), retryAt: now });
-  const { pk, sk } = first;
-  return (await table.write({ update: { pk, sk }, set: { retryAt: now, ...due }, when: [['pk', 'present']] }))
-    .done;
+  if (!first || (isResumed && first.retryAt !== undefined)) return false;
+  return (await table.write(toRetry(region, sink, first, now))).done;
+}
+
+/** Returns the write that makes a parked event due. */
+function toRetry(region: string, sink: string, item: Item, retryAt: number) {
+  const { pk, sk } = item;
+  const due = toDueAttributes(region, sink, { ...toParked(item), retryAt });
+  return { update: { pk, sk }, set: { retryAt, ...due }, when: [['pk', 'present']] } as const;
 }
 
 /** Discards a parked event: it is not sent again, and its lane resumes. False if it does not exist. */
@@ -186,18 +194,11 @@ export async function discardParked(
   const removal: Write = { delete: key, when: [['pk', 'present']] };
   if (first?.sk === key.sk && next) {
     // In one transaction, so that no event remains that is never due.
-    const due = toDueAttributes(region, sink, { ...toParked(next), retryAt: now });
-    const { pk, sk } = next;
-    const promotion: Write = {
-      update: { pk, sk },
-      set: { retryAt: now, ...due },
-      when: [['pk', 'present']],
-    };
-    const { done } = await table.transact([removal, promotion], randomUUID());
+    const { done } = await table.transact([removal, toRetry(region, sink, next, now)], randomUUID());
     if (done) return true;
   }
   const gone = await table.write(removal);
-  if (gone.done) await retryParked(table, region, sink, parked, now);
+  if (gone.done) await retryParked(table, region, sink, parked, now, true);
   return gone.done;
 }
 

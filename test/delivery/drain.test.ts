@@ -9,7 +9,13 @@ import type { DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import { INITIAL_LANES, SharedRequests } from '../../shared/delivery/lanes.ts';
-import { discardParked, listDeadPage, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
+import {
+  discardAllParked,
+  discardParked,
+  listDeadPage,
+  listParked,
+  retryParked,
+} from '../../shared/delivery/parked-events.ts';
 import {
   type DeliveryOutcome,
   listSinks,
@@ -927,6 +933,20 @@ describe('rejected events', () => {
     expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     await rig.drain();
     expect(rig.got.map(({ sequence }) => sequence)).toEqual([2]);
+  });
+
+  test('discarding a later event of a lane leaves the time of the next attempt at the first one', async () => {
+    const rig = await createDeliveryRig(() => refused());
+    await rig.say([moved(1, 'a'), moved(1, 'b'), moved(1, 'c')]);
+    await rig.drain();
+    const [first, second, third] = await listParked(rig.table, REGION, 'erp');
+    if (!first || !second || !third) throw new Error('Three events must be parked.');
+    rig.state.now += 1_000;
+    const selection = { ids: [second.eventId], isWanted: () => true };
+    await discardAllParked(rig.table, REGION, 'erp', selection, rig.state.now);
+    expect(await discardParked(rig.table, REGION, 'erp', third, rig.state.now)).toBe(true);
+    expect(await listParked(rig.table, REGION, 'erp')).toEqual([first]);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
   });
 
   test('a lane is retried at once on request', async () => {
