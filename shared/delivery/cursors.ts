@@ -24,7 +24,7 @@ import { type DeadSelection, readDeadEvents, toDeadSelection } from './dead-even
 import type { Lease } from './lease.ts';
 import { type EventFilter, follows, matchesFilter, type Sink, toSink } from './sink.ts';
 import { listDueWork } from './wakes.ts';
-import { CursorWindow } from './window.ts';
+import { CursorWindow, type LostEvents } from './window.ts';
 
 /** Maximum number of open cursors of one sink: live ones, and replays in addition. */
 const OPEN_CURSORS = 8;
@@ -109,7 +109,7 @@ export interface RunsDeps {
   readonly skipped: (events: number) => void;
   /** Records lost events, in one transaction with the writes that skip them. All or nothing. */
   readonly recordLost: (
-    range: { readonly account: string; readonly first: number; readonly last: number },
+    lost: LostEvents & { readonly account: string },
     writes: readonly Write[],
   ) => Promise<TransactOutcome>;
 }
@@ -517,30 +517,32 @@ export class CursorRuns {
    * the cursor past them.
    */
   async #skipLost(run: Run, last: number): Promise<void> {
-    const first = run.window.position + 1;
+    const lost = run.window.findMissing(last);
+    const window = new CursorWindow(last, run.window.ahead);
     // This stores a position itself, and no older one may follow it.
     run.storing = true;
-    if (last >= first) {
-      if (run.replay) run.counts.lost += last - first + 1;
-      else {
-        const move: Write = {
-          update: this.#toKey(run.name),
-          set: { position: last, ahead: undefined, fence: this.#lease.token, sink: this.#sink.id },
-          when: [...this.#ownership, ['position', 'absent or <=', last]],
-        };
-        const outcome = await this.#deps.recordLost({ account: run.account, first, last }, [move]);
-        if (!outcome.done) {
-          // The cursor was deleted, or another process uses it.
-          if (outcome.failed.includes(0)) this.#lease.lose();
-          this.#positions.delete(run.name);
-          this.#drop(run);
-          return;
-        }
+    if (run.replay) run.counts.lost += lost.count;
+    else if (lost.count > 0) {
+      const move: Write = {
+        update: this.#toKey(run.name),
+        set: {
+          ...{ position: last, ahead: window.ahead || undefined },
+          ...{ fence: this.#lease.token, sink: this.#sink.id },
+        },
+        when: [...this.#ownership, ['position', 'absent or <=', last]],
+      };
+      const outcome = await this.#deps.recordLost({ account: run.account, ...lost }, [move]);
+      if (!outcome.done) {
+        // The cursor was deleted, or another process uses it.
+        if (outcome.failed.includes(0)) this.#lease.lose();
+        this.#positions.delete(run.name);
+        this.#drop(run);
+        return;
       }
     }
-    run.window = new CursorWindow(last);
+    run.window = window;
     run.stored = last;
     run.storing = false;
-    if (!run.replay) this.#positions.set(run.name, { position: last, ahead: '' });
+    if (!run.replay) this.#positions.set(run.name, { position: last, ahead: window.ahead });
   }
 }

@@ -138,7 +138,7 @@ class Drain {
         skipped: (events) => {
           this.#counts.skipped += events;
         },
-        recordLost: (range, writes) => this.#status.recordLost(range, writes),
+        recordLost: (lost, writes) => this.#status.recordLost(lost, writes),
       },
       sink,
       lease,
@@ -418,8 +418,8 @@ class Drain {
     const event = read?.kind === 'events' ? read.events[0] : undefined;
     if (isThere && event) return { event, parked };
     if (isThere) {
-      const range = { account, first: sequence, last: sequence };
-      await this.#parked.settle(parked, ([, ...writes]) => this.#status.recordLost(range, writes));
+      const lost = { account, first: sequence, last: sequence, count: 1 };
+      await this.#parked.settle(parked, ([, ...writes]) => this.#status.recordLost(lost, writes));
     } else await this.#parked.settle(parked);
     return undefined;
   }

@@ -13,6 +13,7 @@ import {
 } from './health.ts';
 import type { Lease } from './lease.ts';
 import type { Sink } from './sink.ts';
+import type { LostEvents } from './window.ts';
 
 /** An event about a sink on the cell's own log. */
 type SinkEvent =
@@ -61,16 +62,15 @@ export class SinkStatus {
    * that skip them. All or nothing, and nothing without the lease.
    */
   async recordLost(
-    range: { readonly account: string; readonly first: number; readonly last: number },
+    { count, ...range }: LostEvents & { readonly account: string },
     writes: readonly Write[],
   ): Promise<TransactOutcome> {
-    const lost = range.last - range.first + 1;
-    this.#lost += lost;
+    this.#lost += count;
     const counted = this.#lease.whileHeld({ lost: this.#sink.health.lost + this.#lost });
     const all = [counted, ...writes];
     if (await this.#recordEvent({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
     const outcome = await this.#deps.table.transact(all, this.#deps.newId());
-    if (!outcome.done) this.#lost -= lost;
+    if (!outcome.done) this.#lost -= count;
     return outcome;
   }
 

@@ -16,6 +16,13 @@ export function getLane(event: Pick<LoggedEvent, 'jobNumber'>): string {
   return event.jobNumber === undefined ? 'account' : String(event.jobNumber);
 }
 
+/** Events of a log that were lost: their number, and the first and the last. Those between them may have been delivered. */
+export interface LostEvents {
+  readonly first: number;
+  readonly last: number;
+  readonly count: number;
+}
+
 /** The events of one cursor in process. */
 export class CursorWindow {
   #position: number;
@@ -34,12 +41,22 @@ export class CursorWindow {
   constructor(position: number, ahead = '') {
     this.#position = position;
     this.#readTo = position;
-    this.#ahead = parseRanges(ahead);
+    this.#ahead = new Set([...parseRanges(ahead)].filter((sequence) => sequence > position));
   }
 
   /** Events done beyond the position, as text stored with it: `8-16,20`; empty for none. */
   get ahead(): string {
     return formatRanges([...this.#done, ...this.#ahead]);
+  }
+
+  /** Returns the events up to `last` that have neither been read nor done before. */
+  findMissing(last: number): LostEvents {
+    const done = [...this.#ahead].filter((sequence) => sequence <= last).length;
+    const count = Math.max(0, last - this.#readTo - done);
+    let [from, to] = [this.#readTo + 1, last];
+    while (this.#ahead.has(from)) from += 1;
+    while (this.#ahead.has(to)) to -= 1;
+    return { first: from, last: to, count };
   }
 
   /** Last sequence up to which all events are done. */

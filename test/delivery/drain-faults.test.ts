@@ -520,6 +520,32 @@ describe('expired events', () => {
     expect(await rig.readCellLog()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 2 }]);
   });
 
+  test('that were delivered before an earlier one are not reported as lost, and those in the log are not sent again', async () => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.say(Array.from({ length: 10 }, (_, at) => moved(at + 1, 'old')));
+    rig.state.now += 91 * DAY_MS;
+    await rig.say([moved(1, 'new'), moved(2, 'new'), moved(3, 'new')]);
+    // A drain crashed when only these were delivered.
+    const cursor = keys.cursor(REGION, 'erp', 'acme');
+    await rig.table.write({ update: cursor, set: { position: 0, ahead: '1-2,4,8-10,12' } });
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 4, delivered: 2 });
+    expect(await rig.readCellLog()).toMatchObject([{ type: 'endpoint.events_lost', first: 3, last: 7 }]);
+    expect((await rig.sink()).health.lost).toBe(4);
+    expect(rig.got.map(({ sequence }) => sequence)).toEqual([11, 13]);
+    expect(await rig.position()).toEqual({ position: 13, due: false });
+  });
+
+  test('that were all delivered are skipped silently', async () => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.say([moved(1, 'old'), moved(2, 'old')]);
+    rig.state.now += 91 * DAY_MS;
+    await rig.say([moved(1, 'new')]);
+    await rig.table.write({ update: keys.cursor(REGION, 'erp', 'acme'), set: { position: 0, ahead: '1-2' } });
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 0, delivered: 1 });
+    expect(await rig.readCellLog()).toEqual([]);
+    expect(await rig.position()).toEqual({ position: 3, due: false });
+  });
+
   test('are not removed from the parked ones', async () => {
     const rig = await createStolenRig(refused);
     await rig.say([moved(1, 'old')]);

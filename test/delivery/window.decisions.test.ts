@@ -176,6 +176,21 @@ describe('events done ahead of the position', () => {
     expect([window.position, window.ahead]).toEqual([13, '110-112']);
   });
 
+  test('are omitted up to the position', () => {
+    expect(new CursorWindow(4, '2-5,7').ahead).toBe('5,7');
+  });
+
+  test.each([
+    ['', 9, { first: 5, last: 9, count: 5 }],
+    ['5,7,9-12', 9, { first: 6, last: 8, count: 2 }],
+    ['6-8,10', 9, { first: 5, last: 9, count: 2 }],
+    ['5-9', 9, { count: 0 }],
+    ['', 4, { count: 0 }],
+    ['', 3, { count: 0 }],
+  ])('are not missing: of 5 to 9 with %j and last %i', (ahead, last, missing) => {
+    expect(new CursorWindow(4, ahead).findMissing(last)).toMatchObject(missing);
+  });
+
   test.each(['', '0', 'x', ',', '-'])('are none in %j', (text) => {
     const window = new CursorWindow(0, text);
     expect(window.ahead).toBe('');
