@@ -15,6 +15,7 @@ export interface AttemptDeps {
   readonly attempted?: (attempt: Attempt) => void;
   /** Epoch ms. */
   readonly now: () => number;
+  readonly newId: () => string;
 }
 
 /** Sends one event, even to a paused, disabled or waiting sink, and records the attempt. */
@@ -25,7 +26,7 @@ export async function attemptNow(
   cause: 'ping' | 'resend',
 ): Promise<AttemptReport> {
   const at = deps.now();
-  const outcome = await tryOnce(deps, record, event, cause === 'resend');
+  const outcome = await tryOnce(deps, record, event, cause === 'resend' ? deps.newId() : undefined);
   const endedAt = deps.now();
   const entry = toDeliveryEntry(record, event, outcome, { at, endedAt, cause });
   const { at: _, excerpt: __, headers: ___, ...attempt } = entry;
@@ -48,11 +49,11 @@ async function tryOnce(
   deps: AttemptDeps,
   record: SinkRecord,
   event: LoggedEvent,
-  replay: boolean,
+  replay: string | undefined,
 ): Promise<DeliveryOutcome> {
   try {
     const port = await deps.open(record);
-    const [outcome] = await port.deliver([{ event, ...(replay ? { replay } : {}) }]);
+    const [outcome] = await port.deliver([{ event, ...(replay !== undefined && { replay }) }]);
     return outcome ?? { kind: 'retry', reason: 'The sink returned no outcome for this event.' };
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'The sink could not be opened.';

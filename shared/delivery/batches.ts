@@ -1,4 +1,5 @@
 /** What SNS, SQS and EventBridge have in common: events are sent in batches, and each entry has its own result. */
+import { hash } from 'node:crypto';
 import { formatCode } from '../error-codes.ts';
 import type { JobEvent } from '../events/event.ts';
 import { formatCursor } from '../log/head.ts';
@@ -93,7 +94,7 @@ export function toReference(event: LoggedEvent, envelope: JobEvent, publicUrl: s
 export function toFilterValues(
   event: LoggedEvent,
   envelope: JobEvent,
-  marks: { readonly reference: boolean; readonly replay: boolean },
+  marks: { readonly reference: boolean; readonly replay: string | undefined },
 ): Record<string, string> {
   const data = envelope.data as {
     orderGroup?: string;
@@ -126,11 +127,14 @@ export function toMessageAttributes(
   );
 }
 
-/** Returns the message group of an event, its lane, and its deduplication id in a FIFO topic or queue. */
-export function toFifoFields({ id, account, jobNumber }: LoggedEvent, replay: boolean) {
+/**
+ * Returns the message group of an event, its lane, and its deduplication id in a FIFO topic or queue. Each replay and resend has
+ * its own, of limited length, because the event must arrive again.
+ */
+export function toFifoFields({ id, account, jobNumber }: LoggedEvent, replay: string | undefined) {
   return {
     MessageGroupId: `${account}/${jobNumber ?? 'account'}`,
-    MessageDeduplicationId: replay ? `${id}.replay` : id,
+    MessageDeduplicationId: replay === undefined ? id : `${id}.${hash('sha256', replay).slice(0, 16)}`,
   };
 }
 

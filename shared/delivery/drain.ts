@@ -385,7 +385,7 @@ class Drain {
       let outcomes: readonly DeliveryOutcome[];
       try {
         outcomes = await port.deliver(
-          sent.map(({ event, run }) => ({ event, ...(run?.replay && { replay: true }) })),
+          sent.map(({ event, run }) => ({ event, ...(run?.replay && { replay: run.replay.id }) })),
         );
       } catch (cause) {
         const reason = cause instanceof Error ? cause.message : 'The sink failed.';

@@ -24,7 +24,6 @@ export interface EndpointDeps extends AttemptDeps, EventUrls {
   readonly table: Table;
   readonly log: EventLog;
   readonly secrets: SigningSecrets;
-  readonly newId: () => string;
   readonly allowPrivateNetworks: boolean;
   /** Returns why Jobwire cannot send to a queue, by its ARN; `undefined` if it can. Absent: to no queue. */
   readonly checkQueue?: (arn: string) => string | undefined;

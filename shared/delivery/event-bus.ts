@@ -57,11 +57,7 @@ export function createEventBusSink(
   });
 }
 
-function toEntry(
-  { event, replay = false }: Delivery,
-  busArn: string,
-  publicUrl: string,
-): PutEventsRequestEntry {
+function toEntry({ event, replay }: Delivery, busArn: string, publicUrl: string): PutEventsRequestEntry {
   const envelope = JSON.parse(event.json) as JobEvent;
   const { job } = envelope.data as { job?: { orderNumber?: unknown; status?: unknown } };
   const entry = (json: string, reference: boolean): PutEventsRequestEntry => {

@@ -30,7 +30,6 @@ import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
 export interface ReplayDeps extends AttemptDeps {
   readonly table: Table;
   readonly log: EventLog;
-  readonly newId: () => string;
 }
 
 /** Maximum number of concurrent replays of one sink. */

@@ -13,8 +13,8 @@ import { combineHealth, healthAttributes, type SinkHealth, toHealth } from './he
 /** The delivery of one event to a sink. */
 export interface Delivery {
   readonly event: LoggedEvent;
-  /** Whether the event is sent again on request, not because it is new. */
-  readonly replay?: boolean;
+  /** Id of the request (a replay or a resend) with which the event is sent again. Absent: the event is new. */
+  readonly replay?: string;
 }
 
 /** Number of bytes (UTF-8) of a response body that are retained. */

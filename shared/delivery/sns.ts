@@ -69,7 +69,7 @@ function toEntry(
   id: string,
   { fifo, publicUrl }: { readonly fifo: boolean; readonly publicUrl: string },
 ): PublishBatchRequestEntry {
-  const { event, replay = false } = delivery;
+  const { event, replay } = delivery;
   const envelope = JSON.parse(event.json) as JobEvent;
   const entry = (body: string, reference: boolean): PublishBatchRequestEntry => ({
     Id: id,

@@ -89,7 +89,7 @@ function createQueueSink(
 }
 
 function toEntry(
-  { event, replay = false }: Delivery,
+  { event, replay }: Delivery,
   id: string,
   { fifo, publicUrl }: { readonly fifo: boolean; readonly publicUrl: string },
 ): SendMessageBatchRequestEntry {

@@ -1127,9 +1127,16 @@ describe('replays', () => {
     await rig.say(Array.from({ length: 50 }, (_, at) => moved(at % 5, `${at}`)));
     await rig.drain();
     const cursor = await rig.replay('r1', 10, 30, { types: ['job.*'] });
+    const requests = new Set<string | undefined>();
+    const { deliver } = rig.port;
+    rig.port.deliver = (deliveries) => {
+      for (const { replay } of deliveries) requests.add(replay);
+      return deliver(deliveries);
+    };
     await rig.say([moved(1, 'meanwhile')]);
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 21 });
     expect(rig.replays).toHaveLength(20);
+    expect(requests).toEqual(new Set(['r1', undefined]));
     expect(rig.got.map(({ sequence }) => sequence)).toContain(51);
     expect(await cursor()).toMatchObject({ position: 30, delivered: 20, failed: 0, doneAt: rig.state.now });
     expect((await cursor())?.dueSk).toBeUndefined();

@@ -68,7 +68,7 @@ describe('entries', () => {
   test('an event has its type, time, URI, the event itself, and fields to filter by', async () => {
     const [delivery] = await readDeliveries([withJob(moved(4711, 'Shipped'), { orderNumber: 'PO-1' })]);
     if (!delivery) throw new Error('There are no events.');
-    expect(await sink.deliver([{ ...delivery, replay: true }])).toEqual([{ kind: 'delivered' }]);
+    expect(await sink.deliver([{ ...delivery, replay: 'rp-1' }])).toEqual([{ kind: 'delivered' }]);
     const [entry] = wire.calls.flat();
     const envelope = JSON.parse(delivery.event.json) as { source: string; time: string };
     expect(entry).toMatchObject({

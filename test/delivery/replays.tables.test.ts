@@ -473,7 +473,9 @@ describe('resending one event', () => {
       logged: true,
     });
     const page = await rig.log.read({ region: REGION, account: 'acme' }, 3, 1);
-    expect(rig.sent).toEqual([{ event: page?.kind === 'events' && page.events[0], replay: true }]);
+    expect(rig.sent).toEqual([
+      { event: page?.kind === 'events' && page.events[0], replay: expect.any(String) },
+    ]);
     expect((await rig.deliveries.bySink(REGION, 'erp')).entries).toMatchObject([
       { cause: 'resend', eventId: 'acme.e1.4', sequence: 4, jobNumber: 4, status: 204, outcome: 'delivered' },
     ]);
@@ -488,6 +490,8 @@ describe('resending one event', () => {
       status: 422,
       message: 'The endpoint responded with status 422.',
     });
+    const [first, second] = rig.sent.map(({ replay }) => replay);
+    expect(second, 'each resend has an id of its own').not.toBe(first);
   });
 
   test('works only if it is in the log, and the error names the stored range', async () => {

@@ -154,7 +154,7 @@ describe('FIFO topic', () => {
     expect(await sink.deliver(deliveries)).toEqual(ids.map(() => ({ kind: 'delivered' })));
     expect(await sink.deliver(deliveries)).toEqual(ids.map(() => ({ kind: 'delivered' })));
     expect(getIds(await takeAll(queues.sqs(), queueUrl)).sort()).toEqual(ids);
-    await sink.deliver(deliveries.slice(0, 1).map((delivery) => ({ ...delivery, replay: true })));
+    await sink.deliver(deliveries.slice(0, 1).map((delivery) => ({ ...delivery, replay: 'rp-1' })));
     const again = await takeAll(queues.sqs(), queueUrl);
     expect(getIds(again)).toEqual([deliveries[0]?.event.id]);
     expect(getAttributes(again[0])).toMatchObject({ replay: 'true' });
@@ -171,7 +171,7 @@ describe('FIFO topic', () => {
     ]);
     const [cell] = await readDeliveries([outage()], cellLog(REGION));
     if (!job || !group || !account || !cell) throw new Error('There are no events.');
-    await sink.deliver([{ ...job, replay: true }, group, cell]);
+    await sink.deliver([{ ...job, replay: 'rp-1' }, group, cell]);
     await sink.deliver([account]);
     const messages = await takeAll(queues.sqs(), queueUrl);
     const found = new Map(messages.map((message) => [getIds([message])[0], getAttributes(message)]));
@@ -293,7 +293,7 @@ describe('docs/sns.md', () => {
     const job = { originCode: 'WEB', description: 'x'.repeat(300_000) };
     const [delivery] = await readDeliveries([withJob(moved(1, 'a'), job)]);
     if (!delivery) throw new Error('There are no events.');
-    await sink.deliver([{ ...delivery, replay: true }]);
+    await sink.deliver([{ ...delivery, replay: 'rp-1' }]);
     const [entry] = calls.flat();
     const table = text.slice(text.indexOf('| attribute |'), text.indexOf('All are `String`'));
     expect([...table.matchAll(/^\| `(\w+)` /gm)].map(([, name]) => name)).toEqual(

@@ -126,6 +126,16 @@ describe('a FIFO queue', () => {
       ['acme', 'zeta'].flatMap((account) => [1, 2, 3, 4, 5, 6, 7].map((job) => `${account}/${job}`)),
     );
   });
+
+  test('accepts an event once for each replay and each resend, also within five minutes', async () => {
+    const { take, opener } = await startQueue('jobs.fifo');
+    const [event] = await readEvents(1);
+    const port = opener()(`${ARN}.fifo`);
+    for (const replay of [undefined, 'rp-1', 'rp-1', 'rp-2', undefined]) {
+      expect(await port.deliver([{ event, ...(replay && { replay }) }])).toEqual([{ kind: 'delivered' }]);
+    }
+    expect((await take()).map(({ id }) => id)).toEqual([event.id, event.id, event.id]);
+  });
 });
 
 describe('a standard queue', () => {
@@ -133,7 +143,7 @@ describe('a standard queue', () => {
     const { take, opener } = await startQueue('jobs');
     const [event] = await readEvents(1);
     const port = opener()(ARN);
-    expect(await port.deliver([{ event, replay: true }])).toEqual([{ kind: 'delivered' }]);
+    expect(await port.deliver([{ event, replay: 'rp-1' }])).toEqual([{ kind: 'delivered' }]);
     const [{ message, group }] = (await take()) as [Taken];
     expect(message.Body).toBe(event.json);
     expect(group).toBe('');

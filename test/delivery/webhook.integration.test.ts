@@ -97,8 +97,8 @@ describe('webhook sink', () => {
     });
     const [delivery] = await someDeliveries(1);
     if (!delivery) throw new Error('There is no event.');
-    await sink.deliver([{ ...delivery, replay: true }]);
-    await sink.deliver([{ ...delivery, replay: false }]);
+    await sink.deliver([{ ...delivery, replay: 'rp-1' }]);
+    await sink.deliver([delivery]);
     expect(requests.map(({ headers }) => headers['webhook-replay'])).toEqual(['true', undefined]);
     expect(requests[0]?.headers['webhook-id']).toBe(delivery.event.id);
   });

@@ -492,7 +492,7 @@ describe('changes of a job', () => {
   test('a replay has no effect', async () => {
     const world = await createWorld();
     const [event] = await world.append(dispatched(1, 0));
-    expect(await world.port.deliver([{ event: required(event), replay: true }])).toEqual([
+    expect(await world.port.deliver([{ event: required(event), replay: 'rp-1' }])).toEqual([
       { kind: 'delivered' },
     ]);
     expect(await world.finishDue(HOUR)).toEqual([]);
