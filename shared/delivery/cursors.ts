@@ -222,14 +222,16 @@ export class CursorRuns {
 
   /**
    * Queries all due cursors of the sink, the longest due first. All of them, so that those at the end (for
-   * example new events behind replays) get their turn too. Due lanes are known.
+   * example new events behind replays) get their turn too. Due lanes are known. The first lookup also finds cursors that
+   * were marked before the clock was set back.
    */
   async loadDue(): Promise<void> {
     const { table, now } = this.#deps;
     const { region, id } = this.#sink;
+    const isFirst = this.#lookedAt === 0;
     this.#lookedAt = now();
     this.#lookAgainMs = LOOK_AGAIN_MS;
-    const due = await listDueWork(table, region, this.#lease.name, this.#lookedAt);
+    const due = await listDueWork(table, region, this.#lease.name, isFirst ? undefined : this.#lookedAt);
     this.#lookAgainMs = LOOK_AGAIN_MS * Math.max(1, due.length / DUE_PER_LOOK);
     const cursors = due
       .filter(({ pk }) => pk === cursorPk(region, id))

@@ -15,6 +15,7 @@ import {
   formerDrainDuePks,
   getDrainName,
   getSinkId,
+  isCursorPk,
   isPart,
   keys,
   parseDrainDue,
@@ -23,6 +24,7 @@ import {
   wakePk,
 } from '../storage/schema.ts';
 import { type Item, type Key, RELAXED, type Table } from '../storage/table.ts';
+import { MAX_SKEW_MS } from './clock.ts';
 import { isReady } from './health.ts';
 import { follows, putFollowers, type Sink, toSink, withStateOfPart } from './sink.ts';
 
@@ -195,10 +197,12 @@ async function scanDue(table: Table, pk: string, now: number): Promise<{ name: s
   for (;;) {
     const after = last === undefined ? {} : { after: drainDueEnd(last) };
     const page = await table.query({ index: 'due', pk, ...after, limit: DUE_PAGE });
-    for (const { dueSk } of page) {
+    for (const { pk: place, dueSk } of page) {
       const { name, dueAt } = parseDrainDue(String(dueSk));
-      if (name !== last && dueAt <= now) due.push({ name, dueAt });
       last = name;
+      // A cursor was due when it was marked: the clock was set back since. A parked lane can become due later.
+      const isDue = dueAt <= now || (dueAt > now + MAX_SKEW_MS && isCursorPk(place));
+      if (isDue && due.at(-1)?.name !== name) due.push({ name, dueAt });
     }
     if (page.length < DUE_PAGE) return due;
   }
@@ -230,12 +234,15 @@ function toSinks(items: readonly Item[], region: string, names: Iterable<string>
   return sinks;
 }
 
-/** Returns the keys of the due work under a drain name: cursors, replays, parked lanes. The longest due first. */
+/**
+ * Returns the keys of the due work under a drain name: cursors, replays, parked lanes. The longest due first. Without `now`, also of
+ * work that is due later.
+ */
 export function listDueWork(
   table: Table,
   region: string,
   name: string,
-  now: number,
+  now?: number,
   limit?: number,
 ): Promise<Item[]> {
   const range = drainDueRange(region, name, now);

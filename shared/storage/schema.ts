@@ -484,6 +484,7 @@ export const isPart = (name: string): boolean => name.includes(':');
 export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 /** Partition of a sink's cursors. */
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
+export const isCursorPk = (pk: string): boolean => pk.startsWith('CURSORS#');
 /** Partition of the slots of a key; see `shared/api/waiting-limit.ts`. */
 export const streamPk = (region: string, keyId: string): string => `STREAMS#${region}#${keyId}`;
 /** Partition of the request counters of a key; see `shared/api/request-limit.ts`. */
@@ -551,16 +552,16 @@ export function drainDue(
     dueSk: `${name}#${formatTimestamp(dueAt)}#${what}`,
   };
 }
-/** Returns the range of the `due` index with the work that is due at a time (epoch ms) under a drain name. */
+/** Returns the range of the `due` index with the work that is due at a time (epoch ms) under a drain name. Default: all work. */
 export function drainDueRange(
   region: string,
   name: string,
-  now: number,
+  now?: number,
 ): { readonly pk: string; readonly from: string; readonly to: string } {
   return {
     pk: drainDuePk(region, getDrainShard(name)),
     from: `${name}#`,
-    to: `${name}#${dueUntil(now)}`,
+    to: now === undefined ? drainDueEnd(name) : `${name}#${dueUntil(now)}`,
   };
 }
 /** Returns the drain name and the due time (epoch ms) of a sort key in the `due` index. */

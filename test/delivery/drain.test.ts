@@ -1261,7 +1261,7 @@ describe('after the clock was set back', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
   });
 
-  test('a failing sink is probed at the next event', async () => {
+  test('a failing sink is probed at once', async () => {
     let isDown = true;
     const rig = await createDeliveryRig(() =>
       isDown ? { kind: 'retry', reason: 'down' } : { kind: 'delivered' },
@@ -1270,8 +1270,8 @@ describe('after the clock was set back', () => {
     await rig.drain();
     isDown = false;
     rig.state.now -= HOUR_MS;
-    expect(await rig.say([moved(2, 'a')])).toEqual(['erp']);
-    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 2 });
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
   });
 
   test('a drain that works renews its lease and finds cursors that became due', async () => {
