@@ -10,6 +10,7 @@ import { getExample } from '../events/examples.ts';
 import { eventComponents, type JsonSchema, pascalCase } from '../events/schemas.ts';
 import { VERSION } from '../version.ts';
 import { IdempotencyKey } from './idempotency.ts';
+import { meanings } from './problem-meanings.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
 import { type Answer, getCsvPage, listProblems, type Route, tags, takesIdempotencyKey } from './route.ts';
 import { routes } from './routes/all.ts';
@@ -22,7 +23,7 @@ const Problem = z
         [
           `Kind of the problem: \`${PROBLEM_TYPE}\`, followed by one of these names. New kinds can be added at any time. The meaning of a kind never changes.\n`,
           ...Object.entries(problems).map(
-            ([kind, { status, meaning }]) => `- \`${kind}\` (${status}): ${meaning}`,
+            ([kind, { status }]) => `- \`${kind}\` (${status}): ${meanings[kind as ProblemKind]}`,
           ),
         ].join('\n'),
       ),

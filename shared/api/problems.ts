@@ -3,127 +3,29 @@ import type { Context } from 'hono';
 import type { Expectation, Rejection } from '../resources.ts';
 import type { ApiEnv } from './env.ts';
 
-/** Every kind of problem: status, title, and its description in the documents. */
+/** Every kind of problem: status and title. `problem-meanings.ts` describes them. */
 export const problems = {
-  'invalid-parameter': {
-    status: 400,
-    title: 'Invalid Parameter',
-    meaning:
-      'A path, query or header parameter is invalid. `field` is its name. `detail` contains the accepted values.',
-  },
-  'invalid-body': {
-    status: 400,
-    title: 'Invalid Request Body',
-    meaning:
-      'The body is not JSON, or a field is unknown, missing or invalid. `field` is the path of the field.',
-  },
-  unauthorized: {
-    status: 401,
-    title: 'Unauthorized',
-    meaning:
-      'The API key or ID token is missing, unknown or expired. Send a valid one as `Authorization: Bearer <key>`.',
-  },
-  forbidden: {
-    status: 403,
-    title: 'Forbidden',
-    meaning:
-      'The API key is valid, but its role is insufficient, or the operation requires a key for all accounts. The same problem is returned if the signed-in user is in no group with access.',
-  },
-  'not-found': {
-    status: 404,
-    title: 'Not Found',
-    meaning: 'The resource does not exist or is not visible to the API key.',
-  },
-  'method-not-allowed': {
-    status: 405,
-    title: 'Method Not Allowed',
-    meaning: 'The path does not support this method. The header `Allow` lists the supported methods.',
-  },
-  conflict: {
-    status: 409,
-    title: 'Conflict',
-    meaning:
-      'The request conflicts with the current state: the id is in use, a maximum number is reached, the resource is managed by the configuration file, or another request is modifying the resource. In the last case, the response has the header `Retry-After`: repeat the request after this number of seconds.',
-  },
-  'nothing-to-confirm': {
-    status: 409,
-    title: 'Nothing to Confirm',
-    meaning:
-      'There is nothing to confirm: the account is neither in quarantine (too many jobs disappeared at once) nor stopped by an identity mismatch (the credentials belong to another account of the ordering API).',
-  },
-  'request-in-progress': {
-    status: 409,
-    title: 'Request in Progress',
-    meaning:
-      'The first request with this `Idempotency-Key` is still in progress. Repeat the request with the same key after `Retry-After` seconds.',
-  },
-  'cursor-gone': {
-    status: 410,
-    title: 'Cursor Gone',
-    meaning:
-      'The log cannot be read from the cursor: the cursor belongs to another epoch (a restored log continues in a new epoch), is beyond the end of the log, or is older than the retention period. Resume from one of the cursors in the problem: `earliest`, `head` or, after a restore, `restored`.',
-  },
-  'precondition-failed': {
-    status: 412,
-    title: 'Precondition Failed',
-    meaning: '`If-Match` does not match the current revision. Fetch the resource again and retry.',
-  },
-  'content-too-large': {
-    status: 413,
-    title: 'Content Too Large',
-    meaning: 'The body exceeds the maximum size. `detail` contains the limit.',
-  },
-  'unsupported-media-type': {
-    status: 415,
-    title: 'Unsupported Media Type',
-    meaning: 'The body must have `Content-Type: application/json`.',
-  },
-  'unprocessable-content': {
-    status: 422,
-    title: 'Unprocessable Content',
-    meaning:
-      'The request is well-formed but cannot be processed, for example because a URL resolves to a private network. `detail` contains the reason.',
-  },
-  'idempotency-key-reused': {
-    status: 422,
-    title: 'Idempotency-Key Reused',
-    meaning:
-      'The `Idempotency-Key` was already used with another path, body or `If-Match`. Use a new key for each new request.',
-  },
-  'too-many-failed-authentications': {
-    status: 429,
-    title: 'Too Many Failed Authentications',
-    meaning:
-      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. During this time, requests from this address succeed only with keys that Jobwire has already accepted.',
-  },
-  'too-many-streams': {
-    status: 429,
-    title: 'Too Many Open Streams',
-    meaning:
-      'The API key has reached its limit of open streams and long polls. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended in the meantime.',
-  },
-  'too-many-requests': {
-    status: 429,
-    title: 'Too Many Requests',
-    meaning:
-      'Too many pairings of wall displays are in progress. On AWS, the same problem is returned if the API key has reached its limit of requests per minute, or if the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
-  },
-  'request-blocked': {
-    status: 403,
-    title: 'Request Blocked',
-    meaning: 'Only on AWS: the request was blocked by the web application firewall, or it was malformed.',
-  },
-  'internal-server-error': {
-    status: 500,
-    title: 'Internal Server Error',
-    meaning: 'An unexpected error occurred. It is logged under `requestId`.',
-  },
-  'service-unavailable': {
-    status: 503,
-    title: 'Service Unavailable',
-    meaning:
-      'The store, or the identity provider of users, does not respond. Retry after `Retry-After` seconds.',
-  },
+  'invalid-parameter': { status: 400, title: 'Invalid Parameter' },
+  'invalid-body': { status: 400, title: 'Invalid Request Body' },
+  unauthorized: { status: 401, title: 'Unauthorized' },
+  forbidden: { status: 403, title: 'Forbidden' },
+  'not-found': { status: 404, title: 'Not Found' },
+  'method-not-allowed': { status: 405, title: 'Method Not Allowed' },
+  conflict: { status: 409, title: 'Conflict' },
+  'nothing-to-confirm': { status: 409, title: 'Nothing to Confirm' },
+  'request-in-progress': { status: 409, title: 'Request in Progress' },
+  'cursor-gone': { status: 410, title: 'Cursor Gone' },
+  'precondition-failed': { status: 412, title: 'Precondition Failed' },
+  'content-too-large': { status: 413, title: 'Content Too Large' },
+  'unsupported-media-type': { status: 415, title: 'Unsupported Media Type' },
+  'unprocessable-content': { status: 422, title: 'Unprocessable Content' },
+  'idempotency-key-reused': { status: 422, title: 'Idempotency-Key Reused' },
+  'too-many-failed-authentications': { status: 429, title: 'Too Many Failed Authentications' },
+  'too-many-streams': { status: 429, title: 'Too Many Open Streams' },
+  'too-many-requests': { status: 429, title: 'Too Many Requests' },
+  'request-blocked': { status: 403, title: 'Request Blocked' },
+  'internal-server-error': { status: 500, title: 'Internal Server Error' },
+  'service-unavailable': { status: 503, title: 'Service Unavailable' },
 } as const;
 
 /** Last part of a problem's `type`. Its meaning never changes. */

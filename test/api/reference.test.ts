@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { openApiDocument } from '../../shared/api/openapi.ts';
-import { problems } from '../../shared/api/problems.ts';
+import { meanings } from '../../shared/api/problem-meanings.ts';
 import { createReference } from '../../shared/api/reference/pages.ts';
 import { type OpenApi, renderReference } from '../../shared/api/reference/render.ts';
 import { tags } from '../../shared/api/route.ts';
@@ -143,7 +143,7 @@ describe('renderReference', () => {
   });
 
   it('explains every type of problem', () => {
-    for (const [kind, { meaning }] of Object.entries(problems)) {
+    for (const [kind, meaning] of Object.entries(meanings)) {
       const row = pages.get('/docs')?.split(`<tr id="problem-${kind}">`)[1]?.split('</tr>')[0] ?? '';
       expectText(row, meaning);
     }

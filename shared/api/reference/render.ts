@@ -4,7 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import type { JsonSchema } from '../../json-schema.ts';
-import { problems } from '../problems.ts';
+import { meanings } from '../problem-meanings.ts';
+import { type ProblemKind, problems } from '../problems.ts';
 import { getAssetVersion, SCHEMAS_PAGE, START_PAGE, toAssetFile, toPageFile, toPageName } from './pages.ts';
 import { code, esc, limitsOf, link, nameOf, toSample, toSchemaHref, typeOf } from './schema.ts';
 
@@ -181,8 +182,8 @@ ${main}
     const schemes = Object.values(securitySchemes).map(
       ({ description }) => `<li>${inline(description)}</li>`,
     );
-    const kinds = Object.entries(problems).map(([kind, { status, meaning }]) =>
-      row(`${code(kind)}<small>${status}</small>`, inline(meaning), `problem-${kind}`),
+    const kinds = Object.entries(problems).map(([kind, { status }]) =>
+      row(`${code(kind)}<small>${status}</small>`, inline(meanings[kind as ProblemKind]), `problem-${kind}`),
     );
     return `${text(document.info.description)}
 <section>${heading('Authentication', 'authentication')}
