@@ -16,6 +16,7 @@ import {
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { type ApiDeps, createApi } from '../../shared/api/app.ts';
 import { type FeedPace, toBody } from '../../shared/api/feed.ts';
+import { createKey, createKeyring, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
 import { BOOTSTRAP_KEY, createSlots, SLOT_GRACE_MS } from '../../shared/api/waiting-limit.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { createEventLog } from '../../shared/log/log.ts';
@@ -179,6 +180,28 @@ eachTable('the function that waits', (makeTable) => {
     cell.pass(STREAM_MS);
     await done;
     expect([connection.writableFinished, await cell.held()]).toEqual([true, 0]);
+  });
+
+  test('ends within 30 s after its key is revoked', async () => {
+    const cell = await createCell(await makeTable());
+    const deps = { table: cell.table, now: cell.now };
+    const created = await createKey(deps, { role: 'read' }, OPERATOR);
+    if (created.kind !== 'created') throw new Error(created.reason);
+    const keyring = createKeyring(deps);
+    const authorization = `Bearer ${created.secret}`;
+    const response = await cell.api({ keyring }).request(STREAM, { headers: { authorization } });
+    const reader = response.body?.getReader();
+    await reader?.read();
+    // The key is read with this heartbeat, and revoked just afterwards.
+    cell.pass(30_000);
+    await reader?.read();
+    await revokeKey(deps, created.key.id, OPERATOR);
+    cell.pass(9_000);
+    await cell.grow(1);
+    await reader?.read();
+    cell.pass(15_000);
+    expect(await reader?.read()).toMatchObject({ done: true });
+    await keyring.settled();
   });
 
   test('a long poll is a page as on other functions, with the events that arrived while it waited', async () => {
@@ -597,10 +620,7 @@ async function createCell(
   const headers = { authorization: [`Bearer ${KEY}`] };
 
   return {
-    table,
-    errors,
-    slots,
-    api,
+    ...{ table, now, errors, slots, api },
     init: () => ({ headers: { authorization: `Bearer ${KEY}` } }),
     pass(ms: number): void {
       clock += ms;
