@@ -87,7 +87,7 @@ export async function withItemLock<T>(
 export const lockConflict = (id: string): Rejection => ({
   kind: 'conflict',
   why: 'busy',
-  reason: `Another operation on "${id}" is in progress. Retry within two minutes.`,
+  reason: `Another operation on "${id}" is in progress. Retry in a few seconds.`,
 });
 
 /** Returns an id for a new resource: a prefix, and letters and digits of a generated id. */

@@ -31,6 +31,10 @@ export const endpointId = id.refine(
   `must not be ${BUILT_IN_SINKS.join(', ').replace(/, ([^,]*)$/, ' or $1')}: built-in sinks have these names`,
 );
 
+/** Maximum job number that fits into keys. */
+export const MAX_JOB_NUMBER = 999_999_999_999;
+export const JOB_NUMBER_RULE = `must be an integer from 1 to ${MAX_JOB_NUMBER}`;
+
 /** A webhook secret: `whsec_` and 24–64 bytes in base64. */
 export const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value)?.[1];

@@ -41,7 +41,9 @@ export function requireKey(keyring: Keyring, failures?: FailureLimit): Middlewar
       default: {
         const error = outcome ? ', error="invalid_token"' : '';
         return problem(c, 'unauthorized', {
-          detail: 'Send an API key, or the ID token of a signed-in user, as `Authorization: Bearer <key>`.',
+          detail: outcome
+            ? 'The API key or ID token is not valid. Send a valid one as `Authorization: Bearer <key>`.'
+            : 'Send an API key, or the ID token of a signed-in user, as `Authorization: Bearer <key>`.',
           headers: {
             'www-authenticate': `Bearer realm="jobwire"${error}`,
             ...(outcome && rateLimitHeaders(FAILURES_POLICY, outcome.limit)),

@@ -24,7 +24,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   'precondition-failed':
     '`If-Match` does not match the current revision. Fetch the resource again and retry.',
   'content-too-large': 'The body exceeds the maximum size. `detail` contains the limit.',
-  'unsupported-media-type': 'The body must have `Content-Type: application/json`.',
+  'unsupported-media-type': 'The body must have `Content-Type: application/json`, and no `Content-Encoding`.',
   'unprocessable-content':
     'The request is well-formed but cannot be processed, for example because a URL resolves to a private network. `detail` contains the reason.',
   'idempotency-key-reused':

@@ -28,6 +28,9 @@ export async function readBody<B extends z.ZodType>(
   c: Context<ApiEnv>,
   schema: B,
 ): Promise<z.output<B> | Response> {
+  if (!/^(identity)?$/i.test(c.req.header('content-encoding') ?? '')) {
+    return problem(c, 'unsupported-media-type', { detail: 'Send the body without Content-Encoding.' });
+  }
   const text = await c.req.text();
   const type = c.req.header('content-type') ?? '';
   if (text.trim() !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)) {
@@ -111,5 +114,7 @@ export function invalidInput(
     return problem(c, kind, { detail: `${whole} ${own}.` });
   }
   const field = pathText(issue.path, whole);
-  return problem(c, kind, { field, detail: `${formatIssue(issue, whole)}.` });
+  const isRepeated = kind === 'invalid-parameter' && Array.isArray(issue.input);
+  const detail = isRepeated ? `${field} must be given once.` : `${formatIssue(issue, whole)}.`;
+  return problem(c, kind, { field, detail });
 }

@@ -456,17 +456,25 @@ export function formatEtag(revision: number): string {
   return `"${revision}"`;
 }
 
-/** Parses `If-Match`. Returns a problem if it does not match the revision. */
+const ETAG_LIST = /^(W\/)?"[^"]*"(\s*,\s*(W\/)?"[^"]*")*$/;
+
+/** Parses `If-Match`. Returns a problem if it is malformed or does not match the revision. */
 function parseIfMatch(c: Context<ApiEnv>, revision: number | null): Expectation | Response {
   const given = c.req.header('if-match')?.trim();
   if (given === undefined || given === '*') return {};
+  const field = 'If-Match';
+  if (!ETAG_LIST.test(given)) {
+    const detail =
+      'If-Match must be an ETag with its quotes, such as "3", a comma-separated list of ETags, or *.';
+    return problem(c, 'invalid-parameter', { field, detail });
+  }
   const wanted = given.split(',').map((tag) => tag.trim());
   if (revision !== null && wanted.includes(formatEtag(revision))) return { revision };
   const detail =
     revision === null
       ? 'The resource has no revision: it cannot be changed through the API.'
       : `The resource was modified: its ETag is ${formatEtag(revision)}. Fetch it again and retry.`;
-  return problem(c, 'precondition-failed', { field: 'If-Match', detail });
+  return problem(c, 'precondition-failed', { field, detail });
 }
 
 function insufficientRole(c: Context<ApiEnv>, needed: Role): Response {

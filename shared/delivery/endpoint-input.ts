@@ -10,6 +10,7 @@ import {
   endpointId,
   existingId,
   id,
+  JOB_NUMBER_RULE,
   nullableFields,
   timestamp,
   typePatterns,
@@ -101,7 +102,7 @@ const headers = z
     const entries = Object.entries(fields);
     const seen = new Set<string>();
     for (const [name, value] of entries) {
-      if (!TOKEN.test(name)) fail([name], 'is not a valid header name');
+      if (!TOKEN.test(name)) fail([name], "must contain only letters, digits and !#$%&'*+-.^_`|~");
       else if (isReservedHeader(name)) {
         fail([name], 'must not be a header that Jobwire or the connection sets');
       } else if (seen.has(name.toLowerCase())) fail([name], 'must be unique');
@@ -289,10 +290,7 @@ export const Redelivery = z
           accounts: filterFields.accounts,
           types: filterFields.types,
           jobNumbers: z
-            .array(
-              z.int('must be a job number').positive('must be a job number'),
-              'must be a list of job numbers',
-            )
+            .array(z.int(JOB_NUMBER_RULE).positive(JOB_NUMBER_RULE), 'must be a list of job numbers')
             .min(1, 'must contain at least one job number')
             .max(MAX_NAMES, `must contain at most ${MAX_NAMES} job numbers`)
             .describe('Only events of these jobs.'),

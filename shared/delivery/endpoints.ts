@@ -373,11 +373,13 @@ async function validateRecord(
   record: SinkRecord,
   named = record.accounts,
 ): Promise<Rejection | undefined> {
-  const url =
-    record.kind === 'sqs'
-      ? (deps.checkQueue ?? rejectEveryQueue)(record.target)
-      : checkUrl(record.target, deps.allowPrivateNetworks);
-  if (url) return rejected(`url is not accepted: ${url.replace(/\.$/, '')}.`);
+  if (record.kind === 'sqs') {
+    const reason = (deps.checkQueue ?? rejectEveryQueue)(record.target);
+    if (reason) return rejected(`url is not accepted: ${reason}.`);
+  } else {
+    const reason = checkUrl(record.target, deps.allowPrivateNetworks);
+    if (reason) return rejected(`url is not accepted. ${reason}`);
+  }
   return checkAccounts(deps.table, record.region, named, 'accounts');
 }
 
@@ -415,5 +417,7 @@ export async function checkAccounts(
   const known = await table.getMany(accounts.map((account) => keys.account({ region, account })));
   const stranger = accounts.find((account) => !known.some(({ sk }) => sk === account));
   if (stranger === undefined) return undefined;
-  return rejected(`${field} must contain only registered accounts; "${stranger}" is not registered.`);
+  return rejected(
+    `${field} must contain only accounts of region ${region}; "${stranger}" is not an account of this region.`,
+  );
 }

@@ -278,7 +278,7 @@ export async function resendEvent(
     return rejected('sequence must be a positive integer.');
   }
   const page = await deps.log.read({ region, account }, sequence - 1, 1);
-  if (!page) return notFound(`account "${account}"`);
+  if (!page) return notFound(`account "${account}" in region ${region}`);
   const event = page.kind === 'events' ? page.events[0] : undefined;
   if (!event) {
     const { epoch, sequence: head } = page.head;

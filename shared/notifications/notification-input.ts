@@ -4,7 +4,7 @@
  * Rules that need more than the input are checked elsewhere: mobile numbers, and whether a template renders.
  */
 import * as z from 'zod';
-import { id, nullableFields } from '../validation.ts';
+import { id, JOB_NUMBER_RULE, MAX_JOB_NUMBER, nullableFields } from '../validation.ts';
 import { checkEmail } from './email-address.ts';
 import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './types.ts';
 
@@ -140,8 +140,6 @@ export const SettingsInput = z
 export type SettingsInput = z.infer<typeof SettingsInput>;
 
 export const kindNames = Object.keys(messageKinds) as [MessageKind, ...MessageKind[]];
-/** Maximum job number that fits into keys. */
-const MAX_JOB_NUMBER = 999_999_999_999;
 
 const once = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
@@ -183,9 +181,9 @@ const fields = {
     .max(1000, 'must be at most 1000 characters')
     .describe('The recipient is notified only about jobs with this order number.'),
   jobNumber: z
-    .int('must be a job number')
-    .min(1, 'must be a job number')
-    .max(MAX_JOB_NUMBER, 'must be a job number')
+    .int(JOB_NUMBER_RULE)
+    .min(1, JOB_NUMBER_RULE)
+    .max(MAX_JOB_NUMBER, JOB_NUMBER_RULE)
     .describe('The recipient is notified only about this job.'),
 };
 
@@ -218,7 +216,7 @@ export const NewSuppression = z
   .strictObject({
     channel: z.enum(channels, `must be one of ${channels.join(', ')}`),
     address: z
-      .string('must be an address')
+      .string('must be an e-mail address or a mobile number')
       .trim()
       .min(1, 'must not be empty')
       .max(320, 'must be at most 320 characters')

@@ -261,7 +261,7 @@ function toInput(column: Column, cell: string): unknown {
     case 'paused':
       return YES.includes(lowered) ? true : NO.includes(lowered) ? false : cell;
     case 'jobNumber':
-      return /^\d{1,12}$/.test(cell) ? Number(cell) : cell;
+      return /^-?\d+(\.\d+)?$/.test(cell) ? Number(cell) : cell;
     case 'locale':
       return locales.find((locale) => locale.toLowerCase() === lowered.replace('_', '-')) ?? cell;
     default:

@@ -8,7 +8,7 @@ import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { TableError } from '../../shared/storage/table.ts';
 import { type Asked, getRequests, namedSchemas, operations, type Schema } from '../support/api-requests.ts';
-import { type ApiWorld, createApiWorld, getListId, OWN, sharedWorld } from '../support/api-world.ts';
+import { type ApiWorld, createApiWorld, FAR, getListId, OWN, sharedWorld } from '../support/api-world.ts';
 import { samples } from '../support/runs.ts';
 
 const closers: (() => unknown)[] = [];
@@ -97,7 +97,7 @@ test('an account is changed only with its current ETag in If-Match', async () =>
     expect([rest, refused.status]).toEqual([rest, 412]);
   }
   expect((await ask(world, 'GET', path)).body.pollIntervalSeconds).toBe(90);
-  expect((await change('"0", *', 92)).status, 'a star is one of none others').toBe(412);
+  expect((await change('"0", *', 92)).status, 'a star is one of none others').toBe(400);
   expect((await change('*', 92)).status).toBe(200);
 });
 
@@ -340,6 +340,104 @@ describe('every route', () => {
       );
       expect(made).toMatch(/^[0-9a-f-]{36}$/);
     }
+  });
+});
+
+describe('a rejection', () => {
+  const shared = sharedWorld();
+  const jobs = `/v1/accounts/${OWN}/jobs`;
+
+  test.each([
+    [`${jobs}/1/events?order=newest&order=newest`, 'order must be given once.'],
+    [`${jobs}?risk=late&risk=late`, 'risk must be given once.'],
+    ['/v1/accounts?include=status&include=status', 'include must be given once.'],
+    ['/v1/keys?limit=1&limit=1', 'limit must be given once.'],
+    ['/v1/search', 'q is missing; it must be 2 to 200 characters long.'],
+  ])('of GET %s states what is accepted', async (path, detail) => {
+    const { status, body } = await ask(shared.world, 'GET', path);
+    expect([status, body.detail]).toEqual([400, detail]);
+  });
+
+  const csv = (jobNumber: string) => ({ csv: `email,jobNumber\na@example.com,${jobNumber}\n`, dryRun: true });
+  test.each(['1.5', '-1', '0', '9999999999999'])(
+    'of the job number %s in a table states the range',
+    async (number) => {
+      const path = `/v1/accounts/${OWN}/recipients/import`;
+      const { body } = await ask(shared.world, 'POST', path, { body: csv(number) });
+      const reason = 'jobNumber must be an integer from 1 to 999999999999.';
+      expect(body.invalidRows).toMatchObject([{ field: 'jobNumber', reason }]);
+    },
+  );
+
+  test.each([
+    [
+      `/v1/accounts/${OWN}/suppressions`,
+      { channel: 'email' },
+      'address is missing; it must be an e-mail address or a mobile number.',
+    ],
+    [
+      `/v1/accounts/${OWN}/recipients`,
+      { email: 'a\r\nb@example.com' },
+      'email must not contain line breaks or other control characters.',
+    ],
+    [
+      '/v1/endpoints',
+      { url: 'https://erp.example.com/', headers: { 'a b': '1' } },
+      "headers.a b must contain only letters, digits and !#$%&'*+-.^_`|~.",
+    ],
+    [
+      '/v1/endpoints',
+      { url: 'https://erp.example.com/', region: 'us', accounts: [FAR] },
+      `accounts must contain only accounts of region us; "${FAR}" is not an account of this region.`,
+    ],
+    ['/v1/endpoints', { url: '::', region: 'us' }, 'url is not accepted. It is not a URL.'],
+    [
+      '/v1/alert-rules',
+      {
+        ...{ region: 'us', name: 'Late', condition: 'late_jobs', threshold: 1 },
+        target: { kind: 'slack', url: '::' },
+      },
+      'target.url is not accepted. It is not a URL.',
+    ],
+    [
+      '/v1/wall-pairings/key',
+      { code: '123456', deviceToken: 'x' },
+      'deviceToken must be the 43 letters, digits, hyphens and underscores that the start of the pairing returned.',
+    ],
+  ])('of POST %s with %j states what is accepted', async (path, body, detail) => {
+    expect((await ask(shared.world, 'POST', path, { body })).body.detail).toBe(detail);
+  });
+
+  test('of an invalid key does not ask for a key, and is the same for an unknown and a revoked one', async () => {
+    const get = (key: string) =>
+      ask(shared.world, 'GET', '/v1/key', { headers: { authorization: `Bearer ${key}` } });
+    const unknown = await get(`jw_${'a'.repeat(12)}_${'A'.repeat(43)}`);
+    const revoked = await get(shared.world.revoked);
+    expect([unknown.status, revoked.status]).toEqual([401, 401]);
+    expect(unknown.body.detail).toMatch(/^The API key or ID token is not valid\./);
+    expect(revoked.body.detail).toBe(unknown.body.detail);
+    const { body } = await ask(shared.world, 'GET', '/v1/key', { headers: { authorization: '' } });
+    expect(body.detail).toMatch(/^Send an API key/);
+  });
+
+  test.each(['', '1', 'garbage', '"1', '"1" "2"'])('of If-Match: %s names the format', async (ifMatch) => {
+    const headers = { 'if-match': ifMatch };
+    const body = { pollIntervalSeconds: 90 };
+    const answer = await ask(shared.world, 'PATCH', `/v1/accounts/${OWN}`, { body, headers });
+    expect([answer.status, answer.body.field]).toEqual([400, 'If-Match']);
+    expect(answer.body.detail).toMatch(/^If-Match must be an ETag with its quotes, such as "3"/);
+  });
+
+  test.each(['W/"1"', '"x"', '"0", "99"'])('of If-Match: %s is that it does not match', async (ifMatch) => {
+    const headers = { 'if-match': ifMatch };
+    const body = { pollIntervalSeconds: 90 };
+    expect((await ask(shared.world, 'PATCH', `/v1/accounts/${OWN}`, { body, headers })).status).toBe(412);
+  });
+
+  test('of a body with a Content-Encoding says so', async () => {
+    const headers = { 'content-encoding': 'gzip' };
+    const { status, body } = await ask(shared.world, 'POST', '/v1/keys', { body: '{}', headers });
+    expect([status, body.detail]).toEqual([415, 'Send the body without Content-Encoding.']);
   });
 });
 

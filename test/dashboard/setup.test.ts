@@ -211,7 +211,7 @@ describe('a validation error', () => {
     ['jobFields.1.value', withFields(['status', 'a'], ['mustDate', 'maybe']), /^It must be a valid value/],
     ['jobFields.1.name', withFields(['status', 'a'], ['status', 'b']), /^It must be unique\.$/],
     ['jobFields.0.name', withFields(['', 'a']), /^It must have a name\.$/],
-    ['headers.0.name', withHeaders(['x y', 'a']), /^It is not a valid header name\.$/],
+    ['headers.0.name', withHeaders(['x y', 'a']), /^It must contain only letters, digits and /],
     ['headers.0.name', withHeaders(['Host', 'a']), /^It must not be a header/],
     ['headers.1.name', withHeaders(['x-a', 'a'], ['X-A', 'b']), /^It must be unique\.$/],
     ['headers.0.value', withHeaders(['x-a', 'ä']), /^It must be printable ASCII/],

@@ -822,7 +822,7 @@ describe('an invalid request is rejected with one message', () => {
     [{}, 'url is missing; it must be a URL.'],
     [{ url: 7 }, 'url must be a URL.'],
     ...['http://erp.example.com/', 'https://127.0.0.1/', 'https://me:pw@a.example/', 'nowhere'].map(
-      (url): [unknown, string] => [{ url }, `url is not accepted: ${checkUrl(url, false)}`],
+      (url): [unknown, string] => [{ url }, `url is not accepted. ${checkUrl(url, false)}`],
     ),
     [{ url: `https://a.example/${'x'.repeat(2000)}` }, 'url must be at most 2000 characters.'],
     [{ url: URL, colour: 'red' }, 'colour is not a known setting.'],
@@ -839,7 +839,7 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, accounts: many(1001) }, 'accounts must name at most 1000 accounts.'],
     [
       { url: URL, accounts: ['acme', 'nobody'] },
-      'accounts must contain only registered accounts; "nobody" is not registered.',
+      'accounts must contain only accounts of region us; "nobody" is not an account of this region.',
     ],
     [{ url: URL, types: [] }, 'types must name at least one type.'],
     [{ url: URL, types: ['JOB'] }, 'types[0] must be an event type, or a prefix followed by *.'],
@@ -872,7 +872,7 @@ describe('an invalid request is rejected with one message', () => {
       'jobFields.status must be text, a number, true, false or null.',
     ],
     [{ url: URL, headers: 'a' }, 'headers must map names of headers to values.'],
-    [headers({ 'X A': 'b' }), 'headers.X A is not a valid header name.'],
+    [headers({ 'X A': 'b' }), "headers.X A must contain only letters, digits and !#$%&'*+-.^_`|~."],
     [
       headers({ 'X-A': 'b\r\nX-B: c' }),
       'headers.X-A must be printable ASCII without leading or trailing spaces.',
@@ -939,12 +939,12 @@ describe('an invalid request is rejected with one message', () => {
     await rig.create({ id: 'erp', url: URL });
     const before = await rig.everything();
     const refusals: readonly [object, string][] = [
-      [{ url: 'https://10.0.0.1/' }, `url is not accepted: ${checkUrl('https://10.0.0.1/', false)}`],
+      [{ url: 'https://10.0.0.1/' }, `url is not accepted. ${checkUrl('https://10.0.0.1/', false)}`],
       [{ url: null }, 'url must be a URL.'],
       [{ types: ['nothing.*'] }, 'types[0] must match an existing event type.'],
       [
         { accounts: ['nobody'] },
-        'accounts must contain only registered accounts; "nobody" is not registered.',
+        'accounts must contain only accounts of region us; "nobody" is not an account of this region.',
       ],
       [{ headers: { host: 'x' } }, 'headers.host must not be a header that Jobwire or the connection sets.'],
       [{ secret: newSecret() }, 'secret is not a known setting.'],

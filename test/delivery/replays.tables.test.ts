@@ -510,7 +510,7 @@ describe('resending one event', () => {
     }
     expect(await resendEvent(rig.deps, REGION, 'erp', 'nobody', 1)).toEqual({
       kind: 'unknown',
-      reason: 'There is no account "nobody".',
+      reason: 'There is no account "nobody" in region us.',
     });
     expect(await resendEvent(rig.deps, REGION, 'erp', CELL_LOG, 1)).toEqual({
       kind: 'unknown',

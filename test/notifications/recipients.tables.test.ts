@@ -512,7 +512,7 @@ describe('rejects invalid recipients', () => {
       { mobile: '555-private' },
       'mobile must be a mobile number of this region, or of any country in international form, such as +64 21 123 4567.',
     ],
-    [{ email: 'a@example.com', jobNumber: 0 }, 'jobNumber must be a job number.'],
+    [{ email: 'a@example.com', jobNumber: 0 }, 'jobNumber must be an integer from 1 to 999999999999.'],
     [
       { email: 'a@example.com', id: OWN_USER },
       'id must not be own-user, which is reserved for the API user.',
@@ -755,7 +755,7 @@ describe('invalid rows', () => {
         ...{ line: 6, field: 'mobile' },
         reason: 'mobile is required for the channel sms.',
       },
-      { line: 8, field: 'jobNumber', reason: 'jobNumber must be a job number.' },
+      { line: 8, field: 'jobNumber', reason: 'jobNumber must be an integer from 1 to 999999999999.' },
       {
         ...{ line: 9, field: null },
         reason: 'At most one of orderGroup, orderNumber and jobNumber is accepted.',

@@ -1,5 +1,6 @@
 /** Job routes: current jobs, their events, and statistics. */
 import * as z from 'zod';
+import { JOB_NUMBER_RULE } from '../../validation.ts';
 import { ofAccount, ofRegion } from '../access.ts';
 import { Event, readJobEvents } from '../job-events.ts';
 import { RISKS, readStatusDurations, StatusDurations } from '../job-timing.ts';
@@ -34,7 +35,7 @@ import {
 } from '../statistics.ts';
 import { cursorGone } from './events.ts';
 
-const jobNumber = one.regex(/^[1-9]\d{0,11}$/, 'must be an integer from 1 to 999999999999');
+const jobNumber = one.regex(/^[1-9]\d{0,11}$/, JOB_NUMBER_RULE);
 
 const EXPANSIONS: readonly string[] = ['detail', 'events'] satisfies JobExpansion[];
 

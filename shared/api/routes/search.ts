@@ -34,7 +34,8 @@ const SearchResult = z
   .meta({ id: 'SearchResult', description: 'A result of a search.' });
 
 const SearchQuery = z.strictObject({
-  q: one
+  q: z
+    .string(LENGTH_RULE)
     .min(MIN_SEARCH_LENGTH, LENGTH_RULE)
     .max(MAX_LENGTH, LENGTH_RULE)
     .refine((text) => isSearchable(foldSearchText(text)), LENGTH_RULE)
