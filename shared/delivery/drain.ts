@@ -435,6 +435,7 @@ class Drain {
       return;
     }
     this.#counts.failed += 1;
+    this.#attribution.failedAt = this.#deps.now();
     if (outcome.kind === 'rejected') this.#counts.rejected += 1;
     if (this.#attribution.isEventRejected(sent, outcome)) {
       this.#handleRejection(sent, { reason: outcome.reason, status: outcome.answer?.status });

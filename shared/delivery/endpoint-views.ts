@@ -89,7 +89,7 @@ export const EndpointHealth = z
     failingSince: timestamp.nullable().describe('Start of the current series of failures.'),
     disabledAt: timestamp.nullable().describe('Time at which the endpoint was disabled.'),
     lastDeliveredAt: timestamp.nullable().describe('Time of the last successful delivery.'),
-    lastFailedAt: timestamp.nullable().describe('Time of the last failed attempt.'),
+    lastFailedAt: timestamp.nullable().describe('Time of the last failed or rejected attempt.'),
     lost: count.describe('Number of events that expired before they were delivered.'),
     parked: z
       .object({

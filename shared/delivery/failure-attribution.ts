@@ -12,6 +12,8 @@ export class FailureAttribution {
   readonly #suspects: Set<string>;
   #rejections: number;
   #deliveredAt: number | null = null;
+  /** Time of the last failed attempt, including rejected ones; `null` if there was none. */
+  failedAt: number | null = null;
 
   constructor(before: SinkHealth) {
     this.#before = before;

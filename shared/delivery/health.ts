@@ -44,6 +44,8 @@ export interface SinkHealth {
 export interface DrainObservations {
   /** Time of the last delivered event; `null` if there was none. */
   readonly deliveredAt: number | null;
+  /** Time of the last failed or rejected attempt; `null` if there was none. */
+  readonly failedAt: number | null;
   /** The failure that ended the drain. */
   readonly failure: Failure | null;
   /** Values at the end of the drain. */
@@ -109,6 +111,7 @@ export function updateHealth(
     rejections: seen.rejections,
     suspects: seen.suspects,
     lastDeliveredAt: seen.deliveredAt ?? before.lastDeliveredAt,
+    lastFailedAt: seen.failedAt ?? before.lastFailedAt,
   };
   const failed = seen.failure ? afterFailure(health, seen.failure, policy, now, random) : health;
   return seen.disable === null ? failed : disableHealth(failed, seen.disable, now);

@@ -105,6 +105,7 @@ export class SinkStatus {
     const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
     const seen = {
       deliveredAt: this.#attribution.deliveredAt,
+      failedAt: this.#attribution.failedAt,
       failure: this.failure,
       rejections: this.#attribution.rejections,
       suspects: [...this.#attribution.suspects],

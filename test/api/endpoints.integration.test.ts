@@ -1249,6 +1249,17 @@ describe('a replay', () => {
   });
 });
 
+test('health has the time of the last attempt that failed, also if the receiver rejected the event', async () => {
+  const rig = await start();
+  const receiver = await startReceiver(() => ({ status: 422 }));
+  await rig.make({ id: 'erp', url: receiver.url });
+  await rig.say('acme', 1);
+  await rig.drain('erp');
+  const { body } = await rig.get('/v1/endpoints/erp/health');
+  expect(body).toMatchObject({ state: 'active', parked: { count: 1 } });
+  expect(body.lastFailedAt).toBe(body.statistics.lastError.at);
+});
+
 test('health describes an endpoint, with times as texts', async () => {
   const rig = await start();
   const receiver = await startReceiver((_, at) => ({ status: at <= 2 ? 204 : 503 }));

@@ -44,7 +44,15 @@ function healthy(change: Partial<SinkHealth> = {}): SinkHealth {
 }
 
 function saw(change: Partial<DrainObservations> = {}): DrainObservations {
-  return { deliveredAt: null, failure: null, rejections: 0, suspects: [], disable: null, ...change };
+  return {
+    deliveredAt: null,
+    failedAt: null,
+    failure: null,
+    rejections: 0,
+    suspects: [],
+    disable: null,
+    ...change,
+  };
 }
 
 describe('a wait', () => {
@@ -113,6 +121,12 @@ describe('the state after a drain', () => {
       failingSince: null,
       lastDeliveredAt: NOW - 10,
     });
+  });
+
+  test('with a rejected attempt has its time, and no failure of the sink', () => {
+    const before = healthy({ lastFailedAt: NOW - 55_000 });
+    const after = updateHealth(before, saw({ failedAt: NOW - 10 }), createPolicy(), NOW, EVEN);
+    expect(after).toEqual({ ...before, lastFailedAt: NOW - 10 });
   });
 
   test('has the rejections and suspects of the drain', () => {
