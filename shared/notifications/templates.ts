@@ -1,7 +1,8 @@
 /** An account's own templates, each for a kind, a channel and a locale. Checked before they are stored. */
 import * as z from 'zod';
+import { type Expectation, getRevision, modified, type Rejection, revisionUnchanged } from '../resources.ts';
 import { type AccountRef, keys, templatePk } from '../storage/schema.ts';
-import type { Item, Table } from '../storage/table.ts';
+import type { Clause, Item, Table } from '../storage/table.ts';
 import { previewRenderer } from './rendering.ts';
 import {
   emailTemplateSchema,
@@ -18,6 +19,7 @@ export interface StoredTemplate extends TemplatePlace {
   readonly template: Template;
   /** Epoch ms. */
   readonly changedAt: number;
+  readonly revision: number;
 }
 
 /** Returns the built-in template. */
@@ -60,6 +62,8 @@ export async function readTemplate(
   return item && toTemplate(item);
 }
 
+/** Maximum number of attempts to save a template after concurrent modifications. */
+const ATTEMPTS = 5;
 /** Items of the table are limited to 400 kB. A character of a template can take six bytes. */
 const MAX_TEMPLATE_BYTES = 300_000;
 
@@ -68,14 +72,15 @@ export type SavedTemplate =
   | { readonly kind: 'saved'; readonly stored: StoredTemplate }
   | { readonly kind: 'invalid'; readonly problems: readonly TemplateProblem[] };
 
-/** Stores a template if it renders all samples and edge cases. */
+/** Stores a template if it renders all samples and edge cases. The revision of a default template is 0. */
 export async function saveTemplate(
   table: Table,
   ref: AccountRef,
   place: TemplatePlace,
   template: Template,
   now: number,
-): Promise<SavedTemplate> {
+  expected: Expectation = {},
+): Promise<SavedTemplate | Rejection> {
   const text = JSON.stringify(template);
   const [largest = 'text'] =
     Object.entries(template).sort(([, a = ''], [, b = '']) => b.length - a.length)[0] ?? [];
@@ -84,24 +89,28 @@ export async function saveTemplate(
       ? [{ field: largest, reason: 'it exceeds the maximum size' }]
       : await previewRenderer.check(place, template, ref.account);
   if (problems.length > 0) return { kind: 'invalid', problems };
-  const item: Item = {
-    ...keys.template(ref, place.kind, place.channel, place.locale),
-    template: text,
-    changedAt: now,
-  };
-  await table.write({ put: item });
-  return { kind: 'saved', stored: toTemplate(item) };
+  const key = keys.template(ref, place.kind, place.channel, place.locale);
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const before = await table.get(key);
+    const revision = before ? getRevision(before) : 0;
+    if (expected.revision !== undefined && expected.revision !== revision) break;
+    const item: Item = { ...key, template: text, changedAt: now, revision: revision + 1 };
+    const when = [before ? revisionUnchanged(before) : (['pk', 'absent'] as const)];
+    if ((await table.write({ put: item, when })).done) return { kind: 'saved', stored: toTemplate(item) };
+  }
+  return modified('template');
 }
 
-/** Deletes an account's own template, so that the default is used again. Returns false if there was none. */
+/** Deletes an account's own template, so that the default is used again. There may be none. */
 export async function deleteTemplate(
   table: Table,
   ref: AccountRef,
   { kind, channel, locale }: TemplatePlace,
-): Promise<boolean> {
+  { revision }: Expectation = {},
+): Promise<{ readonly kind: 'deleted' } | Rejection> {
   const key = keys.template(ref, kind, channel, locale);
-  const { done } = await table.write({ delete: key, when: [['template', 'present']] });
-  return done;
+  const when: Clause[] = revision === undefined ? [] : [['revision', 'absent or =', revision]];
+  return (await table.write({ delete: key, when })).done ? { kind: 'deleted' } : modified('template');
 }
 
 const placeSchema = z.tuple([
@@ -114,5 +123,5 @@ function toTemplate(item: Item): StoredTemplate {
   const [kind, channel, locale] = placeSchema.parse(item.sk.split('#'));
   const schema = channel === 'email' ? emailTemplateSchema : smsTemplateSchema;
   const template = schema.parse(JSON.parse(String(item.template)));
-  return { kind, channel, locale, template, changedAt: Number(item.changedAt) };
+  return { kind, channel, locale, template, changedAt: Number(item.changedAt), revision: getRevision(item) };
 }

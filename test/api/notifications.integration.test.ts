@@ -238,6 +238,24 @@ describe('templates', () => {
     expect((await ask('GET', `${path}/en-GB`)).body).toEqual(before);
   });
 
+  test('are saved and deleted only with their current ETag', async () => {
+    const etagOf = async () => (await ask('GET', `${path}/en-GB`)).headers.get('etag') ?? '';
+    const save = (subject: string, ifMatch: string) =>
+      ask('PUT', `${path}/en-GB`, { body: { subject }, headers: { 'if-match': ifMatch } });
+    const first = await etagOf();
+    const saved = await save('First', first);
+    expect([saved.status, saved.headers.get('etag')]).toEqual([200, await etagOf()]);
+    expect(await etagOf()).not.toBe(first);
+    expect((await save('Second', first)).status).toBe(412);
+    const second = await etagOf();
+    expect((await save('Second', second)).status).toBe(200);
+    const remove = (ifMatch: string) => ask('DELETE', `${path}/en-GB`, { headers: { 'if-match': ifMatch } });
+    expect((await remove(second)).status).toBe(412);
+    expect((await ask('GET', `${path}/en-GB`)).body.template.subject).toBe('Second');
+    expect((await remove(await etagOf())).status).toBe(204);
+    expect(await etagOf()).toBe(first);
+  });
+
   test('may omit all but one field, and are rejected with none', async () => {
     const outro = { outro: '' };
     expect((await ask('PUT', `${path}/fr`, { body: outro })).body).toMatchObject({

@@ -791,7 +791,7 @@ eachTable('stored templates', (makeTable) => {
   test('can be listed, read and deleted', async () => {
     const table = await makeTable();
     const saved = await saveTemplate(table, ref, place, own, 5);
-    expect(saved).toEqual({ kind: 'saved', stored: { ...place, template: own, changedAt: 5 } });
+    expect(saved).toEqual({ kind: 'saved', stored: { ...place, template: own, changedAt: 5, revision: 1 } });
     await saveTemplate(
       table,
       ref,
@@ -805,9 +805,13 @@ eachTable('stored templates', (makeTable) => {
       ['dispatched', 'email', 'en-US'],
       ['tracking', 'sms', 'fr'],
     ]);
-    expect(await readTemplate(table, ref, place)).toEqual({ ...place, template: own, changedAt: 5 });
-    expect(await deleteTemplate(table, ref, place)).toBe(true);
-    expect(await deleteTemplate(table, ref, place)).toBe(false);
+    expect(await readTemplate(table, ref, place)).toEqual({
+      ...place,
+      template: own,
+      changedAt: 5,
+      revision: 1,
+    });
+    expect(await deleteTemplate(table, ref, place)).toEqual({ kind: 'deleted' });
     expect(await readTemplate(table, ref, place)).toBeUndefined();
   });
 

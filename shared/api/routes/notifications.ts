@@ -31,6 +31,7 @@ import {
 import { listUpcoming } from '../../notifications/thread-store.ts';
 import { channels, locales, type MessageKind, messageKinds } from '../../notifications/types.ts';
 import { rejected } from '../../resources.ts';
+import type { AccountRef } from '../../storage/schema.ts';
 import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
@@ -71,10 +72,39 @@ const settingsRoutes = defineResource({
   view: (record, _caller, { notifications }) => toSettingsResponse(record, notifications.channels),
 });
 
-const templateParams = z.object({
-  kind: Kind.describe('Kind of message.'),
-  channel: ChannelName.describe('Channel of the message.'),
-  locale: LocaleName.describe('Locale of the message.'),
+/** A custom template, or the default template, with the account. `changedAt` is `null` for a default template. */
+type FoundTemplate = Omit<StoredTemplate, 'changedAt'> & {
+  readonly account: AccountRef;
+  readonly changedAt: number | null;
+};
+
+const templateSubject: Subject<FoundTemplate> = {
+  params: {
+    ...ofAccount.params,
+    kind: Kind.describe('Kind of message.'),
+    channel: ChannelName.describe('Channel of the message.'),
+    locale: LocaleName.describe('Locale of the message.'),
+  },
+  getRevision: ({ revision }) => revision,
+  async find(asked, parts) {
+    const account = await ofAccount.find(asked, parts);
+    if (account instanceof Response) return account;
+    const { kind, channel, locale } = asked.params as unknown as TemplatePlace;
+    const place = { kind, channel, locale };
+    const stored = await readTemplate(parts.feed.table, account, place);
+    const template = defaultTemplate(kind, channel, locale);
+    return { ...(stored ?? { ...place, template, changedAt: null, revision: 0 }), account };
+  },
+};
+
+const templates = defineResource({
+  ...{ name: 'template', names: 'templates', one: 'a template', current: 'The template.' },
+  ...{ tag: 'Notifications', path: '/v1/accounts/{id}/templates', item: '/{kind}/{channel}/{locale}' },
+  ...{ schema: Template, of: templateSubject },
+  view: ({ template, changedAt, ...place }) => {
+    const parts = template as { readonly [part: string]: string };
+    return { ...place, template: parts, custom: changedAt !== null, changedAt };
+  },
 });
 
 const messagesAnswer = {
@@ -133,70 +163,32 @@ export const notificationRoutes: readonly Route[] = [
       return { body: { templates, next } };
     },
   ),
-  route(
+  templates.get({ description: 'Returns the custom template of the account, or the default template.' }),
+  templates.act(
+    '',
     {
-      method: 'get',
-      path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
-      id: 'getTemplate',
-      tag: 'Notifications',
-      summary: 'Get a template',
-      description: 'Returns the custom template of the account, or the default template.',
-      role: 'read',
-      of: ofAccount,
-      params: templateParams,
-      answer: { status: 200, description: 'The template.', schema: Template },
-    },
-    async ({ subject, params }, { feed }) => {
-      const stored = await readTemplate(feed.table, subject, params);
-      const template = stored?.template ?? defaultTemplate(params.kind, params.channel, params.locale);
-      return toTemplateResult(params, template, stored?.changedAt ?? null);
-    },
-  ),
-  route(
-    {
-      method: 'put',
-      path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
-      id: 'saveTemplate',
-      tag: 'Notifications',
-      summary: 'Save a custom template',
+      ...{ method: 'put', id: 'saveTemplate', role: 'admin', summary: 'Save a custom template' },
       description:
         'Saves a Liquid template. Jobwire renders it with several sample jobs and rejects it if a rendering fails. The template also applies to other locales of the same language that have no custom template.',
-      role: 'admin',
-      of: ofAccount,
-      params: templateParams,
       body: TemplateInput,
       example: { subject: '{{ order }} is on its way', intro: 'Hello {{ name }}, it has left us.' },
-      answer: { status: 200, description: 'The template.', schema: Template },
-      problems: ['unprocessable-content'],
     },
-    async ({ subject, params, body }, { feed }) => {
-      const checked = checkTemplateInput(params.channel, body);
+    async ({ subject, body, expected }, { feed }) => {
+      const checked = checkTemplateInput(subject.channel, body);
       if (checked.kind === 'rejected') return checked;
-      const outcome = await saveTemplate(feed.table, subject, params, checked.value, feed.now());
-      if (outcome.kind === 'saved') {
-        return toTemplateResult(params, outcome.stored.template, outcome.stored.changedAt);
-      }
-      const [first] = outcome.problems;
-      return rejected(formatProblem(first));
+      const { account } = subject;
+      const outcome = await saveTemplate(feed.table, account, subject, checked.value, feed.now(), expected);
+      if (outcome.kind === 'saved') return { template: { ...outcome.stored, account } };
+      return 'problems' in outcome ? rejected(formatProblem(outcome.problems[0])) : outcome;
     },
   ),
-  route(
+  templates.remove(
     {
-      method: 'delete',
-      path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
-      id: 'deleteTemplate',
-      tag: 'Notifications',
       summary: 'Delete a custom template',
       description: 'The default template applies again.',
-      role: 'admin',
-      of: ofAccount,
-      params: templateParams,
-      answer: { status: 204, description: 'The custom template is deleted, or did not exist.' },
+      result: 'The custom template is deleted, or did not exist.',
     },
-    async ({ subject, params }, { feed }) => {
-      await deleteTemplate(feed.table, subject, params);
-      return { body: undefined };
-    },
+    ({ subject, expected }, { feed }) => deleteTemplate(feed.table, subject.account, subject, expected),
   ),
   route(
     {
@@ -300,16 +292,6 @@ function decodeTemplatePlace(text: string): number | undefined {
   const at = places.findIndex((place) => toTemplateName(place) === name);
   return at === -1 ? undefined : at + 1;
 }
-
-/** Returns a template with its place. `changedAt` is `null` for a default template. */
-const toTemplateResult = (
-  place: TemplatePlace,
-  template: StoredTemplate['template'],
-  changedAt: number | null,
-) => {
-  const parts = template as { readonly [part: string]: string };
-  return { body: { ...place, template: parts, custom: changedAt !== null, changedAt } };
-};
 
 const formatProblem = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
   problem ? `${problem.field} cannot be rendered: ${problem.reason}.` : 'The template cannot be rendered.';
