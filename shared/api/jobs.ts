@@ -135,13 +135,13 @@ export const JobPage = z
   .meta({ id: 'JobPage', description: 'A page of jobs.' });
 export type JobPage = z.infer<typeof JobPage>;
 
-/** Filters of a list: a job must match all of them. Days are YYYY-MM-DD. A `false` filter matches all jobs. */
+/** Filters of a list: a job must match all of them. Days are YYYY-MM-DD. */
 export interface JobFilter {
   readonly jobNumber?: number | undefined;
   readonly status?: string | undefined;
   readonly orderNumber?: string | undefined;
   readonly orderGroup?: string | undefined;
-  /** Open, undispatched jobs: all, those due on, from or before a day, or late ones (rule 15). */
+  /** Open, undispatched jobs: all, those due on, from or before a day, or late ones (rule 15). `false`: all other jobs. */
   readonly undispatched?: boolean | undefined;
   readonly dueOn?: string | undefined;
   readonly dueFrom?: string | undefined;
@@ -332,7 +332,7 @@ export function isCursorOf(cursor: JobsCursor, list: Pick<JobsQuery, 'filter' | 
 }
 
 function fingerprint({ filter, sort }: Pick<JobsQuery, 'filter' | 'sort'>): string {
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== false);
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
   return hash('sha256', JSON.stringify([given.sort(), sort ?? null]), 'base64url').slice(0, 16);
 }
 
@@ -443,7 +443,8 @@ function matchesFilter(snapshot: Snapshot, filter: JobFilter, lastGood: number |
     (!OPEN_FILTERS.some((name) => filter[name]) || isUndispatched(snapshot, job)) &&
     isWithin(job.dateDue, filter.dueOn, filter.dueFrom, filter.dueBefore) &&
     (day === false || isWithin(day, filter.dispatchedOn, filter.dispatchedFrom, filter.dispatchedBefore)) &&
-    (!filter.late || isLate(snapshot, job, lastGood))
+    (filter.undispatched !== false || !isUndispatched(snapshot, job)) &&
+    (filter.late === undefined || isLate(snapshot, job, lastGood) === filter.late)
   );
 }
 

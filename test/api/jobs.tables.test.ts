@@ -238,7 +238,7 @@ eachTable('a list of jobs', (makeTable) => {
   }
 
   test('contains the jobs that match all filters, however it is paged and sorted', async () => {
-    const { rig, first, late, other, undated, out } = await story();
+    const { rig, first, held, late, other, undated, out } = await story();
     const lists: [JobFilter, JobSort | undefined, number[]][] = [
       [{ status: 'Scheduled', orderGroup: 'G' }, undefined, [first, late, undated, out]],
       [{ status: 'Scheduled', orderGroup: 'G' }, '-jobNumber', [out, undated, late, first]],
@@ -249,6 +249,10 @@ eachTable('a list of jobs', (makeTable) => {
       [{ dueFrom: '2026-03-06', dueBefore: '2026-03-05' }, undefined, []],
       [{ status: 'Scheduled', orderGroup: 'G', late: true, dueBefore: '2026-03-06' }, undefined, [late]],
       [{ late: true }, 'jobNumber', [late]],
+      [{ late: false }, undefined, [first, held, other, undated, out]],
+      [{ late: false, undispatched: true }, 'dateDue', [held, other, first, undated]],
+      [{ undispatched: false }, undefined, [out]],
+      [{ undispatched: false, dispatchedOn: '2026-03-03' }, undefined, [out]],
       [{ jobNumber: first, status: 'On hold' }, undefined, []],
       [{ dispatchedFrom: '2026-03-03', dispatchedBefore: '2026-03-04' }, '-dateOut', [out]],
       [{ dispatchedBefore: '2026-03-03' }, undefined, []],

@@ -48,14 +48,14 @@ const filters = z
     dueFrom: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`) or later.'),
     dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`).'),
     late: flag.describe(
-      '`true`: late jobs. A job is late if it is open, and an observation after its due time showed that it was not dispatched.',
+      '`true`: late jobs. `false`: all other jobs. A job is late if it is open, and an observation after its due time showed that it was not dispatched.',
     ),
     risk: z
       .enum(RISKS, `must be one of ${RISKS.join(', ')}`)
       .describe(
         'Open, undispatched jobs with this risk at the time of the response. The open jobs are read in the order of their due days and then filtered, so a page can have few jobs, or none, although further pages follow.',
       ),
-    undispatched: flag.describe('`true`: open, undispatched jobs.'),
+    undispatched: flag.describe('`true`: open, undispatched jobs. `false`: all other jobs.'),
     dispatchedOn: day.describe(
       'Jobs dispatched on this day (`YYYY-MM-DD`). As in the daily statistics, this is the calendar day at the production location of the job. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. A job that was last stored by a version of Jobwire without this filter is missing until the job changes.',
     ),
@@ -71,7 +71,11 @@ const filters = z
 /** Filters that an index with an order requires, for the error. */
 const SORTED_BY = {
   jobNumber: [],
-  dateDue: ['jobNumber', 'status', ...OPEN_FILTERS],
+  dateDue: [
+    'jobNumber',
+    'status',
+    ...OPEN_FILTERS.map((name) => (name === 'late' || name === 'undispatched' ? `${name}=true` : name)),
+  ],
   dateOut: ['jobNumber', ...DISPATCHED_FILTERS],
 };
 
@@ -82,7 +86,7 @@ const JobsQuery = z
       .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
       .optional()
       .describe(
-        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late`, `risk`, `undispatched`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given. Otherwise `dateOut` or `dateDue` if a filter permits it, and `jobNumber` if none does.',
+        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given. Otherwise `dateOut` or `dateDue` if a filter permits it, and `jobNumber` if none does.',
       ),
     expand: one
       .transform((text, context): readonly JobExpansion[] => {
