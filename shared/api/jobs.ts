@@ -174,7 +174,7 @@ export type JobSort = JobOrder | `-${JobOrder}`;
 /** What a list contains of a job besides its state. */
 export type JobExpansion = 'detail' | 'events';
 
-/** Query of a list of jobs. `cursor` must be of the same filter and sort order; see {@link isCursorOf}. */
+/** Query of a list of jobs. `cursor` must be of the same account, filter and sort order; see {@link isCursorOf}. */
 export interface JobsQuery {
   readonly filter: JobFilter;
   /** Default: the order of the most selective index. Must be one that {@link canSort} accepts. */
@@ -188,7 +188,7 @@ export interface JobsQuery {
 export interface JobsCursor {
   /** Cursor of the log before the first page. */
   readonly asOf: string;
-  /** Fingerprint of filter and sort order. */
+  /** Fingerprint of account, filter and sort order. */
   readonly of: string;
   /** Sort key of the last job that was read for the previous page. */
   readonly behind: string;
@@ -264,7 +264,7 @@ export async function listJobs(
   }
   const next =
     more && behind !== undefined
-      ? encodeJobsCursor({ asOf, of: fingerprint({ filter, sort }), behind })
+      ? encodeJobsCursor({ asOf, of: fingerprint(ref, { filter, sort }), behind })
       : null;
   return { kind: 'jobs', jobs, next, asOf };
 }
@@ -326,14 +326,24 @@ export function decodeJobsCursor(text: string): JobsCursor | undefined {
   }
 }
 
-/** Returns whether a cursor belongs to a list with this filter and sort order. */
-export function isCursorOf(cursor: JobsCursor, list: Pick<JobsQuery, 'filter' | 'sort'>): boolean {
-  return cursor.of === fingerprint(list);
+/** Returns whether a cursor belongs to a list of this account with this filter and sort order. */
+export function isCursorOf(
+  cursor: JobsCursor,
+  ref: AccountRef,
+  list: Pick<JobsQuery, 'filter' | 'sort'>,
+): boolean {
+  return cursor.of === fingerprint(ref, list);
 }
 
-function fingerprint({ filter, sort }: Pick<JobsQuery, 'filter' | 'sort'>): string {
+function fingerprint(
+  { region, account }: AccountRef,
+  { filter, sort }: Pick<JobsQuery, 'filter' | 'sort'>,
+): string {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  return hash('sha256', JSON.stringify([given.sort(), sort ?? null]), 'base64url').slice(0, 16);
+  return hash('sha256', JSON.stringify([region, account, given.sort(), sort ?? null]), 'base64url').slice(
+    0,
+    16,
+  );
 }
 
 function encodeJobsCursor(cursor: JobsCursor): string {

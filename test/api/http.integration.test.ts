@@ -352,9 +352,14 @@ describe('a rejection', () => {
     [`${jobs}?risk=late&risk=late`, 'risk must be given once.'],
     ['/v1/accounts?include=status&include=status', 'include must be given once.'],
     ['/v1/keys?limit=1&limit=1', 'limit must be given once.'],
+    [
+      `/v1/accounts/${FAR}/jobs?after=OTHER`,
+      'after must be the `next` of a page of the same account, with the same filters and sort order.',
+    ],
     ['/v1/search', 'q is missing; it must be 2 to 200 characters long.'],
   ])('of GET %s states what is accepted', async (path, detail) => {
-    const { status, body } = await ask(shared.world, 'GET', path);
+    const other = (await ask(shared.world, 'GET', `${jobs}?limit=1`)).body.next;
+    const { status, body } = await ask(shared.world, 'GET', path.replace('OTHER', other));
     expect([status, body.detail]).toEqual([400, detail]);
   });
 

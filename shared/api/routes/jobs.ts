@@ -158,8 +158,9 @@ export const jobRoutes: readonly Route[] = [
       problems: ['cursor-gone'],
     },
     async ({ c, subject, query: { after: cursor, limit, sort, expand, ...filter } }, { feed }) => {
-      if (cursor && !isCursorOf(cursor, { filter, sort })) {
-        const detail = 'after must be the `next` of a page with the same filters and sort order.';
+      if (cursor && !isCursorOf(cursor, subject, { filter, sort })) {
+        const detail =
+          'after must be the `next` of a page of the same account, with the same filters and sort order.';
         return problem(c, 'invalid-parameter', { field: 'after', detail });
       }
       const page = await listJobs(feed, subject, { filter, sort, limit, cursor, expand });
