@@ -137,12 +137,14 @@ export const ofEndpoint: Subject<Endpoint> = {
   getRevision: ({ revision }) => revision,
 };
 
-/** An endpoint that is not built in. Built-in sinks cannot be changed. */
+/** An endpoint that is not built in. A built-in one has no statistics (404), and no operation changes it (409). */
 export const ofOwnEndpoint: Subject<Endpoint> = {
   ...ofEndpoint,
   async find(asked, parts) {
     const found = await ofEndpoint.find(asked, parts);
     if (found instanceof Response || isEndpointKind(found.kind)) return found;
-    return problem(asked.c, 'not-found', { detail: 'Built-in endpoints do not support this operation.' });
+    const kind = asked.c.req.method === 'GET' ? 'not-found' : 'conflict';
+    const detail = `The endpoint "${found.id}" is built in. Built-in endpoints do not support this operation.`;
+    return problem(asked.c, kind, { detail });
   },
 };

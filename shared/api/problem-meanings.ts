@@ -14,7 +14,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   'method-not-allowed':
     'The path does not support this method. The header `Allow` lists the supported methods.',
   conflict:
-    'The request conflicts with the current state: the id is in use, a maximum number is reached, the resource is managed by the configuration file, or another request is modifying the resource. In the last case, the response has the header `Retry-After`: repeat the request after this number of seconds.',
+    'The request conflicts with the current state: the id is in use, a maximum number is reached, the resource is built in or managed by the configuration file, or another request is modifying the resource. In the last case, the response has the header `Retry-After`: repeat the request after this number of seconds.',
   'nothing-to-confirm':
     'There is nothing to confirm: the account is neither in quarantine (too many jobs disappeared at once) nor stopped by an identity mismatch (the credentials belong to another account of the ordering API).',
   'request-in-progress':

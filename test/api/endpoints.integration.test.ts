@@ -615,8 +615,12 @@ test('a built-in sink can be read, enabled and replayed to only; it is listed on
     ['POST', '/resend', { event: 'acme.e1.1' }],
   ] as const) {
     const { status, body: problem } = await rig.ask(method, `/v1/endpoints/sns${rest}`, { body });
-    expect([status, problem.detail], rest).toEqual([404, expect.stringContaining('Built-in')]);
+    expect([status, problem.detail], rest).toEqual([
+      409,
+      'The endpoint "sns" is built in. Built-in endpoints do not support this operation.',
+    ]);
   }
+  expect((await rig.get('/v1/endpoints/sns/statistics')).status).toBe(404);
 });
 
 describe('lists', () => {

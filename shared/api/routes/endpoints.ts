@@ -271,6 +271,7 @@ export const endpointRoutes: readonly Route[] = [
       of: ofOwnEndpoint,
       repeatable: true,
       answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
+      problems: ['conflict'],
     },
     async ({ subject: { region, id } }, { manage }) => {
       const outcome = await pingEndpoint(manage.endpoints, region, id);
@@ -303,7 +304,7 @@ export const endpointRoutes: readonly Route[] = [
         })
         .meta({ id: 'ResendRequest' }),
       answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
-      problems: ['unprocessable-content'],
+      problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, subject: { region, id }, body: { event } }, { manage }) => {
       const { account, epoch, sequence } = event;
