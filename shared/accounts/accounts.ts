@@ -1,7 +1,7 @@
 /** Stored data of an account besides its jobs: the polling configuration (Account) and its state (Status). */
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../log/log.ts';
-import { getRevision, revisionUnchanged } from '../resources.ts';
+import { getRevision, type Rejection, rejected, revisionUnchanged } from '../resources.ts';
 import {
   type AccountRef,
   accountPk,
@@ -382,4 +382,19 @@ export async function findAccount(
 /** Returns the accounts of a region, by id, up to `limit`. */
 export async function listAccounts(table: Table, region: string, limit: number): Promise<Account[]> {
   return (await table.query({ pk: accountPk(region), limit })).map(toAccount);
+}
+
+/** Returns why a field cannot name these accounts of a region: names the first one that the region does not have. */
+export async function checkAccounts(
+  table: Table,
+  region: string,
+  accounts: readonly string[],
+  field: string,
+): Promise<Rejection | undefined> {
+  const known = await table.getMany(accounts.map((account) => keys.account({ region, account })));
+  const stranger = accounts.find((account) => !known.some(({ sk }) => sk === account));
+  if (stranger === undefined) return undefined;
+  return rejected(
+    `${field} must contain only accounts of region ${region}; "${stranger}" is not an account of this region.`,
+  );
 }

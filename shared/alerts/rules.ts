@@ -2,6 +2,7 @@
  * Alert rules: stored in one partition of a region. Their state has its own items, so that evaluations and changes by users do not conflict.
  * Targets are secrets: they are encrypted, under a name that a change of the target replaces.
  */
+import { checkAccounts } from '../accounts/accounts.ts';
 import { checkUrl } from '../delivery/outbound.ts';
 import { checkEmail } from '../notifications/email-address.ts';
 import type { RecordOf } from '../representation.ts';
@@ -116,7 +117,10 @@ export async function createAlertRule(
   const creation = newId();
   const { id = newResourceId('alert', newId), target, ...fields } = checked.value;
   const rule: AlertRuleRecord = { ...DEFAULTS, ...withoutUndefined(fields) } as AlertRuleRecord;
-  const rejection = checkRule(rule) ?? checkTarget(deps, target);
+  const rejection =
+    checkRule(rule) ??
+    checkTarget(deps, target) ??
+    (await checkAccounts(deps.table, region, rule.accounts ?? [], 'accounts'));
   if (rejection) return rejection;
   const others = await deps.table.query({ pk: alertRulePk(region), limit: MAX_ALERT_RULES + 1 });
   if (others.filter(({ sk }) => sk !== id).length >= MAX_ALERT_RULES) {
@@ -154,7 +158,12 @@ export async function updateAlertRule(
     value ?? DEFAULTS[name as keyof typeof DEFAULTS],
   ]);
   const rule: AlertRuleRecord = { ...before, ...Object.fromEntries(given) };
-  const rejection = checkRule(rule) ?? (target && checkTarget(deps, target));
+  // Some accounts that it already names may have been deleted since.
+  const named = rule.accounts?.filter((account) => !before.accounts?.includes(account)) ?? [];
+  const rejection =
+    checkRule(rule) ??
+    (target && checkTarget(deps, target)) ??
+    (await checkAccounts(deps.table, region, named, 'accounts'));
   if (rejection) return rejection;
   if (expected.revision !== undefined && expected.revision !== getRevision(item)) {
     return modified(`alert rule "${id}"`);

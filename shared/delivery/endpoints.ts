@@ -20,6 +20,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type * as z from 'zod';
+import { checkAccounts } from '../accounts/accounts.ts';
 import {
   type Expectation,
   getRevision,
@@ -31,7 +32,7 @@ import {
   withoutUndefined,
 } from '../resources.ts';
 import { type AccountRef, endpointLockPk, keys } from '../storage/schema.ts';
-import type { Item, Table, Value } from '../storage/table.ts';
+import type { Item, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { listEndpoints, toEndpoint } from './endpoint.ts';
 import {
@@ -405,19 +406,4 @@ function checkEndpointLimits(
   if (full === undefined) return undefined;
   const reason = `The account "${full}" has ${MAX_ENDPOINTS_PER_ACCOUNT} endpoints that name it, which is the maximum. Delete one first.`;
   return { kind: 'conflict', reason };
-}
-
-/** Returns why the accounts cannot be followed: names the first unknown account. */
-export async function checkAccounts(
-  table: Table,
-  region: string,
-  accounts: readonly string[],
-  field: string,
-): Promise<Rejection | undefined> {
-  const known = await table.getMany(accounts.map((account) => keys.account({ region, account })));
-  const stranger = accounts.find((account) => !known.some(({ sk }) => sk === account));
-  if (stranger === undefined) return undefined;
-  return rejected(
-    `${field} must contain only accounts of region ${region}; "${stranger}" is not an account of this region.`,
-  );
 }

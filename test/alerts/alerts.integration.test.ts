@@ -368,6 +368,18 @@ describe('keys', () => {
   });
 });
 
+it('rejects accounts that its region does not have, except those that it named before they were deleted', async () => {
+  const world = await start();
+  const change = async (accounts: readonly string[]) =>
+    (await world.ask('PATCH', '/dead', { body: { accounts } })).body.detail;
+  await world.createRule({ accounts: ['acme'] });
+  expect(await change(['acme', 'nobody'])).toBe(
+    'accounts must contain only accounts of region us; "nobody" is not an account of this region.',
+  );
+  await world.table.write({ delete: keys.account({ region: 'us', account: 'acme' }) });
+  expect(await change(['acme', 'other'])).toBe(undefined);
+});
+
 it('rejects invalid rules with an error message that names the field', async () => {
   const world = await start();
   const rule = {

@@ -405,6 +405,14 @@ describe('a rejection', () => {
       'target.url is not accepted. It is not a URL.',
     ],
     [
+      '/v1/alert-rules',
+      {
+        ...{ region: 'us', name: 'Late', condition: 'late_jobs', threshold: 1, accounts: [OWN, FAR] },
+        target: { kind: 'slack', url: 'https://hooks.example.com/x' },
+      },
+      `accounts must contain only accounts of region us; "${FAR}" is not an account of this region.`,
+    ],
+    [
       '/v1/wall-pairings/key',
       { code: '123456', deviceToken: 'x' },
       'deviceToken must be the 43 letters, digits, hyphens and underscores that the start of the pairing returned.',
