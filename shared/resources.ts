@@ -45,6 +45,13 @@ export function revisionUnchanged(item: Item): Clause {
   return item.revision === undefined ? ['revision', 'absent'] : ['revision', '=', getRevision(item)];
 }
 
+/** Returns whether an item has these attributes. */
+export function hasAttributes(item: Item, attributes: { readonly [name: string]: unknown }): boolean {
+  return Object.entries(attributes).every(
+    ([name, value]) => JSON.stringify(item[name]) === JSON.stringify(value),
+  );
+}
+
 /** Time (ms) after which a lock expires. */
 const LOCK_MS = 120_000;
 /** Retention (ms) of a released lock's data. */

@@ -76,9 +76,6 @@ export const AccountUpdate = z
     secretRef: secretRef.optional(),
     events: EventSettingsUpdate.optional(),
   })
-  .refine((change) => Object.values(change).some((value) => value !== undefined), {
-    error: 'must contain at least one of pollIntervalSeconds, secretRef and events',
-  })
   .meta({ id: 'AccountUpdate' });
 export type AccountUpdate = z.infer<typeof AccountUpdate>;
 

@@ -2,6 +2,7 @@
  * Alert rules: stored in one partition of a region. Their state has its own items, so that evaluations and changes by users do not conflict.
  * Targets are secrets: they are encrypted, under a name that a change of the target replaces.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { checkAccounts } from '../accounts/accounts.ts';
 import { checkUrl } from '../delivery/outbound.ts';
 import { checkEmail } from '../notifications/email-address.ts';
@@ -142,17 +143,18 @@ export async function createAlertRule(
   return { kind: 'conflict', reason: `id must be new: an alert rule "${id}" already exists.` };
 }
 
-/** Changes a rule. Its state stays, unless the condition changes or the rule is disabled. */
+/** Changes a rule. Its revision stays if nothing changes. Its state stays, unless the condition changes or the rule is disabled. */
 export async function updateAlertRule(
   deps: AlertRuleDeps,
-  { region, id, rule: before, targetName, item }: StoredRule,
+  stored: StoredRule,
   input: unknown,
   expected: Expectation,
   newId: () => string,
 ): Promise<{ readonly rule: AlertRule } | Rejection> {
   const checked = checkInput(AlertRuleUpdate, input);
   if (checked.kind === 'rejected') return checked;
-  const { target, ...fields } = checked.value;
+  const { region, id, rule: before, targetName, item } = stored;
+  const { target: wanted, ...fields } = checked.value;
   const given = Object.entries(withoutUndefined(fields)).map(([name, value]) => [
     name,
     value ?? DEFAULTS[name as keyof typeof DEFAULTS],
@@ -162,12 +164,17 @@ export async function updateAlertRule(
   const named = rule.accounts?.filter((account) => !before.accounts?.includes(account)) ?? [];
   const rejection =
     checkRule(rule) ??
-    (target && checkTarget(deps, target)) ??
+    (wanted && checkTarget(deps, wanted)) ??
     (await checkAccounts(deps.table, region, named, 'accounts'));
   if (rejection) return rejection;
   if (expected.revision !== undefined && expected.revision !== getRevision(item)) {
     return modified(`alert rule "${id}"`);
   }
+  // A target that cannot be decrypted is replaced.
+  const isKept =
+    wanted && isDeepStrictEqual(wanted, await readTarget(deps.targets, stored).catch(() => undefined));
+  const target = isKept ? undefined : wanted;
+  if (!target && isDeepStrictEqual(rule, before)) return { rule: toView(stored) };
   const newName = target ? `${id}.${newId()}` : targetName;
   if (target) await deps.targets.save(toPlace(region, newName), JSON.stringify(target));
   const changed = await deps.table.write({
@@ -185,8 +192,8 @@ export async function updateAlertRule(
   if (!rule.enabled || rule.condition !== before.condition) {
     await deps.table.write({ delete: keys.alertState(region, id) });
   }
-  const stored = await readAlertRule(deps.table, region, id);
-  return stored ? { rule: toView(stored) } : notFound(`alert rule "${id}"`);
+  const current = await readAlertRule(deps.table, region, id);
+  return current ? { rule: toView(current) } : notFound(`alert rule "${id}"`);
 }
 
 /** Deletes a rule with its state and its target. */

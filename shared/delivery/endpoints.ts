@@ -19,11 +19,13 @@
  * it again, which takes up to 2 s.
  */
 import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type * as z from 'zod';
 import { checkAccounts } from '../accounts/accounts.ts';
 import {
   type Expectation,
   getRevision,
+  hasAttributes,
   lockConflict,
   newResourceId,
   type Rejection,
@@ -152,8 +154,8 @@ export async function createEndpoint(
 }
 
 /**
- * Changes an endpoint: absent fields stay, `null` removes a restriction. Added accounts start now or at
- * `start`. The log positions of removed accounts are deleted.
+ * Changes an endpoint: absent fields stay, `null` removes a restriction. Its revision stays if nothing changes. Added accounts start
+ * now or at `start`. The log positions of removed accounts are deleted.
  */
 export async function updateEndpoint(
   deps: EndpointDeps,
@@ -195,28 +197,34 @@ export async function updateEndpoint(
     const outcome = await withLock(deps, region, id, async () => {
       const still = await deps.table.get(keys.sink(region, id));
       if (!still || getRevision(still) !== getRevision(item)) return undefined;
+      const attributes = toEndpointAttributes(record, fields);
+      let isSame = hasAttributes(still, attributes);
       if (record.kind === 'webhook' && (change.headers !== undefined || record.target !== before.target)) {
         const kept = await deps.secrets.load(region, id);
         if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
         const next = withHeaders(kept, change.headers, before.target, record.target);
         if (next) await deps.secrets.save(region, id, next);
+        isSame &&= isDeepStrictEqual(
+          selectHeaders(next ?? kept, record.target),
+          selectHeaders(kept, before.target),
+        );
       }
       await putFollowers(deps.table, record);
       // A running drain does not follow these accounts yet; the next one has a higher token.
       await putCursors(deps, record, place.positions, Number(still.leaseToken ?? 0) + 1);
-      const changed = await deps.table.write({
-        update: keys.sink(region, id),
-        set: {
-          ...toEndpointAttributes(record, fields),
-          revision: getRevision(item) + 1,
-          changedAt: deps.now(),
-        },
-        when: [revisionUnchanged(item), ['kind', 'present']],
-      });
-      if (!changed.done || !changed.item) return undefined;
+      let current = still;
+      if (!isSame) {
+        const changed = await deps.table.write({
+          update: keys.sink(region, id),
+          set: { ...attributes, revision: getRevision(item) + 1, changedAt: deps.now() },
+          when: [revisionUnchanged(item), ['kind', 'present']],
+        });
+        if (!changed.done || !changed.item) return undefined;
+        current = changed.item;
+      }
       // Also completes the cleanup of an earlier, interrupted change.
       if ('accounts' in change) await removeUnfollowed(deps, record);
-      return { kind: 'changed' as const, endpoint: toEndpoint(changed.item) };
+      return { kind: 'changed' as const, endpoint: toEndpoint(current) };
     });
     if (outcome) return outcome;
   }

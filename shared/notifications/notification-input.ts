@@ -205,9 +205,6 @@ export const NewRecipient = z
 /** A change of a recipient: absent fields are unchanged, `null` clears a field. The scope is replaced as a whole. */
 export const RecipientUpdate = z
   .strictObject({ ...nullableFields(fields), paused: fields.paused.optional() })
-  .refine((change) => Object.values(change).some((value) => value !== undefined), {
-    error: 'must have at least one field',
-  })
   .meta({ id: 'RecipientUpdate' });
 export type RecipientUpdate = z.infer<typeof RecipientUpdate>;
 

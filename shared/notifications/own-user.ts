@@ -3,21 +3,14 @@
  * wants. Users of Jobwire may set everything else, and remove channels.
  */
 import type { AccountUser } from '../ordering/schemas.ts';
-import { getRevision, revisionUnchanged } from '../resources.ts';
+import { getRevision, hasAttributes, revisionUnchanged } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import type { Checked } from '../validation.ts';
 import { checkMobile } from './addresses.ts';
 import { checkEmail } from './email-address.ts';
 import type { RecipientUpdate } from './notification-input.ts';
-import {
-  ATTEMPTS,
-  isSame,
-  type RecipientFields,
-  reject,
-  toPointerWrite,
-  toRecipient,
-} from './recipient-fields.ts';
+import { ATTEMPTS, type RecipientFields, reject, toPointerWrite, toRecipient } from './recipient-fields.ts';
 import { toRecipientSearchItems, toSearchWrites } from './recipient-search.ts';
 import type { NotificationDeps } from './settings.ts';
 import { type Channel, DEFAULT_KINDS, OWN_USER } from './types.ts';
@@ -100,7 +93,7 @@ export async function syncOwnUser(
       channels: wanted.filter((channel) => !muted.includes(channel)),
       gone,
     };
-    if (before && isSame(before, synced)) return false;
+    if (before && hasAttributes(before, synced)) return false;
     const at = now();
     const item: Item = {
       ...keys.recipient(ref, OWN_USER),

@@ -140,13 +140,6 @@ export function acceptsMessage(
   return source !== 'upstream' || channel !== 'sms' || kind === 'dispatched';
 }
 
-/** Returns whether a recipient's item has these attributes. */
-export function isSame(item: Item, attributes: { readonly [name: string]: unknown }): boolean {
-  return Object.entries(attributes).every(
-    ([name, value]) => JSON.stringify(item[name]) === JSON.stringify(value),
-  );
-}
-
 export function toRecipient(ref: AccountRef, item: Item): Recipient {
   const text = (name: string) => (typeof item[name] === 'string' ? item[name] : null);
   const { orderGroup, orderNumber, jobNumber } = item as Partial<RecipientInput>;

@@ -6,6 +6,7 @@ import type { ResourceGenerators } from '../delivery/endpoint-edits.ts';
 import {
   type Expectation,
   getRevision,
+  hasAttributes,
   modified,
   newResourceId,
   notFound,
@@ -20,7 +21,6 @@ import { applyOwnUserChange } from './own-user.ts';
 import {
   ATTEMPTS,
   applyChange,
-  isSame,
   type RecipientFields,
   toAttributes,
   toPointerWrite,
@@ -183,7 +183,7 @@ export async function replaceRecipient(
 ): Promise<Item | undefined> {
   const recipient = before.sk;
   const attributes = toAttributes(fields);
-  if (isSame(before, attributes)) return before;
+  if (hasAttributes(before, attributes)) return before;
   const item: Item = { ...before, ...attributes, revision: getRevision(before) + 1, changedAt: now() };
   if (dryRun) return item;
   const former = toScopeKey(toRecipient(ref, before).scope);

@@ -101,6 +101,40 @@ test('an account is changed only with its current ETag in If-Match', async () =>
   expect((await change('*', 92)).status).toBe(200);
 });
 
+describe('a PATCH that changes nothing', () => {
+  const shared = sharedWorld();
+  test.each([
+    [`/v1/accounts/${OWN}`, { pollIntervalSeconds: 90, events: { payments: true } }],
+    [`/v1/accounts/${OWN}/recipients/ann`, { name: 'Ann Lee', kinds: ['dispatched'] }],
+    [
+      '/v1/endpoints/own',
+      {
+        ...{ url: 'https://erp.example.com/', accounts: [OWN], types: ['job.*'], description: 'ERP' },
+        ...{ jobFields: { originCode: 'web' }, headers: { Authorization: 'Bearer t0p' } },
+      },
+    ],
+    [
+      '/v1/alert-rules/own',
+      {
+        ...{ name: 'Late', threshold: 7, accounts: [OWN] },
+        quietHours: { zone: 'Europe/London', from: '21:00', to: '07:00', days: ['mon'], action: 'drop' },
+        target: { kind: 'teams', url: 'https://hooks.example.com/x' },
+      },
+    ],
+  ])('of %s responds with 200 and the same ETag', async (path, body) => {
+    const change = (given: object) => ask(shared.world, 'PATCH', path, { body: given });
+    const before = await ask(shared.world, 'GET', path);
+    const changed = await change(body);
+    expect([changed.status, changed.body.detail]).toEqual([200, undefined]);
+    expect(changed.headers.get('etag')).not.toBe(before.headers.get('etag'));
+    for (const given of [{}, body]) {
+      const same = await change(given);
+      expect([same.status, same.headers.get('etag')]).toEqual([200, changed.headers.get('etag')]);
+      expect(same.body).toEqual(changed.body);
+    }
+  });
+});
+
 describe('a POST with an Idempotency-Key', () => {
   const shared = sharedWorld();
   const ids = routes.filter(({ spec }) => takesIdempotencyKey(spec)).map(({ spec }) => String(spec.id));
