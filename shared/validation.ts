@@ -35,6 +35,26 @@ export const endpointId = id.refine(
 export const MAX_JOB_NUMBER = 999_999_999_999;
 export const JOB_NUMBER_RULE = `must be an integer from 1 to ${MAX_JOB_NUMBER}`;
 
+const textUpTo = (max: number) =>
+  z.string('must be text').trim().max(max, `must be at most ${max} characters`);
+
+/** Text of one line, which may be empty: no line breaks, no control characters. */
+export const lineOrEmpty = (max: number) =>
+  textUpTo(max).refine(
+    (text) => !/[\p{Cc}\u2028\u2029]/u.test(text),
+    'must be one line without control characters',
+  );
+
+/** Text of one line: no line breaks, no control characters. */
+export const line = (max: number) => lineOrEmpty(max).min(1, 'must not be empty');
+
+/** Text of any number of lines: no control characters but line feeds. */
+export const lines = (max: number) =>
+  textUpTo(max).refine(
+    (text) => !/(?!\n)\p{Cc}/u.test(text),
+    'must not contain control characters other than line feeds',
+  );
+
 /** A webhook secret: `whsec_` and 24–64 bytes in base64. */
 export const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value)?.[1];

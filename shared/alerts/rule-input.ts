@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { zone } from '../notifications/notification-input.ts';
 import { count, timestamp } from '../representation.ts';
-import { existingId, id, nullableFields } from '../validation.ts';
+import { existingId, id, line, nullableFields } from '../validation.ts';
 
 /** Conditions of rules: the unit of their value and threshold, and what the value is. */
 export const conditions = {
@@ -111,11 +111,7 @@ const target = z
 export type AlertTarget = z.infer<typeof target>;
 
 const fields = {
-  name: z
-    .string('must be text')
-    .min(1, 'must be 1 to 100 characters long')
-    .max(100, 'must be 1 to 100 characters long')
-    .describe('Name, which messages contain.'),
+  name: line(100).describe('Name, which messages contain.'),
   condition: z
     .enum(conditionNames, `must be one of ${conditionNames.join(', ')}`)
     .describe(

@@ -1,6 +1,6 @@
 /** Schemas of API keys. Free of Node, because web pages use them too. */
 import * as z from 'zod';
-import { id as accountId, timestamp } from '../validation.ts';
+import { id as accountId, line, timestamp } from '../validation.ts';
 
 /** Roles, in ascending order of permissions. */
 export const ROLES = ['read', 'operate', 'admin'] as const;
@@ -12,13 +12,12 @@ export function roleAllows(role: Role, needed: Role): boolean {
 }
 
 const role = z.enum(ROLES, 'must be read, operate or admin');
-const NAME_RULE = 'must be 1 to 100 characters long';
 const MAX_ACCOUNTS = 200;
 
 /** A new key. Default: all accounts, no expiry. */
 export const NewKey = z
   .strictObject({
-    name: z.string('must be text').min(1, NAME_RULE).max(100, NAME_RULE).optional().describe('Display name.'),
+    name: line(100).optional().describe('Display name.'),
     role: role.describe('Role: `read`, `operate` (includes `read`) or `admin` (includes `operate`).'),
     accounts: z
       .array(accountId, 'must be a list of ids of accounts')

@@ -1,10 +1,10 @@
 /** Schemas of the pairing of wall displays. Free of Node, because web pages use them too. */
 import * as z from 'zod';
+import { line } from '../validation.ts';
 import { NewKey } from './key-input.ts';
 
 /** Names of the keys of wall displays begin with this. */
 export const WALL_KEY_PREFIX = 'Wall display';
-const NAME_RULE = 'must be 1 to 60 characters long';
 
 const code = z
   .string('must be text')
@@ -15,11 +15,7 @@ const code = z
 export const PairingApproval = z
   .strictObject({
     code,
-    name: z
-      .string('must be text')
-      .min(1, NAME_RULE)
-      .max(60, NAME_RULE)
-      .describe('Name of the screen, such as its location.'),
+    name: line(60).describe('Name of the screen, such as its location.'),
     accounts: NewKey.shape.accounts.describe(
       'Ids of the accounts that the screen shows. `null` or absent: all accounts.',
     ),

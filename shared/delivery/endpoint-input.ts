@@ -11,6 +11,7 @@ import {
   existingId,
   id,
   JOB_NUMBER_RULE,
+  lineOrEmpty,
   nullableFields,
   timestamp,
   typePatterns,
@@ -156,10 +157,7 @@ export const endpointFields = {
     .min(0.1, 'must be a number from 0.1 to 1000')
     .max(1000, 'must be a number from 0.1 to 1000')
     .describe('Maximum number of requests per second, 0.1 to 1000. Default: unlimited.'),
-  description: z
-    .string('must be text')
-    .max(500, 'must be at most 500 characters')
-    .describe('Description, up to 500 characters.'),
+  description: lineOrEmpty(500).describe('Description, up to 500 characters.'),
 };
 
 /** A position in each account's log, as cursors. */

@@ -4,18 +4,9 @@
  * Rules that need more than the input are checked elsewhere: mobile numbers, and whether a template renders.
  */
 import * as z from 'zod';
-import { id, JOB_NUMBER_RULE, MAX_JOB_NUMBER, nullableFields } from '../validation.ts';
+import { id, JOB_NUMBER_RULE, line, lines, MAX_JOB_NUMBER, nullableFields } from '../validation.ts';
 import { checkEmail } from './email-address.ts';
 import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './types.ts';
-
-/** One line of customer text: no line breaks, no invisible characters. */
-export const line = (max: number) =>
-  z
-    .string('must be text')
-    .trim()
-    .min(1, 'must not be empty')
-    .max(max, `must be at most ${max} characters`)
-    .refine((text) => !/[\p{Cc}\u2028\u2029]/u.test(text), 'must be one line without control characters');
 
 /** An IANA time zone. */
 export const zone = z
@@ -104,14 +95,7 @@ export const SettingsInput = z
           .regex(/^#[0-9a-fA-F]{6}$/, 'must be a colour such as #1a73e8')
           .default('#1f2937'),
         website: httpsUrl.nullable().default(null),
-        footer: z
-          .string('must be text')
-          .trim()
-          .max(500, 'must be at most 500 characters')
-          .refine((text) => !/(?!\n)\p{Cc}/u.test(text), 'must not contain control characters')
-          .nullable()
-          .default(null)
-          .describe('Footer of e-mails.'),
+        footer: lines(500).nullable().default(null).describe('Footer of e-mails.'),
       })
       .describe('Branding of messages.'),
     replyTo: email.nullable().default(null).describe('Reply-to address of e-mails.'),

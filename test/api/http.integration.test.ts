@@ -8,7 +8,15 @@ import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { TableError } from '../../shared/storage/table.ts';
 import { type Asked, getRequests, namedSchemas, operations, type Schema } from '../support/api-requests.ts';
-import { type ApiWorld, createApiWorld, FAR, getListId, OWN, sharedWorld } from '../support/api-world.ts';
+import {
+  type ApiWorld,
+  createApiWorld,
+  FAR,
+  getListId,
+  NOTED,
+  OWN,
+  sharedWorld,
+} from '../support/api-world.ts';
 import { samples } from '../support/runs.ts';
 
 const closers: (() => unknown)[] = [];
@@ -453,6 +461,35 @@ describe('a rejection', () => {
     ],
   ])('of POST %s with %j states what is accepted', async (path, body, detail) => {
     expect((await ask(shared.world, 'POST', path, { body })).body.detail).toBe(detail);
+  });
+
+  const item = `/v1/attention/${NOTED}`;
+  const notes = `/v1/accounts/${OWN}/jobs/1/messages`;
+  const url = 'https://erp.example.com/';
+  test.each<[string, string, string, object]>([
+    ['POST', '/v1/keys', 'name', { role: 'read' }],
+    ['POST', '/v1/wall-pairings/approval', 'name', { code: '123456' }],
+    ['POST', '/v1/endpoints', 'description', { url }],
+    ['PATCH', '/v1/endpoints/own', 'description', {}],
+    ['PATCH', '/v1/alert-rules/own', 'name', {}],
+    ['POST', `${item}/assign`, 'assignee', {}],
+    ['POST', `${item}/note`, 'note', {}],
+    ['PATCH', `/v1/accounts/${OWN}/recipients/ann`, 'name', {}],
+    ['POST', notes, 'text', { recipient: 'ann', channel: 'email' }],
+  ])('%s %s: refuses control characters in %s', async (method, path, field, others) => {
+    const isOneLine = field !== 'text';
+    for (const character of ['\u0000', '\u0007', '\r', ...(isOneLine ? ['\n', '\u2028'] : [])]) {
+      const body = { ...others, [field]: `a${character}b` };
+      const answer = await ask(shared.world, method, path, { body });
+      const rule = isOneLine ? 'be one line without control' : 'not contain control';
+      expect([answer.status, answer.body.field]).toEqual([400, field]);
+      expect(answer.body.detail).toMatch(`${field} must ${rule} characters`);
+    }
+  });
+
+  test('of a name that has only spaces says that it must not be empty', async () => {
+    const { body } = await ask(shared.world, 'POST', '/v1/keys', { body: { role: 'read', name: '  ' } });
+    expect(body.detail).toBe('name must not be empty.');
   });
 
   test('of an invalid key does not ask for a key, and is the same for an unknown and a revoked one', async () => {

@@ -211,8 +211,8 @@ describe('creating and listing keys', () => {
       { role: 'read', accounts: Array.from({ length: 201 }, (_, at) => `a${at}`) },
       'accounts must name at most 200 accounts',
     ],
-    [{}, { role: 'read', name: '' }, 'name must be 1 to 100 characters long'],
-    [{}, { role: 'read', name: 'n'.repeat(101) }, 'name must be 1 to 100 characters long'],
+    [{}, { role: 'read', name: '  ' }, 'name must not be empty'],
+    [{}, { role: 'read', name: 'n'.repeat(101) }, 'name must be at most 100 characters'],
     [{}, { role: 'read', secret: 'x' }, 'secret is not a known setting'],
     [{}, 'read', 'The request must be'],
   ])('%o cannot create %o: %s', async (by, input, sentence) => {

@@ -1,5 +1,6 @@
 /** Routes of the attention queue, and of the figures of the overview. */
 import * as z from 'zod';
+import { line } from '../../validation.ts';
 import { type ItemId, parseItemId } from '../attention/items.ts';
 import {
   actOnAttention,
@@ -36,12 +37,10 @@ const kinds = one.transform((text, context): readonly AttentionKind[] => {
 });
 
 const STATE_RULE = `must be ${ATTENTION_STATES.join(', ')} or all`;
-const NOTE_RULE = 'must be 1 to 500 characters long';
-const NAME_RULE = 'must be 1 to 100 characters long, or null';
 const MAX_SNOOZE_DAYS = 90;
 const UNTIL_RULE = `must be a timestamp (ISO 8601) in the future, at most ${MAX_SNOOZE_DAYS} days ahead`;
 
-const noteText = z.string(NOTE_RULE).trim().min(1, NOTE_RULE).max(500, NOTE_RULE);
+const noteText = line(500);
 const note = noteText.optional().describe('Note for colleagues, which replaces the current one.');
 
 /** An item by its id, if the key can access its subject. It may not need attention at present. */
@@ -174,13 +173,7 @@ export const attentionRoutes: readonly Route[] = [
     'Assign an item',
     'Sets the name of the person who handles the item. `null` removes it.',
     z.strictObject({
-      assignee: z
-        .string(NAME_RULE)
-        .trim()
-        .min(1, NAME_RULE)
-        .max(100, NAME_RULE)
-        .nullable()
-        .describe('Name of a person. `null`: removes the assignee.'),
+      assignee: line(100).nullable().describe('Name of a person. `null`: removes the assignee.'),
       note,
     }),
     { assignee: 'ann' },

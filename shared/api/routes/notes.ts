@@ -11,7 +11,7 @@ import type { NotificationSettings } from '../../notifications/records.ts';
 import { messageRenderer } from '../../notifications/rendering.ts';
 import type { NoticeContent } from '../../notifications/types.ts';
 import { type Rejection, rejected } from '../../resources.ts';
-import { existingId } from '../../validation.ts';
+import { existingId, lines } from '../../validation.ts';
 import { recordOnJob } from '../attention/recording.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
@@ -23,18 +23,14 @@ import { type Route, type RouteParts, route } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { readNoticeContent, settingsSubject, toUnsubscribeUrl } from './previews.ts';
 
-const NOTE_RULE = `must be 1 to ${MAX_NOTE} characters long`;
 const NO_JOB = 'There is no such job.';
 
 const NoteInput = z
   .strictObject({
     recipient: existingId.describe('Id of a recipient of the job.'),
     channel: ChannelName.describe('Channel of the message.'),
-    text: z
-      .string(NOTE_RULE)
-      .trim()
-      .min(1, NOTE_RULE)
-      .max(MAX_NOTE, NOTE_RULE)
+    text: lines(MAX_NOTE)
+      .min(1, 'must not be empty')
       .describe(
         'Plain text, in the language of the recipient. In an e-mail, an empty line starts a paragraph.',
       ),

@@ -21,7 +21,7 @@ import { PREVIEW_TOKEN } from '../../notifications/unsubscribe.ts';
 import { getRegionDefaults } from '../../region-defaults.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import { type Checked, checkInput, existingId } from '../../validation.ts';
+import { type Checked, checkInput, existingId, JOB_NUMBER_RULE, MAX_JOB_NUMBER } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import { roleAllows } from '../key-input.ts';
@@ -51,9 +51,9 @@ const content = {
     .optional()
     .describe('Time zone (IANA name). Default: the zone of the recipient, or of the account.'),
   jobNumber: z
-    .int('must be the number of a job')
-    .min(1, 'must be the number of a job')
-    .max(999_999_999_999, 'must be the number of a job')
+    .int(JOB_NUMBER_RULE)
+    .min(1, JOB_NUMBER_RULE)
+    .max(MAX_JOB_NUMBER, JOB_NUMBER_RULE)
     .optional()
     .describe('Number of a job of the account. Default: sample jobs.'),
   recipient: existingId.optional().describe('Id of the recipient whose name, locale and zone are used.'),
