@@ -17,30 +17,21 @@ const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 export const isLoopback = (host: string): boolean => LOOPBACK.includes(host) || host === '::1';
 
 /**
- * Returns the error response to a request for another host, or to a request from another site's page that changes the demo's mailbox.
- * `undefined` if the request is allowed.
+ * Returns why a request is rejected: it is for another host, or another site's page changes the demo's mailbox with it. `undefined` if
+ * the request is allowed.
  */
-export function rejectForeign(request: Request, { host, publicUrl }: Reach): Response | undefined {
+export function rejectForeign(request: Request, { host, publicUrl }: Reach): string | undefined {
   const url = new URL(request.url);
   const names = publicUrl === undefined ? LOOPBACK : [...LOOPBACK, new URL(publicUrl).hostname];
   if (isLoopback(host) && !names.includes(url.hostname)) {
-    return forbid(
-      `The host ${url.hostname} is not served. Behind a proxy, set publicUrl in the configuration.`,
-    );
+    return `The host ${url.hostname} is not served. Behind a proxy, set publicUrl in the configuration.`;
   }
   const origin = request.headers.get('origin');
   const changes = request.method !== 'GET' && request.method !== 'HEAD';
   if (/^\/mailbox\//.test(url.pathname) && changes && origin !== null && origin !== url.origin) {
-    return forbid('The mailbox accepts this request only from its own page.');
+    return 'The mailbox accepts this request only from its own page.';
   }
   return undefined;
-}
-
-function forbid(message: string): Response {
-  return new Response(`${message}\n`, {
-    status: 403,
-    headers: { 'content-type': 'text/plain; charset=utf-8' },
-  });
 }
 
 /** Returns the address of a request's client. A proxy on this machine appends it to `X-Forwarded-For`. Earlier entries are not trusted. */

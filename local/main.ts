@@ -264,11 +264,11 @@ async function main(): Promise<void> {
   const reach = { host, publicUrl: config.publicUrl };
   handle = (request, { incoming }) => {
     const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
-    const callApi = () => api.fetch(request, { clientAddress: getClientAddress(incoming), hostHeaders });
+    const blocked = rejectForeign(request, reach);
+    const callApi = () =>
+      api.fetch(request, { clientAddress: getClientAddress(incoming), hostHeaders, blocked });
     // The API rejects such a request, with any path.
-    if (hostHeaders > 1) return callApi();
-    const rejection = rejectForeign(request, reach);
-    if (rejection) return rejection;
+    if (hostHeaders > 1 || blocked !== undefined) return callApi();
     if (demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)) {
       return malformedPart(request.url) ? callApi() : demo.mailbox.fetch(request);
     }

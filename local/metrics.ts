@@ -275,7 +275,10 @@ export function createMetricsApp(deps: {
   const from = { ...deps, table: shareTableReads(deps.table) };
   const read = shareCalls(() => recorder.read(from), { inTurn: true });
   const app = new Hono<ApiEnv>();
-  app.use(async ({ req }, next) => rejectForeign(req.raw, { host }) ?? next());
+  app.use(async (c, next) => {
+    const detail = rejectForeign(c.req.raw, { host });
+    return detail === undefined ? next() : problem(c, 'request-blocked', { detail });
+  });
   if (!isLoopback(host)) {
     app.use(requireKey(keyring), async (c, next) =>
       c.get('caller').accounts === null

@@ -239,6 +239,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     if ((c.env?.hostHeaders ?? 1) > 1) {
       return problem(c, 'invalid-parameter', { field: 'Host', detail: 'Host must be sent once.' });
     }
+    if (c.env?.blocked) return problem(c, 'request-blocked', { detail: c.env.blocked });
     const bad = malformedPart(c.req.url);
     if (!bad) return next();
     return problem(c, 'invalid-parameter', {

@@ -7,6 +7,8 @@ export interface ApiEnv {
     clientAddress?: string;
     /** Number of `Host` headers, if the server knows it. More than one is rejected. */
     hostHeaders?: number;
+    /** Why the server blocks the request. */
+    blocked?: string | undefined;
   };
   Variables: {
     requestId: string;

@@ -36,7 +36,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   'too-many-requests':
     'Too many pairings of wall displays are in progress. On AWS, the same problem is returned if the API key has reached its limit of requests per minute, or if the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
   'request-blocked':
-    'Only on AWS: the request was blocked by the web application firewall, or it was malformed.',
+    'On AWS: the request was blocked by the web application firewall, or it was malformed. Self-hosted: the host of the request is not served.',
   'internal-server-error': 'An unexpected error occurred. It is logged under `requestId`.',
   'service-unavailable':
     'The store, or the identity provider of users, does not respond. Retry after `Retry-After` seconds.',

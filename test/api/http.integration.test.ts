@@ -518,6 +518,18 @@ describe('a rejection', () => {
     expect((await ask(shared.world, 'PATCH', `/v1/accounts/${OWN}`, { body, headers })).status).toBe(412);
   });
 
+  test('of a request that the server blocks is a problem document with a request id, for any path', async () => {
+    for (const path of ['/v1/key', '/docs', '/nothing']) {
+      const answer = await shared.world.app.request(path, {}, { blocked: 'The host x is not served.' });
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([403, 'application/problem+json']);
+      expect(await answer.json()).toMatchObject({
+        type: 'urn:jobwire:problem:request-blocked',
+        detail: 'The host x is not served.',
+        requestId: answer.headers.get('x-request-id'),
+      });
+    }
+  });
+
   test('of a body with a Content-Encoding says so', async () => {
     const headers = { 'content-encoding': 'gzip' };
     const { status, body } = await ask(shared.world, 'POST', '/v1/keys', { body: '{}', headers });

@@ -169,25 +169,25 @@ test.runIf(process.platform === 'linux')(
 );
 
 test.each([
-  ['http://evil.example/v1/accounts', {}, 403],
-  ['http://127.0.0.1.evil.example/', {}, 403],
-  ['http://localhost:4000/v1/accounts', {}, undefined],
+  ['http://evil.example/v1/accounts', {}, true],
+  ['http://127.0.0.1.evil.example/', {}, true],
+  ['http://localhost:4000/v1/accounts', {}, false],
   [
     'http://127.0.0.1:4000/mailbox/messages',
     { method: 'DELETE', headers: { origin: 'http://evil.example' } },
-    403,
+    true,
   ],
-  ['http://127.0.0.1:4000/mailbox/sns', { method: 'POST', headers: { origin: 'null' } }, 403],
+  ['http://127.0.0.1:4000/mailbox/sns', { method: 'POST', headers: { origin: 'null' } }, true],
   [
     'http://127.0.0.1:4000/mailbox/messages',
     { method: 'DELETE', headers: { origin: 'http://127.0.0.1:4000' } },
-    undefined,
+    false,
   ],
-  ['http://127.0.0.1:4000/mailbox/sns', { method: 'POST' }, undefined],
-  ['https://jobwire.example.com/v1/accounts', {}, undefined],
-] as const)('%s with %j is answered with %s', (url, init, status) => {
+  ['http://127.0.0.1:4000/mailbox/sns', { method: 'POST' }, false],
+  ['https://jobwire.example.com/v1/accounts', {}, false],
+] as const)('%s with %j is rejected: %s', (url, init, isRejected) => {
   const reach = { host: '127.0.0.1', publicUrl: 'https://jobwire.example.com' };
-  expect(rejectForeign(new Request(url, init), reach)?.status).toBe(status);
+  expect(rejectForeign(new Request(url, init), reach) !== undefined).toBe(isRejected);
 });
 
 test('with any Host header, a Jobwire that listens publicly answers', () => {
