@@ -334,7 +334,7 @@ export const configSchema = z
           .boolean('must be true or false')
           .default(false)
           .describe(
-            'Whether endpoints may have `http` URLs and private addresses. Only for tests and trusted networks.',
+            'Whether endpoints may have `http` URLs, private addresses and any port. Only for tests and trusted networks.',
           ),
         retrySeconds: z
           .array(seconds)
