@@ -58,7 +58,7 @@ const RESERVED_KEYS = 100;
 export const MAX_KEYS_OF_ACCOUNT = 100;
 /** Time for which a verified key is cached. */
 const CACHE_MS = 30_000;
-/** The same for open streams, which check the key whenever they send something, at least every 15 seconds. */
+/** The same for open streams. They check the key with each heartbeat (15 seconds), so they end within 30 seconds. */
 const STREAM_CACHE_MS = 10_000;
 /** Maximum number of cached keys: all keys, and some revoked ones. */
 const MAX_CACHED = MAX_KEYS + 200;
@@ -100,8 +100,7 @@ export interface Keyring {
    */
   isKnown(key: string): boolean;
   /**
-   * Returns whether the caller's key is still valid, for the same accounts. Cached for 10 seconds, so that a stream with a heartbeat
-   * every 15 seconds ends within 30. Throws `TableError` if the table does not respond.
+   * Returns whether the caller's key is still valid, for the same accounts. Throws `TableError` if the table does not respond.
    */
   isCurrent(caller: Caller): Promise<boolean>;
   /** Resolves when all pending writes of last uses have ended, successfully or not. Never rejects. */

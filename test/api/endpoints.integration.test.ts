@@ -318,6 +318,22 @@ describe('an endpoint', () => {
     ]);
   });
 
+  test('that another request is changing gets a 409 with Retry-After, and a message that agrees with it', async () => {
+    const rig = await start();
+    await rig.make({ id: 'erp' });
+    await rig.table.write({
+      put: { ...keys.endpointLock('us', 'erp'), owner: 'x', until: Number.MAX_SAFE_INTEGER },
+    });
+    const { status, headers, body } = await rig.ask('PATCH', '/v1/endpoints/erp', {
+      body: { types: ['job.*'] },
+    });
+    expect([status, headers.get('retry-after'), body.detail]).toEqual([
+      409,
+      '5',
+      'Another operation on "erp" is in progress. Retry in a few seconds.',
+    ]);
+  });
+
   test('from the configuration can be read and enabled, and is changed there only', async () => {
     const rig = await start();
     await rig.declare({ id: 'erp' });

@@ -1,4 +1,7 @@
-/** Rules of all routes: conditional changes, idempotency, pages, strict input, limits, and common headers. */
+/**
+ * Rules of all routes: conditional changes, idempotency, pages, strict input, limits, and common headers.
+ * One file: its tests share the requests and the world.
+ */
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiDeps } from '../../shared/api/app.ts';

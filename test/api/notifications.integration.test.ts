@@ -1,4 +1,7 @@
-/** Notification routes; permissions and shapes are tested for all routes together. */
+/**
+ * Notification routes; permissions and shapes are tested for all routes together.
+ * One file: its tests share the requests and the messages of the world.
+ */
 import { describe, expect, test } from 'vitest';
 import { findSuppression } from '../../shared/notifications/suppressions.ts';
 import { locales } from '../../shared/notifications/types.ts';
