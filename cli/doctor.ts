@@ -4,6 +4,7 @@ import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:
 import { createServer } from 'node:net';
 import { dirname, join, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
+import { whyUnreachable } from '../client/errors.ts';
 import type { DataDirError } from '../local/data-dir.ts';
 import { findOtherOwner } from '../local/owner.ts';
 import { formatTime, quote } from '../local/terminal.ts';
@@ -375,14 +376,14 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
     const message = `${url} responds, but not as Jobwire (HTTP ${probe.status}). ${cause}`;
     return [{ check, state: 'fail', message, fix }, ...(await checkCredentials(file))];
   }
-  const clock = checkSkew('Clock', 'the API', probe);
+  const server = [...checkSkew('Clock', 'the API', probe), ...(await checkStore(url))];
   let key: string | undefined;
   try {
     key = context.key() ?? findKey(file, url);
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
     return [
-      ...clock,
+      ...server,
       { check: 'API key', state: 'fail', message, fix: 'Pass a file that contains the key.' },
     ];
   }
@@ -390,14 +391,14 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
     const message = `${url} responds. No API key is set, so accounts and endpoints can’t be checked.`;
     const fix = 'Set JOBWIRE_API_KEY, or pass a file with --key-file.';
     return [
-      ...clock,
+      ...server,
       { check, state: 'warn', message, fix },
       ...(file ? reportUntested('no API key is set') : []),
     ];
   }
   const unencrypted = isUnencrypted(url);
   return [
-    ...clock,
+    ...server,
     ...(unencrypted
       ? [
           {
@@ -408,6 +409,25 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
       : []),
     ...(await checkRunning({ url, key })),
   ];
+}
+
+/** Checks whether the running Jobwire can use its store. */
+async function checkStore(url: string): Promise<Check[]> {
+  const check = 'Store';
+  try {
+    const answer = await fetch(`${url}/readyz`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(PROBE_MS),
+    });
+    if (answer.ok) return [{ check, state: 'ok', message: 'The store of Jobwire responds.' }];
+    const { detail } = (await answer.json()) as { detail?: unknown };
+    const fix =
+      'Free space on the disk of the data folder, or check the disk and the permissions of the folder. Jobwire continues without a restart.';
+    return [{ check, state: 'fail', message: String(detail), fix }];
+  } catch (cause) {
+    const fix = 'Check the log of Jobwire.';
+    return [{ check, state: 'fail', message: `/readyz can’t be read: ${whyUnreachable(cause)}.`, fix }];
+  }
 }
 
 /** Returns the key of the Jobwire that a configuration starts, if the user may read it. */

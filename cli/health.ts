@@ -4,7 +4,7 @@ import type { Context } from './command.ts';
 
 const TIMEOUT_MS = 5_000;
 
-/** Requests the readiness of Jobwire, which reads from its store. Throws {@link UnreachableError} if it is not ready. */
+/** Requests the readiness of Jobwire. Throws {@link UnreachableError} if it is not ready. */
 export async function health({ url, out }: Pick<Context, 'url' | 'out'>): Promise<undefined> {
   let why: string;
   try {
@@ -12,12 +12,16 @@ export async function health({ url, out }: Pick<Context, 'url' | 'out'>): Promis
       redirect: 'manual',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    const body = (await response.json().catch(() => null)) as { status?: unknown } | null;
+    const body = (await response.json().catch(() => null)) as {
+      status?: unknown;
+      detail?: unknown;
+    } | null;
     if (response.ok && body?.status === 'ok') {
       out.document({ url, status: 'ok' }, () => out.line(`Jobwire at ${url} is ready.`));
       return;
     }
-    why = `it responds with HTTP ${response.status}`;
+    const detail = typeof body?.detail === 'string' ? `: ${body.detail.replace(/\.$/, '')}` : '';
+    why = `it responds with HTTP ${response.status}${detail}`;
   } catch (cause) {
     const isLate = cause instanceof Error && cause.name === 'TimeoutError';
     why = isLate ? `no response within ${TIMEOUT_MS / 1_000} seconds` : whyUnreachable(cause);

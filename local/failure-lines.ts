@@ -1,5 +1,5 @@
 /**
- * Lines on stderr about failing polls, deliveries and e-mails: one when a failure begins, and one when it ends. An endpoint that fails
+ * Lines on stderr about failing writes, polls, deliveries and e-mails: one when a failure begins, and one when it ends. An endpoint that fails
  * again and again after some deliveries gets one more.
  */
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
@@ -17,6 +17,8 @@ type EndpointState = 'failing' | 'unsteady' | 'rejecting' | 'disabled';
 
 /** Prints failures. A cause never contains a secret, and e-mail addresses in it are masked. */
 export function createFailureLines(print: (line: string) => void): {
+  /** `fault`: why a write to the tables failed. `undefined`: it succeeded. */
+  onWrite(fault: string | undefined): void;
   onPoll(report: Pick<PollReport, 'region' | 'account' | 'outcome' | 'state' | 'problem'>): void;
   onAttempt(attempt: Pick<Attempt, 'region' | 'sink' | 'outcome' | 'reason' | 'cause'>): void;
   onDrain(
@@ -29,6 +31,7 @@ export function createFailureLines(print: (line: string) => void): {
   onMailCheck(problem: string): void;
   onMail(outcome: SendOutcome): void;
 } {
+  let writesFail = false;
   const accounts = new Set<string>();
   const endpoints = new Map<string, EndpointState>();
   /** Reason for the last failed attempt by endpoint, until its drain ends. */
@@ -45,6 +48,16 @@ export function createFailureLines(print: (line: string) => void): {
   }
 
   return {
+    onWrite(fault) {
+      if (writesFail === (fault !== undefined)) return;
+      writesFail = fault !== undefined;
+      print(
+        writesFail
+          ? `Writes to the tables fail: ${formatCause(fault)} Polls and deliveries wait.`
+          : 'Writes to the tables succeed again.',
+      );
+    },
+
     onPoll({ region, account, outcome, state, problem }) {
       const name = `${region}/${account}`;
       // A partial poll leaves the account in this state if the list could not be read for several polls.

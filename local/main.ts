@@ -26,7 +26,7 @@ import { openSealedTexts, SecretError } from '../shared/secrets.ts';
 import { type AccountRef, cellLog, keys } from '../shared/storage/schema.ts';
 import { StoreFormatError } from '../shared/storage/sqlite-store.ts';
 import { createMemoryTable } from '../shared/storage/sqlite-table.ts';
-import type { Table } from '../shared/storage/table.ts';
+import { type Table, TableError } from '../shared/storage/table.ts';
 import { readApiFile } from './api-files.ts';
 import { createDashboard } from './dashboard.ts';
 import { type DataDir, openDataDir } from './data-dir.ts';
@@ -101,10 +101,14 @@ async function main(): Promise<void> {
       { ...file.metrics, where: 'metrics.port in the configuration' },
     ));
 
+  const failures = createFailureLines((line) => {
+    if (!ending) console.error(line);
+  });
   const [tables, queues] = await Promise.all([
     openTables({
       folder: dataDir.path,
       endpoint: file?.dynamodbEndpoint,
+      onWrite: failures.onWrite,
       onFailure: (cause) => {
         if (ending) return;
         if (cause instanceof StoreFormatError) console.error(cause.message);
@@ -129,6 +133,8 @@ async function main(): Promise<void> {
   const recorder =
     config.metrics && createRecorder({ regions, notifications: config.notifications !== undefined });
   const reportFault = (what: string, cause: unknown): void => {
+    // One line reports failing writes, instead of one for each write.
+    if (cause instanceof TableError && tables.writeFault() !== undefined) return;
     if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
   };
   const tracer =
@@ -143,9 +149,6 @@ async function main(): Promise<void> {
     if (args.verbose) terminal.line(terminal.dim(JSON.stringify(report)));
   };
   const printer = createPrinter();
-  const failures = createFailureLines((line) => {
-    if (!ending) console.error(line);
-  });
   const running = await startHost({
     config,
     table,
@@ -222,6 +225,7 @@ async function main(): Promise<void> {
       ),
     },
     alerts: running.alerts,
+    checkWrites: tables.checkWrites,
     manage: {
       idempotency: createIdempotency({ table, now: Date.now }),
       accounts: running.accounts,

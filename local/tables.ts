@@ -1,5 +1,6 @@
 /** Tables of a self-hosted Jobwire: in an SQLite database in its data folder, or on a DynamoDB-compatible server. */
 import { join } from 'node:path';
+import { keys } from '../shared/storage/schema.ts';
 import { openSqliteTables } from '../shared/storage/sqlite-table.ts';
 import type { Table } from '../shared/storage/table.ts';
 
@@ -11,6 +12,8 @@ export interface TablesOptions {
   readonly endpoint?: string | undefined;
   /** Called when the tables have become unusable. Acknowledged writes are kept. */
   readonly onFailure?: (cause: unknown) => void;
+  /** Called after each write to the database of the folder: with the reason if the database failed, otherwise with `undefined`. */
+  readonly onWrite?: (fault: string | undefined) => void;
 }
 
 /** State table and history table. */
@@ -19,17 +22,39 @@ export interface OpenTables {
   readonly history: Table;
   /** Location, as shown in the terminal. */
   readonly where: string;
+  /** Why the last write failed, if the database of the folder failed. */
+  readonly writeFault: () => string | undefined;
+  /** Returns why writes fail, or `undefined` if they succeed. Repeats a write if the last one failed. */
+  checkWrites(): Promise<string | undefined>;
   /** Idempotent. */
   close(): Promise<void>;
 }
 
 /** Opens the tables, and creates them if necessary. */
-export async function openTables({ folder, endpoint, onFailure }: TablesOptions): Promise<OpenTables> {
+export async function openTables(options: TablesOptions): Promise<OpenTables> {
+  const { folder, endpoint, onFailure, onWrite } = options;
   // The AWS SDK is loaded only if it is used, so that a start takes less time.
   if (endpoint !== undefined) {
     const { openDynamoTables } = await import('./dynamo-tables.ts');
-    return { ...(await openDynamoTables(endpoint)), where: endpoint };
+    const tables = await openDynamoTables(endpoint);
+    return { ...tables, where: endpoint, writeFault: () => undefined, checkWrites: async () => undefined };
   }
   const path = join(folder, 'tables.db');
-  return { ...(await openSqliteTables(path, onFailure)), where: path };
+  let writeFault: string | undefined;
+  const tables = await openSqliteTables(path, onFailure, (fault) => {
+    writeFault = fault;
+    onWrite?.(fault);
+  });
+  return {
+    ...tables,
+    where: path,
+    writeFault: () => writeFault,
+    async checkWrites() {
+      // Otherwise a Jobwire without work would not notice that writes succeed again.
+      if (writeFault !== undefined) {
+        await tables.table.write({ put: { ...keys.writeCheck(), at: Date.now() } }).catch(() => {});
+      }
+      return writeFault;
+    },
+  };
 }

@@ -7,6 +7,7 @@ const CUT = 'the connection was cut';
 const NO_ROUTE = 'the network has no route to it';
 const UNTRUSTED = 'its TLS certificate is not trusted';
 const TLS_FAILED = 'the TLS handshake failed';
+const FULL = 'the disk is full';
 const DENIED = 'the permission is missing';
 
 const REASONS: ReadonlyMap<string, string> = new Map(
@@ -43,9 +44,20 @@ const REASONS: ReadonlyMap<string, string> = new Map(
     EACCES: DENIED,
     EPERM: DENIED,
     EROFS: 'the file system is read-only',
-    ENOSPC: 'the disk is full',
+    ENOSPC: FULL,
+    SQLITE_FULL: FULL,
+    SQLITE_READONLY: 'the file is read-only',
+    SQLITE_IOERR: 'the disk failed',
   }),
 );
+
+/** Names of primary result codes of SQLite, which `node:sqlite` reports as numbers. */
+const SQLITE_CODES: ReadonlyMap<number, string> = new Map([
+  [5, 'SQLITE_BUSY'],
+  [8, 'SQLITE_READONLY'],
+  [10, 'SQLITE_IOERR'],
+  [13, 'SQLITE_FULL'],
+]);
 
 /** Returns the meaning of an error code as a clause, such as `the connection was refused`. `undefined` for an unknown code. */
 export function explainCode(code: string): string | undefined {
@@ -62,9 +74,24 @@ export function formatCode(code: string | undefined): string {
   return meaning === undefined ? ` (${code})` : `: ${meaning} (${code})`;
 }
 
-/** Returns the error code of an error or of its causes, such as ECONNREFUSED. Of a code that nodemailer replaced, the original one. */
+/** Returns the reason of a failure as a clause: the meaning of its code with the code, otherwise its message without the final period. */
+export function explainError(error: unknown): string {
+  const code = findCode(error);
+  const meaning = code === undefined ? undefined : explainCode(code);
+  if (meaning !== undefined) return `${meaning} (${code})`;
+  return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+}
+
+/**
+ * Returns the error code of an error or of its causes, such as ECONNREFUSED. Of a code that nodemailer replaced, the original one. Of an
+ * error of SQLite, the name of its primary result code.
+ */
 export function findCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
+  if ('errcode' in error) {
+    const name = SQLITE_CODES.get(Number(error.errcode) & 0xff);
+    if (name !== undefined) return name;
+  }
   if ('originalCode' in error && typeof error.originalCode === 'string') return error.originalCode;
   return 'code' in error && typeof error.code === 'string' ? error.code : findCode(error.cause);
 }

@@ -76,6 +76,8 @@ export interface ApiDeps {
   readonly schemaBaseUrl?: string;
   /** Returns whether the configuration file defines an account. Default: none. */
   readonly isDeclared?: (ref: AccountRef) => boolean;
+  /** Returns why writes to the store fail, or `undefined` if they succeed. Absent: not known. */
+  readonly checkWrites?: () => Promise<string | undefined>;
   /** Dependencies of changes of alert rules. Absent: rules can only be read. */
   readonly alerts?: AlertParts;
   /** Dependencies of changes. Absent: routes that change resources are not served. */
@@ -144,6 +146,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     },
     isCurrent: (caller) => deps.keyring.isCurrent(caller),
     isDeclared: deps.isDeclared ?? (() => false),
+    checkWrites: deps.checkWrites,
     get deliveries() {
       return present(deliveries);
     },

@@ -115,6 +115,8 @@ export interface RouteParts {
   readonly isCurrent: Keyring['isCurrent'];
   /** Returns whether the configuration file defines an account, which makes it read-only in the API. */
   readonly isDeclared: (ref: AccountRef) => boolean;
+  /** Returns why writes to the store fail, or `undefined` if they succeed. Absent: not known. */
+  readonly checkWrites: (() => Promise<string | undefined>) | undefined;
   /** Returns the JSON Schema of an event type's `data`; `undefined` for an unknown type. */
   readonly schemas: (type: string) => StaticBody | undefined;
   /** The documents and the page that shows them. */

@@ -217,6 +217,8 @@ export const keys = {
   dataKey: (region: string, version: number): Key => ({ pk: dataKeyPk(region), sk: pad(version, 4) }),
   /** A text encrypted with the key of those secrets, which verifies the key. */
   secretKeyCheck: (): Key => ({ pk: 'SECRETS', sk: 'KEY' }),
+  /** The time of the last write that checked whether writes succeed again. */
+  writeCheck: (): Key => ({ pk: 'WRITES', sk: 'CHECK' }),
   cursor: (region: string, sink: string, account: string): Key => ({
     pk: cursorPk(region, sink),
     sk: account,

@@ -7,6 +7,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
+import { explainError } from '../error-codes.ts';
 import type { IndexSchema, TableSchema } from './schema.ts';
 import {
   type Clause,
@@ -49,7 +50,11 @@ export interface WriteBatch {
 export type Result =
   | { readonly done: true; readonly item?: Stored | undefined }
   | { readonly done: false; readonly item?: Stored | undefined; readonly failed: readonly number[] }
-  | { readonly error: string };
+  | {
+      readonly error: string;
+      /** Whether the database failed, and not only this order: for example, the disk is full. */
+      readonly isFault?: boolean;
+    };
 
 /** The file cannot be used: it is not a Jobwire database, or a later version wrote it. */
 export class StoreFormatError extends Error {
@@ -138,7 +143,7 @@ export class SqliteStore {
     } catch (cause) {
       for (const token of tokens) this.#tokens.delete(token);
       if (this.database.isTransaction) this.database.exec('ROLLBACK');
-      return orders.map(() => ({ error: cause instanceof Error ? cause.message : String(cause) }));
+      return orders.map(() => ({ error: explainError(cause), isFault: true }));
     }
   }
 

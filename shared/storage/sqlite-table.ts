@@ -57,11 +57,13 @@ export function createMemoryTable(schema: TableSchema = stateSchema): Table {
  * lock of the folder.
  *
  * `onFailure` is called if the worker exits without `close`; the file contains all acknowledged writes. The
- * cause is a {@link StoreFormatError} if it could not open the file. Throws {@link StoreFormatError}.
+ * cause is a {@link StoreFormatError} if it could not open the file. `onWrite` is called after each write: with the reason if the database
+ * failed, otherwise with `undefined`. Throws {@link StoreFormatError}.
  */
 export async function openSqliteTables(
   path: string,
   onFailure: (cause: unknown) => void = () => {},
+  onWrite: (fault: string | undefined) => void = () => {},
 ): Promise<SqliteTables> {
   // Nothing waits for the worker to start unless it must create something first.
   const isReady = checkFile(path);
@@ -69,9 +71,14 @@ export async function openSqliteTables(
   if (!isReady) await worker.opened;
   const reader = new SqliteReader(path, FILE_SCHEMAS);
   let closed: Promise<void> | undefined;
+  const commit: Commit = async (order) => {
+    const result = await worker.commit(order);
+    onWrite('error' in result && result.isFault ? result.error : undefined);
+    return result;
+  };
   return {
-    table: createTable('state', reader, worker.commit, turn),
-    history: createTable('history', reader, worker.commit, turn),
+    table: createTable('state', reader, commit, turn),
+    history: createTable('history', reader, commit, turn),
     close() {
       // The writer closes last: the last connection to close cleans up the database.
       if (!closed) reader.close();

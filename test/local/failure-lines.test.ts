@@ -102,6 +102,16 @@ describe('an endpoint', () => {
   });
 });
 
+describe('the tables', () => {
+  it('have one line when writes begin to fail, and one when they succeed again', () => {
+    const { lines, onWrite } = start();
+    const full = 'the disk is full (SQLITE_FULL)';
+    for (const fault of [undefined, full, full, undefined, undefined, full]) onWrite(fault);
+    const fail = `Writes to the tables fail: ${full}. Polls and deliveries wait.`;
+    expect(lines).toEqual([fail, 'Writes to the tables succeed again.', fail]);
+  });
+});
+
 describe('the mail server', () => {
   const down = {
     kind: 'later',

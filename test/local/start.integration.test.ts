@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { SMTPServer } from 'smtp-server';
 import { Webhook } from 'standardwebhooks';
 import { expect, inject, onTestFinished, test } from 'vitest';
@@ -403,6 +404,52 @@ test('failing polls and deliveries: one line each on stderr when they begin and 
   await running.printed(/^Polls of the account us\/acme succeed again\.$/m);
   expect(running.err().split('\n')).toHaveLength(5);
   for (const secret of [KEY, SECRET, setup.account.clientSecret]) expect(running.err()).not.toContain(secret);
+});
+
+test('while writes fail: not ready, doctor fails with the reason, one line on stderr when it begins and one when it ends, and no restart is needed', {
+  timeout: 90_000,
+}, async () => {
+  const setup = await configured();
+  const running = await setup.start();
+  await running.printed(/account\.baselined/);
+  const cli = (...args: string[]) =>
+    launch([...builtProgram().slice(0, 2), ...args], {
+      env: { JOBWIRE_API_KEY: KEY, JOBWIRE_URL: running.url },
+    }).ended;
+  const ready = async () => {
+    const { status, json } = await fetch(`${running.url}/readyz`).then(async (answer) => ({
+      status: answer.status,
+      json: (await answer.json()) as { detail?: string },
+    }));
+    return { status, detail: json.detail };
+  };
+  expect((await ready()).status).toBe(200);
+  // Fails as a full disk does.
+  const tables = new DatabaseSync(join(dirname(setup.file), 'data', 'tables.db'), { timeout: 30_000 });
+  onTestFinished(() => tables.close());
+  const full = (event: string) =>
+    `CREATE TRIGGER "full ${event}" BEFORE ${event} ON state BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`;
+  tables.exec(['INSERT', 'UPDATE'].map(full).join(';'));
+  await running.printed(
+    /^Writes to the tables fail: database or disk is full\. Polls and deliveries wait\.$/m,
+  );
+  const failing = { status: 503, detail: 'Writes to the store fail: database or disk is full.' };
+  // The second check repeats a write.
+  for (const at of [1, 2]) expect(await ready(), String(at)).toEqual(failing);
+  expect(await cli('health')).toMatchObject({
+    code: 4,
+    err: expect.stringContaining('HTTP 503: Writes to the store fail: database or disk is full.'),
+  });
+  const doctor = await cli('doctor', '--json');
+  expect(doctor.code).toBe(1);
+  expect((JSON.parse(doctor.out) as { checks: object[] }).checks).toContainEqual(
+    expect.objectContaining({ check: 'Store', state: 'fail', message: failing.detail }),
+  );
+  tables.exec('DROP TRIGGER "full INSERT"; DROP TRIGGER "full UPDATE"');
+  await running.printed(/^Writes to the tables succeed again\.$/m);
+  expect((await ready()).status).toBe(200);
+  expect((await cli('keys', 'create', '--role', 'read')).code).toBe(0);
+  expect(running.err().trimEnd().split('\n')).toHaveLength(2);
 });
 
 test('the summary counts the endpoints of the configuration and those that were created through the API', {

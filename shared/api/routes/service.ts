@@ -59,13 +59,16 @@ export const serviceRoutes: readonly Route[] = [
       id: 'getReadiness',
       tag: 'Service',
       summary: 'Check whether the service is ready',
-      description: 'Reads from the store. The service is ready if the store responds.',
+      description:
+        'Reads from the store. The service is ready if the store responds. A self-hosted Jobwire is not ready while writes to its store fail, for example because the disk is full.',
       role: null,
       answer: { status: 200, description: 'The store responds.', schema: State },
     },
-    async (_, { feed }) => {
+    async ({ c }, { feed, checkWrites }) => {
       await feed.table.get(keys.upstream(feed.regions[0] ?? ''));
-      return OK;
+      const fault = await checkWrites?.();
+      if (fault === undefined) return OK;
+      return problem(c, 'service-unavailable', { detail: `Writes to the store fail: ${fault}.` });
     },
   ),
   route(
