@@ -25,7 +25,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import * as z from 'zod';
-import { explainCode, findCode } from '../shared/error-codes.ts';
+import { explainFileError } from '../shared/error-codes.ts';
 import { epochFloor } from '../shared/log/head.ts';
 import { SqliteStore } from '../shared/storage/sqlite-store.ts';
 import { FILE_SCHEMAS } from '../shared/storage/sqlite-table.ts';
@@ -87,6 +87,11 @@ export async function writeBackup(options: {
 }): Promise<Manifest> {
   const { to, version } = options;
   const folder = resolve(options.folder);
+  // First, because another user may not be able to see the files.
+  const owner = existsSync(folder) ? findOtherOwner(folder) : undefined;
+  if (owner !== undefined) {
+    throw new BackupError(`The data folder ${folder} belongs to ${owner}. Run this command as that user.`);
+  }
   if (!existsSync(join(folder, TABLES))) {
     throw new BackupError(`${folder} is not a data folder of Jobwire: it does not contain ${TABLES}.`);
   }
@@ -94,10 +99,6 @@ export async function writeBackup(options: {
     throw new BackupError(
       `A restore into the data folder ${folder} is not complete. Wait for it, or restore again.`,
     );
-  }
-  const owner = findOtherOwner(folder);
-  if (owner !== undefined) {
-    throw new BackupError(`The data folder ${folder} belongs to ${owner}. Run this command as that user.`);
   }
   if (typeof to === 'string' && existsSync(to)) {
     throw new BackupError(`${to} exists. Choose another file.`);
@@ -156,7 +157,7 @@ export async function writeBackup(options: {
     return manifest;
   } catch (cause) {
     if (cause instanceof BackupError) throw cause;
-    throw new BackupError(`The backup failed: ${toReason(cause)}.`, { cause });
+    throw new BackupError(`The backup failed: ${explainFileError(cause)}.`, { cause });
   } finally {
     process.off('exit', clean);
     clean();
@@ -217,7 +218,7 @@ export async function restoreBackup(options: {
     return manifest;
   } catch (cause) {
     if (cause instanceof BackupError || cause instanceof DataDirError) throw cause;
-    throw new BackupError(`The restore failed: ${toReason(cause)}.`, { cause });
+    throw new BackupError(`The restore failed: ${explainFileError(cause)}.`, { cause });
   } finally {
     process.off('exit', clean);
     clean();
@@ -280,7 +281,7 @@ async function extract(from: Readable, folder: string, name: string): Promise<Ma
     const { code } = cause as NodeJS.ErrnoException;
     // Errors of the file system have another reason than the archive.
     if (code !== undefined && !code.startsWith('Z_')) throw cause;
-    const why = toReason(cause);
+    const why = explainFileError(cause);
     throw new BackupError(
       manifest === undefined ? `${name} is not a backup of Jobwire.` : `${name} is damaged: ${why}.`,
       { cause },
@@ -323,7 +324,7 @@ function checkDatabase(path: string, name: string): void {
   try {
     problem = database.prepare('PRAGMA integrity_check(1)').get()?.integrity_check;
   } catch (cause) {
-    problem = toReason(cause);
+    problem = explainFileError(cause);
   } finally {
     database.close();
   }
@@ -335,7 +336,7 @@ function upgradeTables(path: string, name: string): void {
   try {
     new SqliteStore(path, FILE_SCHEMAS).close();
   } catch (cause) {
-    throw new BackupError(`${name} can't be restored: ${toReason(cause)}.`, { cause });
+    throw new BackupError(`${name} can't be restored: ${explainFileError(cause)}.`, { cause });
   }
 }
 
@@ -379,15 +380,6 @@ function listFiles(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch (cause) {
-    throw new BackupError(`The folder ${folder} can't be used: ${toReason(cause)}.`, { cause });
+    throw new BackupError(`The folder ${folder} can't be used: ${explainFileError(cause)}.`, { cause });
   }
-}
-
-/** Returns the reason of a failure as a clause. For errors of the file system, with the path, and without Node's own text. */
-function toReason(cause: unknown): string {
-  const code = findCode(cause);
-  const meaning = code === undefined ? undefined : explainCode(code);
-  const { path } = Object(cause) as NodeJS.ErrnoException;
-  if (meaning !== undefined) return `${path === undefined ? '' : `${path}: `}${meaning} (${code})`;
-  return (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, '');
 }

@@ -1,12 +1,15 @@
 /** The data folder of a self-hosted Jobwire: locked against a second start, closed to other users. */
 import { randomBytes } from 'node:crypto';
 import {
+  accessSync,
   chmodSync,
+  closeSync,
   constants,
   existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -20,7 +23,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { explainCode, findCode, formatCode } from '../shared/error-codes.ts';
+import { explainError, findCode } from '../shared/error-codes.ts';
 import { findOtherOwner } from './owner.ts';
 import { type AwsCredentials, newAwsCredentials } from './signature.ts';
 import { StartError } from './start-error.ts';
@@ -82,8 +85,8 @@ export function isLocked(folder: string): boolean {
   try {
     lock.exec('BEGIN EXCLUSIVE');
     return false;
-  } catch {
-    return true;
+  } catch (cause) {
+    return findCode(cause) === 'SQLITE_BUSY';
   } finally {
     lock.close();
   }
@@ -98,33 +101,39 @@ export const readStartTime = (folder: string): number => statSync(join(folder, L
  * contains keys and personal data, so other users are denied access (0700), even if they had it before. Throws {@link DataDirError}.
  */
 export function openDataDir(folder?: string): DataDir {
-  let path: string;
-  let lock: DatabaseSync;
+  const path = folder === undefined ? mkdtempSync(join(tmpdir(), 'jobwire-demo-')) : resolve(folder);
+  const lockFile = join(path, LOCK_FILE);
+  /** Path of what this call has created last. */
+  let created: string | undefined;
+  let lock: DatabaseSync | undefined;
   try {
-    path = folder === undefined ? mkdtempSync(join(tmpdir(), 'jobwire-demo-')) : resolve(folder);
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    created = mkdirSync(path, { recursive: true, mode: 0o700 });
     closeToOthers(path);
-    lock = new DatabaseSync(join(path, LOCK_FILE), { timeout: 0 });
-  } catch (cause) {
-    if (cause instanceof DataDirError) throw cause;
-    const code = findCode(cause);
-    const known = code !== undefined && explainCode(code) !== undefined;
-    const why = known ? formatCode(code) : `: ${cause instanceof Error ? cause.message : cause}`;
-    throw new DataDirError(`The data folder ${folder} can’t be used${why}.`, undefined, { cause });
-  }
-  try {
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    if (!existsSync(lockFile)) {
+      created ??= lockFile;
+      closeSync(openSync(lockFile, 'a', 0o600));
+    }
+    lock = new DatabaseSync(lockFile, { timeout: 0 });
     lock.exec('BEGIN EXCLUSIVE');
   } catch (cause) {
-    lock.close();
-    throw new DataDirError(
-      `The data folder ${path} is in use by another Jobwire.`,
-      'Stop it, or set another dataDir.',
-      { cause },
-    );
+    lock?.close();
+    if (cause instanceof DataDirError) throw cause;
+    if (findCode(cause) === 'SQLITE_BUSY') {
+      throw new DataDirError(
+        `The data folder ${path} is in use by another Jobwire.`,
+        'Stop it, or set another dataDir.',
+        { cause },
+      );
+    }
+    if (created !== undefined) rmSync(created, { recursive: true, force: true });
+    throw new DataDirError(`The data folder ${folder} can’t be used: ${explainError(cause)}.`, undefined, {
+      cause,
+    });
   }
   const startedAt = new Date(performance.timeOrigin);
   try {
-    utimesSync(join(path, LOCK_FILE), startedAt, startedAt);
+    utimesSync(lockFile, startedAt, startedAt);
   } catch {
     // Another user owns the file. Only a warning of `jobwire doctor` depends on the time.
   }
@@ -221,7 +230,12 @@ function readOrCreate(file: string, create: () => string): string {
     writeFileSync(unfinished, `${create()}\n`, { mode: 0o600, flush: true });
     renameSync(unfinished, file);
   }
-  return readFileSync(file, 'utf8').trim();
+  const text = readFileSync(file, 'utf8').trim();
+  if (text !== '') return text;
+  throw new DataDirError(
+    `${file} is empty.`,
+    'Copy its former content into it, or remove it. Jobwire then creates a new one.',
+  );
 }
 
 function newAwsCredentialsFile(): string {

@@ -39,6 +39,7 @@ const REASONS: ReadonlyMap<string, string> = new Map(
     CredentialsProvider: 'no AWS credentials were found',
     EADDRINUSE: 'another program uses this port',
     ENOENT: 'the file or its folder does not exist',
+    EEXIST: 'another file has this name',
     ENOTDIR: 'a part of the path is not a folder',
     EISDIR: 'it is a folder',
     EACCES: DENIED,
@@ -48,6 +49,9 @@ const REASONS: ReadonlyMap<string, string> = new Map(
     SQLITE_FULL: FULL,
     SQLITE_READONLY: 'the file is read-only',
     SQLITE_IOERR: 'the disk failed',
+    SQLITE_CORRUPT: 'the database is damaged',
+    SQLITE_CANTOPEN: 'the file or its folder can’t be opened for writing',
+    SQLITE_NOTADB: 'the file is not a database',
   }),
 );
 
@@ -56,7 +60,10 @@ const SQLITE_CODES: ReadonlyMap<number, string> = new Map([
   [5, 'SQLITE_BUSY'],
   [8, 'SQLITE_READONLY'],
   [10, 'SQLITE_IOERR'],
+  [11, 'SQLITE_CORRUPT'],
   [13, 'SQLITE_FULL'],
+  [14, 'SQLITE_CANTOPEN'],
+  [26, 'SQLITE_NOTADB'],
 ]);
 
 /** Returns the meaning of an error code as a clause, such as `the connection was refused`. `undefined` for an unknown code. */
@@ -80,6 +87,13 @@ export function explainError(error: unknown): string {
   const meaning = code === undefined ? undefined : explainCode(code);
   if (meaning !== undefined) return `${meaning} (${code})`;
   return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+}
+
+/** Returns the reason of a failure like {@link explainError}. For an error of the file system, it begins with the path. */
+export function explainFileError(error: unknown): string {
+  const { path } = Object(error) as { path?: unknown };
+  const reason = explainError(error);
+  return typeof path !== 'string' || reason.includes(path) ? reason : `${path}: ${reason}`;
 }
 
 /**

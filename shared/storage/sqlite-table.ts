@@ -4,6 +4,7 @@
  * arrive during one commit are committed together by the next.
  */
 import { Worker } from 'node:worker_threads';
+import { explainError } from '../error-codes.ts';
 import { workerFile } from '../worker-file.ts';
 import { historySchema, stateSchema, type TableSchema } from './schema.ts';
 import {
@@ -98,8 +99,7 @@ function checkFile(path: string): boolean {
 }
 
 function cannotOpen(path: string, cause: unknown): StoreFormatError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new StoreFormatError(`The database ${path} cannot be opened: ${why}.`, { cause });
+  return new StoreFormatError(`The database ${path} cannot be opened: ${explainError(cause)}.`, { cause });
 }
 
 type Commit = (order: WriteBatch) => Promise<Result>;

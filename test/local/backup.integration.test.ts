@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
 import { openSqliteTables } from '../../shared/storage/sqlite-table.ts';
 import { binary, KEY, loadCli } from '../support/cli-site.ts';
@@ -238,6 +238,33 @@ describe('without a start', () => {
     },
   );
 
+  test('a backup or a restore on a full disk says so, and leaves nothing behind', async () => {
+    const exec = DatabaseSync.prototype.exec;
+    const full = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (
+      this: DatabaseSync,
+      sql,
+    ) {
+      if (sql !== 'BEGIN EXCLUSIVE') return exec.call(this, sql);
+      throw Object.assign(new Error('database or disk is full'), { code: 'ERR_SQLITE_ERROR', errcode: 13 });
+    });
+    onTestFinished(() => full.mockRestore());
+    const [file, to] = [newPath(), newPath()];
+    expect(await run('backup', file, '--data-dir', data)).toMatchObject({
+      code: 1,
+      err: `The data folder ${join(data, 'backup.unfinished')} can’t be used: the disk is full (SQLITE_FULL).\n`,
+    });
+    expect(existsSync(join(data, 'backup.unfinished'))).toBe(false);
+    expect(await restore(backup, to)).toMatchObject({
+      code: 1,
+      err: `The data folder ${to} can’t be used: the disk is full (SQLITE_FULL).\n`,
+    });
+    expect(existsSync(to)).toBe(false);
+    mkdirSync(to);
+    await restore(backup, to);
+    expect(readdirSync(to)).toEqual([]);
+    expect(existsSync(file)).toBe(false);
+  });
+
   test('a backup during writes contains whole transactions only', async () => {
     const pair = (value: number) => ['left', 'right'].map((sk) => ({ put: { pk: 'PAIR', sk, value } }));
     const writes = Array.from({ length: 400 }, (_, value) => tables.table.transact(pair(value), `${value}`));
@@ -322,7 +349,7 @@ describe('without a start', () => {
         writeFileSync(join(damaged, 'tables.db'), 'no database at all');
         return ['backup', newPath(), '--data-dir', damaged];
       },
-      /^The backup failed: file is not a database\.$/,
+      /^The backup failed: the file is not a database \(SQLITE_NOTADB\)\.$/,
     ],
     [
       'a second backup',
@@ -474,6 +501,19 @@ describe('without a start', () => {
     });
     expect(existsSync(to)).toBe(false);
   });
+
+  test.runIf(process.geteuid?.() === 0)(
+    'no backup of a data folder of another user, who is named',
+    async () => {
+      const other = newPath();
+      mkdirSync(other, { mode: 0o700 });
+      chownSync(other, 1, 1);
+      expect(await run('backup', newPath(), '--data-dir', other)).toMatchObject({
+        code: 1,
+        err: `The data folder ${other} belongs to the user daemon. Run this command as that user.\n`,
+      });
+    },
+  );
 
   test('the configuration names the folder, and its other references need not exist', async () => {
     const file = writeConfig({ dataDir: data, apiKey: 'env:JOBWIRE_NOT_SET' });

@@ -109,11 +109,42 @@ test("a local proxy's forwarded address is trusted; other clients cannot forge o
 test('a data folder that cannot be created is reported with the reason in words', () => {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, 'file'), '');
-  const path = join(folder, 'file', 'data');
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  const path = join(file, 'data');
   expect(() => openDataDir(path)).toThrow(
     `The data folder ${path} can’t be used: a part of the path is not a folder (ENOTDIR).`,
   );
+  expect(() => openDataDir(file)).toThrow(
+    `The data folder ${file} can’t be used: another file has this name (EEXIST).`,
+  );
+});
+
+test('a read-only data folder is reported with the reason in words', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  openDataDir(folder).release();
+  chmodSync(folder, 0o500);
+  onTestFinished(() => chmodSync(folder, 0o700));
+  // Root may write to any folder.
+  if (process.geteuid?.() === 0) {
+    rmSync(join(folder, 'lock.db'));
+    chownSync(folder, 65_534, 65_534);
+    process.seteuid?.(65_534);
+    onTestFinished(() => process.seteuid?.(0));
+  }
+  expect(() => openDataDir(folder)).toThrow(
+    `The data folder ${folder} can’t be used: the permission is missing (EACCES).`,
+  );
+});
+
+test('an empty file of a key is reported with its path', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const dataDir = openDataDir(folder);
+  onTestFinished(() => dataDir.release());
+  writeFileSync(dataDir.apiKeyPath, '\n');
+  expect(() => dataDir.apiKey()).toThrow(`${dataDir.apiKeyPath} is empty. Copy its former content into it`);
 });
 
 test('a new data folder, and the keys in it, are readable by its user only', () => {
@@ -125,11 +156,9 @@ test('a new data folder, and the keys in it, are readable by its user only', () 
   dataDir.secretKey();
   dataDir.release();
   expect(mode(dataDir.path)).toBe('700');
-  expect(['api-key', 'aws-credentials', 'secret.key'].map((file) => mode(join(dataDir.path, file)))).toEqual([
-    '600',
-    '600',
-    '600',
-  ]);
+  for (const file of ['api-key', 'aws-credentials', 'secret.key', 'lock.db']) {
+    expect(mode(join(dataDir.path, file)), file).toBe('600');
+  }
 });
 
 test.runIf(process.platform === 'linux')(
