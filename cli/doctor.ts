@@ -91,7 +91,7 @@ function isKeyGiven({ key }: Context): boolean {
 async function checkServer(context: Context, url: string, file: ConfigFile | undefined): Promise<Check[]> {
   const [api, folder] = await Promise.all([
     checkApi(context, url, file),
-    file ? checkDataDir(file, url) : { checks: [], inUse: undefined },
+    file ? checkDataDir(file, url, context.env) : { checks: [], inUse: undefined },
   ]);
   // The check of the port listens on it, so it follows the requests to the API. A given URL replaces the default port.
   const isPortUsed = context.urlIsDefault || file?.isPortGiven === true;
@@ -229,6 +229,7 @@ function parseRegions(value: unknown): Region[] {
 async function checkDataDir(
   file: ConfigFile,
   url: string,
+  env: Context['env'],
 ): Promise<{ readonly checks: Check[]; readonly inUse?: boolean }> {
   const { dataDir, port, host } = file;
   const check = 'Data folder';
@@ -256,22 +257,29 @@ async function checkDataDir(
     return { checks: [{ check, state: 'fail', message: `${path} is not a writable folder.`, fix }] };
   }
   let folders: typeof import('../local/data-dir.ts');
+  let stored: typeof import('../local/secret-key.ts');
   try {
-    folders = await import('../local/data-dir.ts');
+    [folders, stored] = await Promise.all([import('../local/data-dir.ts'), import('../local/secret-key.ts')]);
   } catch {
     const message = `${path} is writable; whether it is in use can’t be checked on Node ${process.versions.node}.`;
     return { checks: [{ check, state: 'ok', message }] };
   }
   try {
-    folders.openDataDir(path).release();
+    const held = folders.openDataDir(path);
+    try {
+      if (file.config?.dynamodbEndpoint === undefined) await stored.checkStored(held, env.JOBWIRE_SECRET_KEY);
+    } finally {
+      held.release();
+    }
     const free = `${path} is writable and not in use.`;
     return { checks: [{ check, state: 'ok', message: free }], inUse: false };
   } catch (cause) {
-    const { message, problem = message, fix: ownFix = fix } = cause as DataDirError;
+    const { name, message, problem = message, fix: ownFix } = cause as DataDirError;
     // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
     const isInUse = /in use/.test(problem);
     const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url] : [])];
-    const settings = isInUse ? [checkSettings(file, folders.readStartTime(path))] : [];
+    const settings =
+      isInUse && existsSync(file.path) ? [checkSettings(file, folders.readStartTime(path))] : [];
     for (const address of isInUse ? addresses : []) {
       if (await isJobwire(address)) {
         const used = `${path} is in use, and Jobwire runs at ${address}.`;
@@ -280,7 +288,13 @@ async function checkDataDir(
     }
     // Jobwire may still use the former address.
     const changed = settings.filter(({ state }) => state !== 'ok');
-    return { checks: [{ check, state: 'fail', message: problem, fix: ownFix }, ...changed] };
+    const isFolderError = name === 'DataDirError';
+    return {
+      checks: [
+        { check, state: 'fail', message: problem, ...(isFolderError ? { fix: ownFix ?? fix } : {}) },
+        ...changed,
+      ],
+    };
   }
 }
 

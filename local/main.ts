@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,12 +18,12 @@ import { createSignIn } from '../shared/api/sign-in.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import { listSinks, type SinkRecord } from '../shared/delivery/sink.ts';
-import { findCode, formatCode } from '../shared/error-codes.ts';
+import { explainCode, explainError, explainFileError, findCode, formatCode } from '../shared/error-codes.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { channels } from '../shared/notifications/types.ts';
-import { openSealedTexts, SecretError } from '../shared/secrets.ts';
-import { type AccountRef, cellLog, keys } from '../shared/storage/schema.ts';
+import { SecretError } from '../shared/secrets.ts';
+import { type AccountRef, cellLog } from '../shared/storage/schema.ts';
 import { StoreFormatError } from '../shared/storage/sqlite-store.ts';
 import { createMemoryTable } from '../shared/storage/sqlite-table.ts';
 import { type Table, TableError } from '../shared/storage/table.ts';
@@ -37,6 +37,7 @@ import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
 import type { EmbeddedFauxqs } from './queues.ts';
+import { adviseRestore, openSecretKey } from './secret-key.ts';
 import { StartError } from './start-error.ts';
 import { openTables } from './tables.ts';
 import { count, createTerminal, findCli, nameCli, quote } from './terminal.ts';
@@ -67,6 +68,8 @@ const HELP = [
 const terminal = createTerminal(process.stdout);
 const cleanups: (() => unknown)[] = [];
 let ending: Promise<never> | undefined;
+/** Location of the tables, for error messages. */
+let tablesAt = '';
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void end(0, signal));
 // The reader of stdout may exit first. The program still has to stop its child processes. After another error, such as a full disk, the
@@ -77,7 +80,7 @@ try {
   await main();
 } catch (cause) {
   // What fails while the program ends is a consequence.
-  if (!ending) console.error(cause instanceof Error && isExpected(cause) ? nameCli(cause.message) : cause);
+  if (!ending) console.error(describeStartError(cause) ?? cause);
   await end(1);
 }
 
@@ -111,7 +114,7 @@ async function main(): Promise<void> {
       onWrite: failures.onWrite,
       onFailure: (cause) => {
         if (ending) return;
-        if (cause instanceof StoreFormatError) console.error(cause.message);
+        if (cause instanceof StoreFormatError) console.error(describeStartError(cause));
         else console.error('The tables are no longer writable. Restart Jobwire. No data is lost.', cause);
         void end(1);
       },
@@ -119,6 +122,7 @@ async function main(): Promise<void> {
     file?.sns === false ? undefined : openQueues(dataDir, file !== undefined),
   ]);
   const { table, history, where } = tables;
+  tablesAt = where;
   cleanups.push(() => tables.close());
   // Started late, because its jobs change from then on.
   const demo = file
@@ -153,7 +157,7 @@ async function main(): Promise<void> {
     config,
     table,
     history,
-    secretKey: await openSecretKey(table, dataDir),
+    secretKey: await openSecretKey(table, dataDir, process.env.JOBWIRE_SECRET_KEY),
     ...(queues && { sns: { client: queues.sns(), topicArns: await createTopics(queues, regions) } }),
     publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
@@ -391,28 +395,6 @@ async function listen(
   return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
 }
 
-/** Returns the key of the stored secrets. Creates one only if the tables were never used with a key. */
-async function openSecretKey(table: Table, dataDir: DataDir): Promise<Uint8Array> {
-  const given = process.env.JOBWIRE_SECRET_KEY;
-  const { secretKeyPath: file } = dataDir;
-  const fix = `Copy the former secret.key to ${file}, or set JOBWIRE_SECRET_KEY to its content.`;
-  if (given === undefined && !existsSync(file) && (await table.get(keys.secretKeyCheck()))) {
-    throw new StartError(`The key of the stored secrets of endpoints and accounts is missing. ${fix}`);
-  }
-  const key = dataDir.secretKey(given);
-  try {
-    await openSealedTexts(table, key);
-  } catch (cause) {
-    if (!(cause instanceof SecretError)) throw cause;
-    const where = given === undefined ? file : 'JOBWIRE_SECRET_KEY';
-    throw new StartError(
-      `The secret key in ${where} differs from the key that encrypted the secrets of endpoints and accounts. ${fix}`,
-      { cause },
-    );
-  }
-  return key;
-}
-
 async function openQueues(dataDir: DataDir, lasting: boolean): Promise<EmbeddedFauxqs> {
   const { startFauxqs } = await import('./queues.ts');
   const queues = await startFauxqs({
@@ -593,13 +575,18 @@ function createPrinter() {
   };
 }
 
-function isExpected(cause: Error): boolean {
-  return (
-    cause instanceof StartError ||
-    cause instanceof ConfigError ||
-    cause instanceof SecretError ||
-    cause instanceof StoreFormatError
-  );
+/** Returns the error message of a failed start, or `undefined` for an error that only its stack trace explains. */
+function describeStartError(cause: unknown): string | undefined {
+  if (cause instanceof StoreFormatError) return `${cause.message}${adviseRestore(cause)}`;
+  if (cause instanceof StartError || cause instanceof ConfigError || cause instanceof SecretError) {
+    return nameCli(cause.message);
+  }
+  if (cause instanceof TableError) {
+    return `The tables in ${tablesAt} can’t be used: ${explainError(cause)}.${adviseRestore(cause)}`;
+  }
+  const code = findCode(cause);
+  if (code === undefined || explainCode(code) === undefined) return undefined;
+  return `Jobwire can’t start: ${explainFileError(cause)}.`;
 }
 
 /** Stops everything in reverse order of its start, once, and exits. `signal`: why, for the terminal. */

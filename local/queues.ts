@@ -1,9 +1,11 @@
 /** SNS and SQS for self-hosted Jobwire: fauxqs, in this process, on loopback. Acknowledged messages survive a kill -9. */
 import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
 import { CreateQueueCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
 import type { buildApp } from 'fauxqs';
+import { explainError } from '../shared/error-codes.ts';
 import { type AwsCredentials, isSigned, namesCredentials, newAwsCredentials } from './signature.ts';
 import { StartError } from './start-error.ts';
 
@@ -208,10 +210,18 @@ async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
     snsStore: new sns.SnsStore(),
     s3Store: new s3.S3Store(),
   } as FauxqsStores;
-  mkdirSync(dataDir, { recursive: true });
-  const storage = new persistence.PersistenceManager(dataDir) as FauxqsPersistence;
-  // Loaded before persistence is attached, so that loaded data is not written again.
-  storage.loadSqsAndSns(stores.sqsStore, stores.snsStore);
+  let storage: FauxqsPersistence;
+  try {
+    mkdirSync(dataDir, { recursive: true });
+    storage = new persistence.PersistenceManager(dataDir) as FauxqsPersistence;
+    // Loaded before persistence is attached, so that loaded data is not written again.
+    storage.loadSqsAndSns(stores.sqsStore, stores.snsStore);
+  } catch (cause) {
+    throw new QueuesError(
+      `The database ${join(dataDir, 'fauxqs.db')} can’t be used: ${explainError(cause)}. Restore a backup. Or remove the file, with all topics, queues and messages of the embedded SNS and SQS.`,
+      { cause },
+    );
+  }
   stores.sqsStore.persistence = storage;
   stores.snsStore.persistence = storage;
   for (const queue of stores.sqsStore.allQueues()) queue.persistence = storage;

@@ -1,6 +1,6 @@
 /** `jobwire doctor` against a real Jobwire, and servers with problems. */
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Region, startSite } from '../support/cli-site.ts';
-import { fakeApi } from '../support/command.ts';
+import { binary, type Region, startSite } from '../support/cli-site.ts';
+import { fakeApi, launch } from '../support/command.ts';
 import { startIssuer } from '../support/issuer.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-doctor-'));
@@ -246,6 +246,18 @@ describe('doctor', () => {
     const moved = configure(site.region, { port: await findFreePort(), dataDir: site.dataDir });
     const ended = await run(moved, { ...env(), JOBWIRE_URL: '' });
     expect(find(ended.out, 'Settings')).toMatchObject({ state: 'warn' });
+  });
+
+  test('of a configuration file that does not exist, no settings are reported as unchanged', async () => {
+    const cwd = join(folder, 'elsewhere');
+    mkdirSync(cwd);
+    symlinkSync(site.dataDir, join(cwd, '.jobwire'));
+    const command = [process.execPath, binary, 'doctor', '--config', 'nope.json', '--json'];
+    const { code, out } = await launch(command, { cwd, env: site.env }).ended;
+    expect(code).toBe(1);
+    expect(find(out, 'Configuration')).toMatchObject({ state: 'fail' });
+    expect(find(out, 'Data folder')).toMatchObject({ state: 'ok' });
+    expect(find(out, 'Settings')).toBeUndefined();
   });
 
   test('a given URL replaces the check of the default port', async () => {

@@ -262,7 +262,43 @@ test('a tables.db that is no database: one error message and exit code 1', async
   expect(lines[0]).toContain('not a database');
 });
 
-test('without the key of the stored secrets: one error message with its file, and no other key is created', {
+test('damaged databases: one error message with the file and what to do, which doctor also reports', {
+  timeout: 60_000,
+}, async () => {
+  const setup = await configured();
+  const dataDir = join(dirname(setup.file), 'data');
+  const first = await setup.start();
+  await first.printed(/account\.baselined/);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  /** Overwrites everything after the first pages of a file, which contain the schema. */
+  const damage = (name: string, from: number) => {
+    const file = join(dataDir, name);
+    const bytes = readFileSync(file);
+    writeFileSync(file, Buffer.concat([bytes.subarray(0, from), Buffer.alloc(bytes.length - from, 0xee)]));
+    return bytes;
+  };
+  damage('queues/fauxqs.db', 100);
+  expect((await waitForEnd(setup.launch())).lines).toEqual([
+    expect.stringMatching(
+      /^The database \S+\/queues\/fauxqs\.db can’t be used: .* \(SQLITE_\w+\)\. Restore a backup\. Or remove the file, /,
+    ),
+  ]);
+  setup.write({ sns: false });
+  damage('tables.db', 2 * 4096);
+  expect((await waitForEnd(setup.launch())).lines).toEqual([
+    `The tables in ${join(dataDir, 'tables.db')} can’t be used: the database is damaged (SQLITE_CORRUPT). Restore a backup (jobwire restore).`,
+  ]);
+  const doctor = await launch([...builtProgram().slice(0, 2), 'doctor', '--config', setup.file, '--json'], {
+    env: { JOBWIRE_TEST_KEY: KEY },
+  }).ended;
+  expect((JSON.parse(doctor.out) as { checks: object[] }).checks).toContainEqual({
+    ...{ check: 'Data folder', state: 'fail' },
+    message: expect.stringMatching(/^The database \S+tables\.db can’t be used: .*Restore a backup/),
+  });
+});
+
+test('without the key of the stored secrets, or with another one: one error message with its file, also of doctor, and no other key is created', {
   timeout: 60_000,
 }, async () => {
   const setup = await configured();
@@ -278,12 +314,22 @@ test('without the key of the stored secrets: one error message with its file, an
     code: 1,
     lines: [`The key of the stored secrets of endpoints and accounts is missing. ${fix}`],
   });
+  /** The message of doctor is that of the start. */
+  const doctor = async () => {
+    const command = [...builtProgram().slice(0, 2), 'doctor', '--config', setup.file, '--json'];
+    const { out } = await launch(command, { env: { JOBWIRE_TEST_KEY: KEY } }).ended;
+    const { checks } = JSON.parse(out) as { checks: { check: string; message: string }[] };
+    return checks.find(({ check }) => check === 'Data folder')?.message;
+  };
+  expect(await doctor()).toBe(`The key of the stored secrets of endpoints and accounts is missing. ${fix}`);
   expect(existsSync(file)).toBe(false);
   writeFileSync(file, Buffer.alloc(32, 7).toString('base64'), { mode: 0o600 });
   const { lines } = await waitForEnd(setup.launch());
-  expect(lines).toEqual([
-    `The secret key in ${file} differs from the key that encrypted the secrets of endpoints and accounts. ${fix}`,
-  ]);
+  const differs = `The secret key in ${file} differs from the key that encrypted the secrets of endpoints and accounts. ${fix}`;
+  expect(lines).toEqual([differs]);
+  expect(await doctor()).toBe(differs);
+  writeFileSync(file, 'short', { mode: 0o600 });
+  expect(await doctor()).toBe(`The secret key in ${file} must be 32 bytes in base64.`);
   writeFileSync(file, key);
   await (await setup.start()).printed(/Live events/);
 });
