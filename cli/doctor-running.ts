@@ -90,14 +90,15 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
     const { id, status } = account;
     const report = reports.get(id);
     if (report?.ok === false) {
-      const correct = account.managed
-        ? ''
-        : 'If a setting or a secret is wrong, correct it in the configuration file, or in the file or environment variable that it names, and restart Jobwire. ';
+      const correct = (toCommand: ToCommand): string =>
+        account.managed
+          ? `If the credentials are wrong, replace them. Run: ${toCommand(`accounts rotate ${id} --client-id CLIENT_ID`)}. `
+          : 'If a setting or a secret is wrong, correct it in the configuration file, or in the file or environment variable that it names, and restart Jobwire. ';
       return [
         toTestCheck(
           id,
           report,
-          (toCommand) => `${correct}Then test it again. Run: ${toCommand(`accounts test ${id}`)}`,
+          (toCommand) => `${correct(toCommand)}Then test it again. Run: ${toCommand(`accounts test ${id}`)}`,
         ),
       ];
     }

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { binary, type Region, startSite } from '../support/cli-site.ts';
+import { binary, KEY, type Region, startSite } from '../support/cli-site.ts';
 import { fakeApi, launch } from '../support/command.ts';
 import { startIssuer } from '../support/issuer.ts';
 
@@ -380,12 +380,22 @@ describe('doctor', () => {
     site.sandbox.revokeTokens({ region: 'us' });
     const shown = async () => (await json('accounts', 'show', 'acme'))[0]?.status.state;
     await expect.poll(shown, WAIT).toBe('credentials_rejected');
+    const { clientId } = site.bakery;
+    const body = { id: 'bakery', region: 'us', credentials: { clientId, clientSecret: 'wrong' } };
+    await fetch(`${site.url}/v1/accounts`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
     const ended = await run(['doctor', '--json'], {});
     expect(ended.code).toBe(1);
     expect(find(ended.out, 'Account acme')).toMatchObject({
       state: 'fail',
       message: expect.stringContaining('The client id or the client secret is wrong (HTTP 401).'),
     });
+    expect(find(ended.out, 'Account bakery')?.fix).toBe(
+      'If the credentials are wrong, replace them. Run: jobwire accounts rotate bakery --client-id CLIENT_ID. Then test it again. Run: jobwire accounts test bakery',
+    );
     // No line says that 0 accounts are without problems.
     expect(find(ended.out, 'Accounts')).toBeUndefined();
     expect(find(ended.out, 'Endpoint erp')).toMatchObject({
