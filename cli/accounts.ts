@@ -163,7 +163,7 @@ export const accounts = {
           ['Region', clean(account.region)],
           ['Polled every', `${account.pollIntervalSeconds} s`],
           ...listEventSettings(account.events),
-          ['Managed by', account.managed ? 'API' : 'configuration'],
+          ['Managed by', describeManager(account)],
           ['Moved to', account.move?.to && clean(account.move.to)],
           ['State', out.paint(STATE_STYLE[status.state] ?? 'reset', clean(status.state))],
           ['Problem', status.problem && clean(status.problem)],
@@ -461,4 +461,14 @@ export function printSteps({ out }: Context, report: TestReport): void {
     const took = typeof ms === 'number' ? out.paint('dim', ` (${Math.round(ms)} ms)`) : '';
     out.hang(`${mark}  ${(STEP_NAMES[step] ?? clean(step)).padEnd(8)}  `, clean(message) + took);
   }
+}
+
+/** Returns what manages an account. The credentials of an account of the configuration have its id as their reference. */
+function describeManager({
+  id,
+  managed,
+  secretRef,
+}: Pick<ListedAccount, 'id' | 'managed' | 'secretRef'>): string {
+  if (!managed) return 'configuration';
+  return secretRef === id ? 'API (its entry was removed from the configuration)' : 'API';
 }

@@ -27,11 +27,13 @@ const SNS_SINK = 'sns';
 
 /** Reads credentials of declared accounts from the configuration, and those of other accounts from the table, where they are encrypted. */
 export function withDeclared(kept: AccountSecrets, config: Config): AccountSecrets {
+  const find = (secretRef: string) => config.accounts.find(({ id }) => id === secretRef);
   return {
     ...kept,
+    isRemoved: (secretRef) => !isKept(secretRef) && !find(secretRef),
     async read(secretRef) {
       if (isKept(secretRef)) return kept.read(secretRef);
-      const account = config.accounts.find(({ id }) => id === secretRef);
+      const account = find(secretRef);
       if (!account) throw new Error(`The account ${secretRef} is not in the configuration.`);
       const { clientId, clientSecret } = account;
       const version = createHash('sha256').update(`${clientId}\n${clientSecret}`).digest('hex');

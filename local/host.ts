@@ -42,7 +42,7 @@ import { type Claim, claimDue } from '../shared/tracking/claims.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/schedule.ts';
-import { reconcile, withDeclared } from './declared.ts';
+import { declaredSinks, reconcile, withDeclared } from './declared.ts';
 import { createDrainers } from './drainers.ts';
 import type { HostOptions } from './host-options.ts';
 import { createQueues, NO_QUEUES, openSink, openTransports, toGrace } from './transports.ts';
@@ -123,6 +123,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     newId: randomUUID,
     allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
     checkQueue: () => (openQueue ? undefined : NO_QUEUES),
+    isDeclared: (region, id) => declaredSinks(options, region).some((sink) => sink.id === id),
     ...urls,
   };
   const accounts: AccountDeps & TestDeps = {

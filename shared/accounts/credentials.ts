@@ -35,6 +35,8 @@ export interface AccountSecrets {
    * name. `undefined` if it is accepted.
    */
   checkSecretRef(region: string, secretRef: string): string | undefined;
+  /** Returns whether the credentials were in the configuration file, and no longer are. Absent: there is no such file. */
+  isRemoved?(secretRef: string): boolean;
 }
 
 /** Prefix of references to credentials in the table. No account id can start with it. */

@@ -244,7 +244,7 @@ export function pauseAccount(deps: AccountDeps, ref: AccountRef, expected: Expec
  * continues to wait.
  */
 export function resumeAccount(deps: AccountDeps, ref: AccountRef, expected: Expectation = {}) {
-  return edit(deps, ref, expected, (record) => checkResumable(record) ?? { set: { paused: false } });
+  return edit(deps, ref, expected, (record) => checkResumable(deps, record) ?? { set: { paused: false } });
 }
 
 /**
@@ -397,14 +397,19 @@ function manageable(
   return revision === getRevision(record) ? undefined : changedMeanwhile(ref.account);
 }
 
-/** Returns why an account cannot be resumed, or `undefined` if it can: only one cell polls it. */
-function checkResumable({ sk, movedTo, importing }: Item): Rejection | undefined {
+/** Returns why an account cannot be resumed, or `undefined` if it can: only one cell polls it, and its credentials are known. */
+function checkResumable(
+  { secrets }: AccountDeps,
+  { sk, movedTo, importing, secretRef }: Item,
+): Rejection | undefined {
   const reason =
     movedTo !== undefined
       ? `The account "${sk}" was moved to ${movedTo}. Delete it here, or cancel the move if it is not complete there.`
       : importing === true
         ? `The account "${sk}" is being moved to this cell. Repeat jobwire accounts move to complete it.`
-        : undefined;
+        : secrets.isRemoved?.(String(secretRef))
+          ? `The account "${sk}" is no longer in the configuration file, which contained its credentials. Restore its entry there, under "accounts", and restart Jobwire, or set new credentials with jobwire accounts rotate.`
+          : undefined;
   return reason === undefined ? undefined : { kind: 'conflict', reason };
 }
 

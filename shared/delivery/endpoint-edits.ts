@@ -27,6 +27,8 @@ export interface EndpointDeps extends AttemptDeps, EventUrls {
   readonly allowPrivateNetworks: boolean;
   /** Returns why Jobwire cannot send to a queue, by its ARN; `undefined` if it can. Absent: to no queue. */
   readonly checkQueue?: (arn: string) => string | undefined;
+  /** Returns whether the configuration file still has the entry of an endpoint that it declared. Default: it has. */
+  readonly isDeclared?: (region: string, id: string) => boolean;
 }
 
 /**
@@ -52,7 +54,7 @@ export async function updateEndpointItem(
   id: string,
   expected: Expectation,
   decide: (item: Item) => { readonly [attribute: string]: Value | undefined } | undefined,
-  options: { readonly declared?: boolean } = {},
+  options: ManagedOptions = {},
 ): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Rejection> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const found = await findManaged(deps, region, id, expected, options);
@@ -73,22 +75,37 @@ export async function updateEndpointItem(
 type Found = { readonly kind: 'found'; readonly item: Item } | Rejection;
 
 export async function findManaged(
-  { table }: EndpointDeps,
+  deps: EndpointDeps,
   region: string,
   id: string,
   expected: Expectation,
-  options: { readonly declared?: boolean } = {},
+  options: ManagedOptions = {},
 ): Promise<Found> {
-  const item = await table.get(keys.sink(region, id));
-  return item ? checkManaged(item, id, expected, options) : endpointNotFound(id);
+  const item = await deps.table.get(keys.sink(region, id));
+  return item ? checkManaged(deps, region, item, expected, options) : endpointNotFound(id);
+}
+
+/** Endpoints, beside those of the API, to which an operation applies. */
+interface ManagedOptions {
+  /** Built-in endpoints, and those that the configuration file declares. */
+  readonly declared?: boolean;
+  /** Endpoints whose entry was removed from the configuration file. */
+  readonly removed?: boolean;
 }
 
 export function checkManaged(
+  { isDeclared }: EndpointDeps,
+  region: string,
   item: Item,
-  id: string,
   expected: Expectation,
-  options: { readonly declared?: boolean } = {},
+  options: ManagedOptions,
 ): Found {
+  const id = item.sk;
+  if (isEndpointKind(item.kind) && !isManaged(item) && isDeclared?.(region, id) === false) {
+    if (options.removed) return checkRevision(item, id, expected);
+    const reason = `The endpoint "${id}" is no longer in the configuration file. Restore its entry there, under "endpoints", and restart Jobwire, or delete the endpoint.`;
+    return { kind: 'conflict', reason };
+  }
   if (options.declared) return checkRevision(item, id, expected);
   if (!isEndpointKind(item.kind)) return endpointNotFound(id);
   if (!isManaged(item)) {

@@ -241,7 +241,7 @@ export async function deleteEndpoint(
   return withLock(deps, region, id, async (lock) => {
     const item = await deps.table.get(keys.sink(region, id));
     if (item) {
-      const found = checkManaged(item, id, expected);
+      const found = checkManaged(deps, region, item, expected, { removed: true });
       if (found.kind !== 'found') return found;
       // The fence is stored first: a later endpoint must be able to fence off a drain that still runs.
       const remembered = await deps.table.write({

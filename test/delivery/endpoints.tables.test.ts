@@ -635,6 +635,28 @@ eachTable('endpoints', (makeTable, kind) => {
     });
   });
 
+  test('an endpoint whose entry was removed from the configuration can be deleted, but not resumed, enabled or changed', async () => {
+    const rig = await createRig(makeTable);
+    const deps = { ...rig.deps, isDeclared: (_: string, id: string) => id !== 'removed' };
+    for (const id of ['removed', 'declared']) {
+      const record = { region: REGION, id, kind: 'webhook' as const, target: URL, accounts: [], types: [] };
+      await registerSink(rig.table, rig.log, { ...record, paused: true }, []);
+    }
+    const refused = {
+      kind: 'conflict',
+      reason:
+        'The endpoint "removed" is no longer in the configuration file. Restore its entry there, under "endpoints", and restart Jobwire, or delete the endpoint.',
+    };
+    for (const change of [resumeEndpoint, enableEndpoint, pauseEndpoint]) {
+      expect(await change(deps, REGION, 'removed')).toEqual(refused);
+    }
+    expect(await updateEndpoint(deps, REGION, 'removed', {})).toEqual(refused);
+    expect(await enableEndpoint(deps, REGION, 'declared')).toMatchObject({ kind: 'changed' });
+    expect(await deleteEndpoint(deps, REGION, 'declared')).toMatchObject({ kind: 'conflict' });
+    expect(await deleteEndpoint(deps, REGION, 'removed')).toEqual({ kind: 'deleted' });
+    expect(await rig.read('removed')).toBeUndefined();
+  });
+
   describe('deleting an endpoint', () => {
     const full = async () => {
       const rig = await createRig(makeTable);

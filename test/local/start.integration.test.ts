@@ -428,6 +428,47 @@ test('an account removed from the configuration is paused and keeps its log', {
   expect(await read('events')).toMatchObject({ events: [{ type: 'account.baselined' }] });
 });
 
+test('an account and an endpoint removed from the configuration are not resumed without their entry, and can be deleted', {
+  timeout: 60_000,
+}, async () => {
+  const setup = await configured();
+  const first = await setup.start();
+  await first.printed(/account\.baselined/);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  setup.write({ accounts: [], endpoints: [] });
+  const { url } = await setup.start();
+  const cli = (...args: string[]) =>
+    launch([...builtProgram().slice(0, 2), ...args], { env: { JOBWIRE_API_KEY: KEY, JOBWIRE_URL: url } })
+      .ended;
+  expect(await cli('accounts', 'resume', 'acme')).toMatchObject({
+    code: 3,
+    err: expect.stringMatching(
+      /^The account "acme" is no longer in the configuration file, which contained its credentials\. Restore its entry there, under "accounts", and restart Jobwire, or set new credentials with .+ accounts rotate\.\n$/,
+    ),
+  });
+  expect((await cli('accounts', 'show', 'acme')).out).toMatch(
+    /^Managed by +API \(its entry was removed from the configuration\)$/m,
+  );
+  for (const action of ['resume', 'enable']) {
+    expect(await cli('endpoints', action, 'erp')).toMatchObject({
+      code: 3,
+      err: expect.stringContaining(
+        'The endpoint "erp" is no longer in the configuration file. Restore its entry',
+      ),
+    });
+  }
+  expect(await cli('endpoints', 'remove', 'erp')).toMatchObject({ code: 0 });
+  expect((await cli('endpoints', 'list', '--json')).out).not.toContain('erp');
+  const { clientId, clientSecret } = setup.account;
+  const secret = join(dirname(setup.file), 'new.secret');
+  writeFileSync(secret, clientSecret);
+  const rotate = ['accounts', 'rotate', 'acme', '--client-id', clientId, '--client-secret-file', secret];
+  expect(await cli(...rotate)).toMatchObject({ code: 0 });
+  expect(await cli('accounts', 'resume', 'acme')).toMatchObject({ code: 0 });
+  expect((await cli('accounts', 'show', 'acme')).out).toMatch(/^Managed by +API$/m);
+});
+
 test('failing polls and deliveries: one line each on stderr when they begin and when they end, with the cause that doctor reports', {
   timeout: 90_000,
 }, async () => {
