@@ -170,7 +170,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
     secretFiles: findReferences(raw, 'file:').map((file) => resolve(dirname(path), file)),
     regions: parseRegions(raw?.regions),
   };
-  const missing = findReferences(raw, 'env:').filter((name) => !env[name]);
+  const missing = findReferences(raw, 'env:').filter((name) => env[name] === undefined);
   if (missing.length > 0) {
     const message = `Environment variables of the configuration are not set: ${missing.join(', ')}.`;
     return {
@@ -334,10 +334,7 @@ async function checkPort(file: ConfigFile | undefined, inUse: boolean | undefine
       'Stop it, or choose another port, with port in the configuration. To check that Jobwire, use its configuration with --config.';
     return [{ check, state: 'fail', message, fix }];
   }
-  const message = describePortFault(fault, port, host);
-  return [
-    { check, state: 'fail', message, fix: 'Stop the program that listens there, or choose another port.' },
-  ];
+  return [{ check, state: 'fail', ...describePortFault(fault, port, host, '') }];
 }
 
 /** Checks `metrics.port`, if no running Jobwire uses the data folder, and thus the port. */
@@ -347,9 +344,7 @@ async function checkMetricsPort(config: Config | undefined, inUse: boolean | und
   const check = 'Metrics port';
   const fault = await findPortFault(port, host);
   if (!fault) return [{ check, state: 'ok', message: `${port} is free.` }];
-  const message = describePortFault(fault, port, host);
-  const fix = 'Stop the program that listens there, or choose another metrics.port in the configuration.';
-  return [{ check, state: 'fail', message, fix }];
+  return [{ check, state: 'fail', ...describePortFault(fault, port, host, 'metrics.') }];
 }
 
 /** Listens on a port for a moment. Returns the error if that fails. */
@@ -361,10 +356,22 @@ function findPortFault(port: number, host: string): Promise<NodeJS.ErrnoExceptio
   });
 }
 
-function describePortFault({ code }: NodeJS.ErrnoException, port: number, host: string): string {
-  return code === 'EADDRINUSE'
-    ? `${port} is in use by another program.`
-    : `Can’t listen on ${host}:${port}${formatCode(code)}.`;
+/** `prefix`: beginning of the names of the settings. */
+function describePortFault(
+  { code }: NodeJS.ErrnoException,
+  port: number,
+  host: string,
+  prefix: string,
+): Required<Pick<Check, 'message' | 'fix'>> {
+  const message =
+    code === 'EADDRINUSE'
+      ? `${port} is in use by another program.`
+      : `Can’t listen on ${host}:${port}${formatCode(code)}.`;
+  const fix =
+    code === 'EADDRNOTAVAIL'
+      ? `Set ${prefix}host in the configuration to an address of this machine.`
+      : `Stop the program that listens there, or choose another ${prefix}port in the configuration.`;
+  return { message, fix };
 }
 
 /** Checks the running Jobwire. If none is running, the credentials in the configuration are tested directly. */

@@ -26,7 +26,7 @@ const REASONS: ReadonlyMap<string, string> = new Map(
     UND_ERR_SOCKET: CUT,
     EHOSTUNREACH: NO_ROUTE,
     ENETUNREACH: NO_ROUTE,
-    EADDRNOTAVAIL: NO_ROUTE,
+    EADDRNOTAVAIL: 'this machine does not have this address',
     CERT_HAS_EXPIRED: 'its TLS certificate has expired',
     ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is for another host name',
     DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,

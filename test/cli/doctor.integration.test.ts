@@ -159,6 +159,26 @@ describe('doctor', () => {
     });
   });
 
+  test('an address that this machine does not have is reported with the setting', async () => {
+    const host = '192.0.2.1';
+    const port = await findFreePort();
+    const metrics = { port: await findFreePort(), host };
+    const ended = await run(
+      configure(site.region, { port, host, metrics, dataDir: join(folder, 'new') }),
+      env(),
+    );
+    const message = (at: number) =>
+      `Can’t listen on ${host}:${at}: this machine does not have this address (EADDRNOTAVAIL).`;
+    expect(find(ended.out, 'Port')).toMatchObject({
+      ...{ state: 'fail', message: message(port) },
+      fix: 'Set host in the configuration to an address of this machine.',
+    });
+    expect(find(ended.out, 'Metrics port')).toMatchObject({
+      ...{ state: 'fail', message: message(metrics.port) },
+      fix: 'Set metrics.host in the configuration to an address of this machine.',
+    });
+  });
+
   test('another program at the address of Jobwire is reported, and gets no API key', async () => {
     const other = await fakeApi({ 'GET /healthz': { json: { status: 'ok' } } });
     open.push(() => other.stop());
