@@ -6,7 +6,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
+import { type ParseError, parse, printParseErrorCode, visit } from 'jsonc-parser';
 import * as z from 'zod';
 import { EventSettingsUpdate } from './accounts/event-settings.ts';
 import { isSafeUrl, SignInSettings } from './api/sign-in-input.ts';
@@ -270,7 +270,8 @@ export const configSchema = z
           clientSecret: text('the client secret of the account’s credentials').describe(
             'OAuth client secret.',
           ),
-          pollIntervalSeconds: seconds
+          pollIntervalSeconds: z
+            .number('must be a number of seconds')
             .min(1, 'must be at least 1')
             .max(86_400, 'must be at most 86400')
             .default(120)
@@ -308,7 +309,7 @@ export const configSchema = z
             .min(1, 'must name at least one account')
             .optional()
             .describe(
-              'Only events of these accounts (ids). Filters are combined with AND. Default: all accounts.',
+              'Only events of these accounts: ids in `accounts` of this file. For other accounts, create the endpoint through the API. Filters are combined with AND. Default: all accounts.',
             ),
           types: typePatterns
             .optional()
@@ -408,10 +409,14 @@ export const configSchema = z
         'must begin with https:// or have a loopback host if signIn is configured, because browsers require TLS to sign in',
       );
     }
+    if (config.metrics && config.metrics.port !== 0 && config.metrics.port === config.port) {
+      fail(['metrics', 'port'], 'must differ from port');
+    }
     const regions = Object.keys(config.regions);
     const accounts = new Set<string>();
     config.accounts.forEach((account, at) => {
-      if (!regions.includes(account.region)) {
+      // Without regions, that is the problem.
+      if (regions.length > 0 && !regions.includes(account.region)) {
         fail(['accounts', at, 'region'], `must be one of the configured regions (${regions.join(', ')})`);
       }
       if (accounts.has(account.id))
@@ -448,20 +453,43 @@ export class ConfigError extends Error {
 }
 
 /**
- * Parses the text of a configuration file: JSON, in which comments and trailing commas are allowed. Throws {@link ConfigError}
- * with line and column of the first syntax error.
+ * Parses the text of a configuration file: JSON, in which a byte order mark, comments and trailing commas are allowed. Throws
+ * {@link ConfigError} with line and column of the first syntax error, or the line of a repeated key.
  */
-export function parseConfigText(path: string, text: string): unknown {
+export function parseConfigText(path: string, content: string): unknown {
+  const text = content.replace(/^\uFEFF/, '');
   const errors: ParseError[] = [];
   const raw: unknown = parse(text, errors, { allowTrailingComma: true });
   const [first] = errors;
-  if (first === undefined) return raw;
+  if (first === undefined) {
+    const repeated = findRepeatedKey(text);
+    if (repeated === undefined) return raw;
+    throw new ConfigError(
+      `${path} contains the key "${repeated.name}" twice in the same object, again in line ${repeated.line}.`,
+    );
+  }
   const lines = text.slice(0, first.offset).split('\n');
   const place = `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
   const problem = printParseErrorCode(first.error)
     .replace(/(?<=[a-z])[A-Z]/g, ' $&')
     .toLowerCase();
   throw new ConfigError(`${path} is not JSON: ${problem} at ${place}.`);
+}
+
+/** Returns the first key that an object contains twice, and the line of its second occurrence. */
+function findRepeatedKey(text: string): { readonly name: string; readonly line: number } | undefined {
+  const objects: Set<string>[] = [];
+  let repeated: ReturnType<typeof findRepeatedKey>;
+  visit(text, {
+    onObjectBegin: () => void objects.push(new Set()),
+    onObjectEnd: () => void objects.pop(),
+    onObjectProperty(name, _offset, _length, line) {
+      const names = objects.at(-1);
+      if (names?.has(name)) repeated ??= { name, line: line + 1 };
+      names?.add(name);
+    },
+  });
+  return repeated;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -586,7 +614,9 @@ function resolveReference(value: string, { env, folder, onProblem }: References,
     const name = value.slice('env:'.length);
     const found = env[name];
     if (found) return found;
-    onProblem(`${field} refers to the environment variable ${name}, which is not set.`);
+    onProblem(
+      `${field} refers to the environment variable ${name}, which is ${found === undefined ? 'not set' : 'empty'}.`,
+    );
     return value;
   }
   if (!value.startsWith('file:')) return value;

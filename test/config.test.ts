@@ -62,6 +62,22 @@ describe('several problems', () => {
   });
 });
 
+test.each<[object, string]>([
+  [{ regions: {} }, 'regions must name at least one region.'],
+  [
+    { accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's', pollIntervalSeconds: 0 }] },
+    'accounts[0].pollIntervalSeconds must be at least 1.',
+  ],
+  [{ metrics: { port: 4000 } }, 'metrics.port must differ from port.'],
+  [{ port: 9400, metrics: { port: 9400, host: '0.0.0.0' } }, 'metrics.port must differ from port.'],
+])('one problem has one message: %j', (more, message) => {
+  expect(findRejection(withEndpoint({}, more))).toBe(message);
+});
+
+test('both ports can be 0, for any free ports', () => {
+  expect(parseConfig(withEndpoint({}, { port: 0, metrics: { port: 0 } }), {}).metrics?.port).toBe(0);
+});
+
 test('event settings of an account are optional and checked', () => {
   const account = (events: object) => ({
     accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's', events }],
@@ -251,6 +267,21 @@ describe('the text of a configuration file', () => {
     expect(parseConfigText('jobwire.json', text)).toEqual({ port: 4000 });
   });
 
+  test('may begin with a byte order mark', () => {
+    expect(parseConfigText('jobwire.json', '\uFEFF{"port": 4000}')).toEqual({ port: 4000 });
+  });
+
+  test('is rejected if an object contains a key twice, with the key and its line', () => {
+    const text =
+      '{\n  "accounts": [{ "id": "a" }, { "id": "b" }],\n  "port": 1,\n  "sns": { "port": 2 },\n  "port": 3\n}';
+    expect(() => parseConfigText('jobwire.json', text)).toThrow(
+      new ConfigError('jobwire.json contains the key "port" twice in the same object, again in line 5.'),
+    );
+    expect(parseConfigText('jobwire.json', text.replace('"port": 3', '"host": "h"'))).toMatchObject({
+      port: 1,
+    });
+  });
+
   test.each([
     ['{\n  "port": 4000\n  "host": "::1"\n}', 'comma expected at line 3, column 3'],
     ['{"port": 4000', 'close brace expected at line 1, column 14'],
@@ -290,13 +321,16 @@ describe('references', () => {
     }
   });
 
-  test('a missing variable and an unreadable or empty file are reported with the field', () => {
+  test('a missing or empty variable and an unreadable or empty file are reported with the field', () => {
     const reject = (reference: string) => () => parseConfig(configWith(reference), {}, folder);
     writeFileSync(join(folder, 'empty'), '\n');
     expect(reject('env:NOT_SET')).toThrow(
       new ConfigError(
         'accounts[0].clientSecret refers to the environment variable NOT_SET, which is not set.',
       ),
+    );
+    expect(() => parseConfig(configWith('env:EMPTY'), { EMPTY: '' }, folder)).toThrow(
+      new ConfigError('accounts[0].clientSecret refers to the environment variable EMPTY, which is empty.'),
     );
     expect(reject('file:none')).toThrow(
       new ConfigError(
