@@ -1,4 +1,4 @@
-/** The checks of `jobwire doctor` that ask the running Jobwire: its accounts and its endpoints. */
+/** The checks of `jobwire doctor` that ask the running Jobwire: its accounts, endpoints and alert rules. */
 import pLimit from 'p-limit';
 import {
   type AccountState,
@@ -28,7 +28,7 @@ export const CONCURRENT_TESTS = 4;
 const MAX_TESTS = 50;
 const TIMEOUT_MS = 40_000;
 
-/** Checks what the key may see: the state and credentials of accounts, and the delivery of endpoints. */
+/** Checks what the key may see: the state and credentials of accounts, the delivery of endpoints, and the messages of alert rules. */
 export async function checkRunning(options: {
   readonly url: string;
   readonly key: string;
@@ -38,14 +38,16 @@ export async function checkRunning(options: {
   try {
     const client = createClient({ ...options, timeoutMs: TIMEOUT_MS });
     const key = await client.get('/v1/key');
-    const [accounts, endpoints] = await Promise.all([
+    const [accounts, endpoints, alerts] = await Promise.all([
       checkAccounts(client, key.role !== 'read'),
       checkEndpoints(client),
+      checkAlerts(client),
     ]);
     return [
       { check, state: 'ok', message: `${url} responds and accepts the API key (${key.role}).` },
       ...accounts,
       ...endpoints,
+      ...alerts,
     ];
   } catch (cause) {
     if (!(cause instanceof ApiError || cause instanceof UnreachableError)) throw cause;
@@ -161,6 +163,19 @@ async function checkEndpoints(client: Client): Promise<Check[]> {
     ...(total > checks.length ? [{ check: 'Endpoints', state: 'ok' as const, message }] : []),
     ...checks,
   ];
+}
+
+/** Warns about alert rules whose last message was not accepted. */
+async function checkAlerts(client: Client): Promise<Check[]> {
+  const checks: Check[] = [];
+  for await (const { id, region, state } of client.list('/v1/alert-rules', 'alertRules')) {
+    if (state.problem === null) continue;
+    const message = `The last message was not accepted: ${state.problem}`;
+    const fix = (toCommand: ToCommand): string =>
+      `Check the target of the rule. To send a test message, run: ${toCommand(`alerts test ${id} --region ${region}`)}`;
+    checks.push({ check: `Alert rule ${id}`, state: 'warn', message, fix });
+  }
+  return checks;
 }
 
 /** Returns the result of a credentials test as a check. Its last step names the setting to change. `fix`: what to do after the change. */

@@ -66,10 +66,36 @@ export async function checkMail(config: Config | undefined): Promise<Check[]> {
   const check = 'Mail server';
   const { smtp } = config.notifications;
   const { checkSmtp } = await import('../shared/notifications/smtp.ts');
-  const problem = await checkSmtp(smtp, PROBE_MS);
+  let isLoggedIn = false;
+  const problem = await checkSmtp(smtp, PROBE_MS, () => {
+    isLoggedIn = true;
+  });
   if (problem) return [{ check, state: 'fail', ...problem }];
-  const login = smtp.user === undefined ? '' : ' and accepts the login';
-  return [{ check, state: 'ok', message: `${smtp.host}:${smtp.port} responds${login}.` }];
+  const server = `${smtp.host}:${smtp.port} responds`;
+  if (smtp.user === undefined) return [{ check, state: 'ok', message: `${server}.` }];
+  if (isLoggedIn) return [{ check, state: 'ok', message: `${server} and accepts the login.` }];
+  return [
+    {
+      ...{
+        check,
+        state: 'warn',
+        message: `${server}, but offers no login. So user and password are not used.`,
+      },
+      fix: 'Check notifications.smtp.port and notifications.smtp.secure. Many servers offer the login only with TLS, or only on port 587.',
+    },
+  ];
+}
+
+/** Checks whether AWS credentials for SMS are found. Sends no request to Amazon SNS. */
+export async function checkSms(config: Config | undefined): Promise<Check[]> {
+  const sms = config?.notifications?.sms;
+  if (!sms) return [];
+  const check = 'SMS';
+  const { checkSmsCredentials } = await import('../shared/notifications/sms.ts');
+  const problem = await checkSmsCredentials(sms.awsRegion);
+  if (!problem) return [{ check, state: 'ok', message: 'AWS credentials for Amazon SNS were found.' }];
+  const fix = `${problem.fix} This check uses the environment of this command.`;
+  return [{ check, state: 'fail', message: problem.message, fix }];
 }
 
 /** Reads the discovery document and the keys of the issuer. */

@@ -19,6 +19,7 @@ import {
   checkRegion,
   checkSignIn,
   checkSkew,
+  checkSms,
   PROBE_MS,
   probeUrl,
   type Region,
@@ -43,6 +44,7 @@ export async function doctor(
     ...(file ? [Promise.resolve(file.checks)] : []),
     ...(file ? file.regions.map(checkRegion) : []),
     checkMail(file?.config),
+    checkSms(file?.config),
     checkSignIn(file?.config),
   ];
   const found = (await Promise.all(probes)).flat();

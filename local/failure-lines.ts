@@ -1,5 +1,5 @@
 /**
- * Lines on stderr about failing writes, polls, deliveries and e-mails: one when a failure begins, and one when it ends. An endpoint that fails
+ * Lines on stderr about failing writes, polls, deliveries and messages: one when a failure begins, and one when it ends. An endpoint that fails
  * again and again after some deliveries gets one more.
  */
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
@@ -30,22 +30,20 @@ export function createFailureLines(print: (line: string) => void): {
   /** `problem`: why the check at the start expects that no e-mail can be sent. Ignored once an e-mail was sent. */
   onMailCheck(problem: string): void;
   onMail(outcome: SendOutcome): void;
+  /** As {@link onMailCheck}. */
+  onSmsCheck(problem: string): void;
+  onSms(outcome: SendOutcome): void;
+  /** `problem`: why the target of an alert rule did not accept a message. `null`: it did. */
+  onAlert(rule: { readonly region: string; readonly id: string }, problem: string | null): void;
 } {
   let writesFail = false;
   const accounts = new Set<string>();
   const endpoints = new Map<string, EndpointState>();
   /** Reason for the last failed attempt by endpoint, until its drain ends. */
   const reasons = new Map<string, string>();
-  /** `undefined`: no e-mail was sent yet. */
-  let mailFails: boolean | undefined;
-
-  function noteMailFailure(problem: string): void {
-    if (mailFails) return;
-    mailFails = true;
-    print(
-      `Warning: e-mails can’t be sent. ${formatCause(problem)} E-mails wait until the mail server accepts them.`,
-    );
-  }
+  const alertRules = new Set<string>();
+  const mail = createChannelLines(print, 'e-mails', 'the mail server accepts them');
+  const sms = createChannelLines(print, 'SMS', 'Amazon SNS accepts them');
 
   return {
     onWrite(fault) {
@@ -108,17 +106,52 @@ export function createFailureLines(print: (line: string) => void): {
       }
     },
 
-    onMailCheck(problem) {
-      // The outcome of an e-mail is newer than the check.
-      if (mailFails === undefined) noteMailFailure(problem);
-    },
+    onMailCheck: mail.onCheck,
+    onMail: mail.onOutcome,
+    onSmsCheck: sms.onCheck,
+    onSms: sms.onOutcome,
 
-    onMail(outcome) {
-      // An outcome that concerns one e-mail proves neither state.
-      if (outcome.kind === 'later' && outcome.everything) noteMailFailure(outcome.reason);
+    onAlert({ region, id }, problem) {
+      const name = `${region}/${id}`;
+      if (problem !== null && !alertRules.has(name)) {
+        alertRules.add(name);
+        print(`Messages of the alert rule ${plain(name)} can’t be sent: ${formatCause(problem)}`);
+      }
+      if (problem === null && alertRules.delete(name)) {
+        print(`Messages of the alert rule ${plain(name)} are sent again.`);
+      }
+    },
+  };
+}
+
+/** Prints failures of a channel. `messages`: what it sends. `until`: when they are sent. */
+function createChannelLines(
+  print: (line: string) => void,
+  messages: string,
+  until: string,
+): { onCheck(problem: string): void; onOutcome(outcome: SendOutcome): void } {
+  /** `undefined`: no message was sent yet. */
+  let fails: boolean | undefined;
+
+  function noteFailure(problem: string): void {
+    if (fails) return;
+    fails = true;
+    print(
+      `Warning: ${messages} can’t be sent. ${formatCause(problem)} ${capitalize(messages)} wait until ${until}.`,
+    );
+  }
+
+  return {
+    onCheck(problem) {
+      // The outcome of a message is newer than the check.
+      if (fails === undefined) noteFailure(problem);
+    },
+    onOutcome(outcome) {
+      // An outcome that concerns one message proves neither state.
+      if (outcome.kind === 'later' && outcome.everything) noteFailure(outcome.reason);
       if (outcome.kind === 'accepted') {
-        if (mailFails) print('E-mails are sent again.');
-        mailFails = false;
+        if (fails) print(`${capitalize(messages)} are sent again.`);
+        fails = false;
       }
     },
   };

@@ -50,8 +50,12 @@ export interface HostOptions {
   readonly onSend?: (report: SendReport, region: string) => void;
   /** Called after each attempt to send an e-mail, with its outcome. */
   readonly onMail?: (outcome: SendOutcome) => void;
+  /** Called after each attempt to send an SMS, with its outcome. */
+  readonly onSms?: (outcome: SendOutcome) => void;
   /** Called after an evaluation of the alert rules. */
   readonly onAlerts?: (summary: AlertSummary, region: string) => void;
+  /** Called after each message of an alert rule, with why its target did not accept it. `null`: it did. */
+  readonly onAlert?: (rule: { readonly region: string; readonly id: string }, problem: string | null) => void;
   /** Called at the start for each warning about the configuration. */
   readonly onWarning?: (message: string) => void;
   /** Called for a failure of a loop. The next tick retries. */

@@ -251,7 +251,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     if (minutes.get(region) === minute) return;
     minutes.set(region, minute);
     run('evaluate alert rules', async () => {
-      const summary = await evaluateAlerts({ table, history, now, ...alerts.sending }, region);
+      const summary = await evaluateAlerts(
+        { table, history, now, ...alerts.sending, onMessage: options.onAlert },
+        region,
+      );
       if (summary) options.onAlerts?.(summary, region);
     });
     run('clean up endpoints', () => tidyEndpoints(endpoints, region));

@@ -188,6 +188,8 @@ async function main(): Promise<void> {
       print({ drain: report });
     },
     onMail: failures.onMail,
+    onSms: failures.onSms,
+    onAlert: failures.onAlert,
     onAlerts(summary, region) {
       recorder?.onAlerts(summary, region);
     },
@@ -203,6 +205,12 @@ async function main(): Promise<void> {
     checkSmtp(file.notifications.smtp, MAIL_CHECK_MS).then((problem) => {
       if (problem) failures.onMailCheck(`${problem.message} ${problem.fix}`);
     });
+    if (file.notifications.sms) {
+      const { checkSmsCredentials } = await import('../shared/notifications/sms.ts');
+      checkSmsCredentials(file.notifications.sms.awsRegion).then((problem) => {
+        if (problem) failures.onSmsCheck(`${problem.message} ${problem.fix}`);
+      });
+    }
   }
   const signIn = config.signIn && createSignIn({ settings: config.signIn, now: Date.now });
   // API keys work without the issuer.

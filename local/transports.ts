@@ -9,7 +9,7 @@ import type { SigningReader } from '../shared/delivery/signing-secrets.ts';
 import type { SinkPort, SinkRecord } from '../shared/delivery/sink.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
-import type { EmailTransport, SmsTransport } from '../shared/notifications/types.ts';
+import type { EmailTransport, SendOutcome, SmsTransport } from '../shared/notifications/types.ts';
 import { declaredSinks } from './declared.ts';
 import type { HostOptions } from './host-options.ts';
 
@@ -19,7 +19,12 @@ export function toGrace({ noticeGraceMs }: HostOptions): { readonly graceMs?: nu
 }
 
 /** Opens the transports that the configuration names. */
-export async function openTransports({ config, smsCredentials, onMail }: HostOptions): Promise<{
+export async function openTransports({
+  config,
+  smsCredentials,
+  onMail,
+  onSms,
+}: Pick<HostOptions, 'config' | 'smsCredentials' | 'onMail' | 'onSms'>): Promise<{
   readonly email?: EmailTransport;
   readonly sms?: SmsTransport;
 }> {
@@ -32,27 +37,29 @@ export async function openTransports({ config, smsCredentials, onMail }: HostOpt
     ...(user === undefined || password === undefined ? {} : { user, password }),
     ...(dkim ? { dkim } : {}),
   });
-  return {
-    email: {
-      ...email,
-      async send(mail) {
-        const outcome = await email.send(mail);
-        onMail?.(outcome);
-        return outcome;
-      },
+  const observed = { ...email, send: withOutcomes(email.send, onMail) };
+  if (!sms) return { email: observed };
+  const { createSnsSmsTransport } = await import('../shared/notifications/sms.ts');
+  const { send } = createSnsSmsTransport({
+    aws: {
+      region: sms.awsRegion,
+      ...(sms.endpoint === undefined ? {} : { endpoint: sms.endpoint }),
+      ...(smsCredentials ? { credentials: smsCredentials } : {}),
     },
-    ...(sms
-      ? {
-          sms: (await import('../shared/notifications/sms.ts')).createSnsSmsTransport({
-            aws: {
-              region: sms.awsRegion,
-              ...(sms.endpoint === undefined ? {} : { endpoint: sms.endpoint }),
-              ...(smsCredentials ? { credentials: smsCredentials } : {}),
-            },
-            senderId: sms.senderId ?? null,
-          }),
-        }
-      : {}),
+    senderId: sms.senderId ?? null,
+  });
+  return { email: observed, sms: { send: withOutcomes(send, onSms) } };
+}
+
+/** Reports the outcome of each attempt to send. */
+function withOutcomes<M>(
+  send: (message: M) => Promise<SendOutcome>,
+  onOutcome: ((outcome: SendOutcome) => void) | undefined,
+): (message: M) => Promise<SendOutcome> {
+  return async (message) => {
+    const outcome = await send(message);
+    onOutcome?.(outcome);
+    return outcome;
   };
 }
 

@@ -33,6 +33,8 @@ export interface AlertSendDeps {
 export interface AlertDeps extends AlertSendDeps, AlertTables {
   /** Epoch ms. */
   readonly now: () => number;
+  /** Called after each message, with the rule and why its target did not accept it. `null`: it did. */
+  readonly onMessage?: (rule: Pick<StoredRule, 'region' | 'id'>, problem: string | null) => void;
 }
 
 /** Result of an evaluation: numbers of rules and messages. */
@@ -103,6 +105,7 @@ async function evaluate(
   // Another process has evaluated it, and sends.
   if (!stateItem || report === null) return { firing, sent: null };
   const problem = await sendAlert(deps, stored, toMessage(deps, { ...stored, state }, report));
+  deps.onMessage?.(stored, problem);
   const after =
     problem === null ? recordSuccess(state) : recordFailure(state, before, report, { problem, now: now() });
   await saveState(table, { ...stored, stateItem }, after);

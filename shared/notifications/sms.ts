@@ -6,7 +6,7 @@ import {
   type SNSClientConfig,
 } from '@aws-sdk/client-sns';
 import { type CallOptions, retryThrottled, singleAttempt, toSendOutcome } from './aws.ts';
-import type { OutgoingSms, SendOutcome, SmsTransport } from './types.ts';
+import type { ChannelProblem, OutgoingSms, SendOutcome, SmsTransport } from './types.ts';
 
 interface Options extends CallOptions {
   /** Region, endpoint and credentials. Attempts and timeouts are set here. */
@@ -48,6 +48,22 @@ export function createSnsSmsTransport(options: Options): SmsTransport {
       }
     },
   };
+}
+
+/** Returns why no SMS can be sent, because no AWS credentials are found, with the settings to check. `undefined`: no problem. */
+export async function checkSmsCredentials(awsRegion: string): Promise<ChannelProblem | undefined> {
+  const client = new SNSClient({ region: awsRegion });
+  try {
+    await client.config.credentials();
+    return undefined;
+  } catch {
+    return {
+      message: 'No AWS credentials for Amazon SNS were found.',
+      fix: 'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of AWS credentials, in the environment of Jobwire.',
+    };
+  } finally {
+    client.destroy();
+  }
 }
 
 const OPTED_OUT: SendOutcome = {

@@ -7,7 +7,7 @@ import { createTransport } from 'nodemailer';
 import DKIM from 'nodemailer/lib/dkim';
 import { findCode, formatCode } from '../error-codes.ts';
 import { compose, getDomain, INVALID_ADDRESS, parseSender, toAsciiAddress } from './email.ts';
-import type { EmailTransport, SendOutcome } from './types.ts';
+import type { ChannelProblem, EmailTransport, SendOutcome } from './types.ts';
 
 export interface SmtpConfig {
   /** Sender address. Its domain is used in message ids. */
@@ -98,16 +98,19 @@ function toServer({ host, port, secure = false, user, password, ca }: ServerConf
   };
 }
 
-/** A problem of the mail server, and the settings to check. Both are sentences without secrets. */
-export interface SmtpProblem {
-  readonly message: string;
-  readonly fix: string;
-}
-
-/** Connects to the server and signs in, without sending a mail. `timeoutMs`: of each step. `undefined`: no problem. */
-export async function checkSmtp(config: ServerConfig, timeoutMs: number): Promise<SmtpProblem | undefined> {
+/**
+ * Connects to the server and signs in, without sending a mail. `timeoutMs`: of each step. `onLogin` is called if the server accepts the
+ * login. A server that offers no login is used without one. `undefined`: no problem.
+ */
+export async function checkSmtp(
+  config: ServerConfig,
+  timeoutMs: number,
+  onLogin: () => void = () => {},
+): Promise<ChannelProblem | undefined> {
   const mailer = createTransport({
     ...toServer(config),
+    // nodemailer reports a login only to its log.
+    logger: { info: (entry: { readonly action?: unknown }) => entry.action === 'authenticated' && onLogin() },
     ...{ connectionTimeout: timeoutMs, greetingTimeout: timeoutMs },
     ...{ socketTimeout: timeoutMs, dnsTimeout: timeoutMs },
   });
@@ -121,7 +124,7 @@ export async function checkSmtp(config: ServerConfig, timeoutMs: number): Promis
   }
 }
 
-function describeProblem(server: string, cause: SmtpError): SmtpProblem {
+function describeProblem(server: string, cause: SmtpError): ChannelProblem {
   const code = findCode(cause);
   if (cause.code === 'EAUTH') {
     const login = 'notifications.smtp.user and notifications.smtp.password';

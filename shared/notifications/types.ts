@@ -47,6 +47,12 @@ export const DEFAULT_KINDS: readonly MessageKind[] = ['dispatched', 'tracking'];
 export const channels = ['email', 'sms'] as const;
 export type Channel = (typeof channels)[number];
 
+/** A problem of a channel, and the settings to check. Both are sentences without secrets. */
+export interface ChannelProblem {
+  readonly message: string;
+  readonly fix: string;
+}
+
 /** Languages that have templates. */
 export const locales = ['en-US', 'en-GB', 'en-AU', 'en-NZ', 'de', 'fr'] as const;
 export type Locale = (typeof locales)[number];

@@ -8,7 +8,7 @@ import { simpleParser } from 'mailparser';
 import { SMTPServer } from 'smtp-server';
 import { afterEach, describe, expect, it } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
-import { evaluateAlerts } from '../../shared/alerts/evaluate.ts';
+import { type AlertDeps, evaluateAlerts } from '../../shared/alerts/evaluate.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createKey, OPERATOR } from '../../shared/api/keys.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
@@ -109,13 +109,17 @@ async function start() {
     return created;
   };
   const dead = keys.dead('us', 'erp', 'acme', 1);
+  /** Reported results of messages: the rule and the problem. */
+  const results: [string, string | null][] = [];
+  const onMessage: AlertDeps['onMessage'] = ({ region, id }, problem) =>
+    void results.push([`${region}/${id}`, problem]);
+  const evaluate = () => evaluateAlerts({ ...{ table, history, now, onMessage }, ...sending }, 'us');
   return {
-    ...{ clock, table, history, posts, mails, receiver, url, ask, createRule, targets },
-    evaluate: () => evaluateAlerts({ ...{ table, history, now }, ...sending }, 'us'),
+    ...{ clock, table, history, posts, mails, receiver, url, ask, createRule, targets, results, evaluate },
     /** Evaluates a minute later. */
     async nextMinute() {
       clock.now += MINUTE;
-      return evaluateAlerts({ ...{ table, history, now }, ...sending }, 'us');
+      return evaluate();
     },
     /** Records a message now. `age`: age of the change that it reports (ms). */
     async failMessage(account: string, state: Message['state'], age: number) {
@@ -177,7 +181,7 @@ describe('an alert rule', () => {
     expect(world.posts).toHaveLength(1);
   });
 
-  it('shows why a message was not accepted, and sends it again later', async () => {
+  it('shows and reports why a message was not accepted, and sends it again later', async () => {
     const world = await start();
     await world.createRule();
     await world.kill(true);
@@ -191,6 +195,10 @@ describe('an alert rule', () => {
     await world.nextMinute();
     expect(world.posts.map(({ body }) => body.type)).toEqual(['alert.firing', 'alert.firing']);
     expect((await world.ask('GET', '/dead')).body.state).toMatchObject({ problem: null });
+    expect(world.results).toEqual([
+      ['us/dead', 'The endpoint responded with status 500.'],
+      ['us/dead', null],
+    ]);
   });
 
   it.each([

@@ -366,11 +366,42 @@ describe('doctor', () => {
       state: 'fail',
       message: `The mail server 127.0.0.1:${port} rejects the user or the password.`,
     });
+    const open = new SMTPServer({ logger: false, disabledCommands: ['STARTTLS', 'AUTH'] });
+    await new Promise<void>((done) => open.listen(0, '127.0.0.1', done));
+    const login = { port: (open.server.address() as AddressInfo).port, user: 'me', password: 'secret' };
+    expect(await getRequests(login)).toMatchObject({
+      state: 'warn',
+      message: `127.0.0.1:${login.port} responds, but offers no login. So user and password are not used.`,
+    });
+    await new Promise<void>((done) => open.close(() => done()));
+    server.onAuth = (_, __, done) => done(null, { user: 'me' });
+    expect(await getRequests({ ...login, port })).toMatchObject({
+      state: 'ok',
+      message: `127.0.0.1:${port} responds and accepts the login.`,
+    });
     await new Promise<void>((done) => server.close(() => done()));
     expect(await getRequests({ port })).toMatchObject({
       state: 'fail',
       message: expect.stringMatching(/:\d+ can’t be used: the connection was refused \(ECONNREFUSED\)\.$/),
     });
+  });
+
+  test('missing AWS credentials for SMS are reported', async () => {
+    const smtp = { host: '127.0.0.1', port: await findFreePort() };
+    const notifications = { from: 'orders@acme.example', smtp, sms: { awsRegion: 'us-east-1' } };
+    const args = configure(site.region, { publicUrl: 'https://jobwire.example.com', notifications });
+    const none = join(folder, 'none');
+    const withKey = async (AWS_ACCESS_KEY_ID?: string) => {
+      const aws = { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY: AWS_ACCESS_KEY_ID, AWS_PROFILE: undefined };
+      const files = { AWS_SHARED_CREDENTIALS_FILE: none, AWS_CONFIG_FILE: none };
+      const options = { env: { ...env(), ...aws, ...files, AWS_EC2_METADATA_DISABLED: 'true' } };
+      return find((await site.start(args, options).ended).out, 'SMS');
+    };
+    expect(await withKey()).toEqual({
+      ...{ check: 'SMS', state: 'fail', message: 'No AWS credentials for Amazon SNS were found.' },
+      fix: expect.stringMatching(/^Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or .*this command\.$/),
+    });
+    expect(await withKey('AKIDEXAMPLE')).toMatchObject({ state: 'ok' });
   });
 
   test('a wrong clock is reported: a small difference as a warning, a larger one as an error', async () => {

@@ -148,3 +148,36 @@ describe('the mail server', () => {
     expect(later.lines).toEqual([]);
   });
 });
+
+describe('the SMS service', () => {
+  const down = { kind: 'later', reason: 'SNS could not be reached.', everything: true } as const;
+  const accepted = { kind: 'accepted', providerId: null } as const;
+
+  it('has one line when SMS can’t be sent, and one when they are sent again, independent of e-mails', () => {
+    const { lines, onSms, onSmsCheck, onMail } = start();
+    onSmsCheck('No AWS credentials for Amazon SNS were found.');
+    onMail(accepted);
+    for (const outcome of [down, down, accepted, accepted, down]) onSms(outcome);
+    const wait = 'SMS wait until Amazon SNS accepts them.';
+    expect(lines).toEqual([
+      `Warning: SMS can’t be sent. No AWS credentials for Amazon SNS were found. ${wait}`,
+      'SMS are sent again.',
+      `Warning: SMS can’t be sent. SNS could not be reached. ${wait}`,
+    ]);
+  });
+});
+
+describe('an alert rule', () => {
+  it('has one line when its messages begin to fail, and one when they are sent again', () => {
+    const { lines, onAlert } = start();
+    const late = { region: 'us', id: 'late' };
+    const problem = 'The endpoint responded with status 500.';
+    for (const result of [null, problem, problem, null, null]) onAlert(late, result);
+    onAlert({ ...late, id: 'dead' }, problem);
+    expect(lines).toEqual([
+      `Messages of the alert rule us/late can’t be sent: ${problem}`,
+      'Messages of the alert rule us/late are sent again.',
+      `Messages of the alert rule us/dead can’t be sent: ${problem}`,
+    ]);
+  });
+});

@@ -8,6 +8,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { SMTPServer } from 'smtp-server';
 import { Webhook } from 'standardwebhooks';
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { openTransports } from '../../local/transports.ts';
+import { parseConfig } from '../../shared/config.ts';
 import { launch, type Running } from '../support/command.ts';
 import {
   builtProgram,
@@ -406,6 +408,88 @@ test('a mail server that can’t be used: Jobwire starts, with one warning with 
   expect(await send('POST', '/test', { to, kind: 'dispatched' })).toMatchObject({ sent: true });
   await running.printed(/^E-mails are sent again\.$/m);
   expect(running.err()).toBe(`${warning}E-mails are sent again.\n`);
+});
+
+test('without AWS credentials for SMS: Jobwire starts, with one warning', { timeout: 60_000 }, async () => {
+  const setup = await configured();
+  const server = new SMTPServer({ logger: false, authOptional: true, disabledCommands: ['STARTTLS'] });
+  onTestFinished(() => void server.close(() => {}));
+  server.listen(0, '127.0.0.1');
+  await once(server.server, 'listening');
+  const smtp = { host: '127.0.0.1', port: (server.server.address() as AddressInfo).port };
+  const notifications = { from: 'a@shop.example', smtp, sms: { awsRegion: 'us-east-1' } };
+  setup.write({ publicUrl: 'https://jobwire.example.com', notifications });
+  const none = join(dirname(setup.file), 'none');
+  const aws = { AWS_ACCESS_KEY_ID: undefined, AWS_PROFILE: undefined, AWS_EC2_METADATA_DISABLED: 'true' };
+  const files = { AWS_SHARED_CREDENTIALS_FILE: none, AWS_CONFIG_FILE: none };
+  const running = await startJobwire(['--config', setup.file], {
+    command: builtProgram(),
+    env: { JOBWIRE_TEST_KEY: KEY, ...aws, ...files },
+  });
+  await running.printed(
+    /^Warning: SMS can’t be sent\. No AWS credentials for Amazon SNS were found\. Set AWS_ACCESS_KEY_ID .* SMS wait until Amazon SNS accepts them\.$/m,
+  );
+  expect(running.err().trimEnd().split('\n')).toHaveLength(1);
+});
+
+test('the outcome of each SMS is reported', async () => {
+  const closed = createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const { port } = closed.address() as AddressInfo;
+  closed.close();
+  const smtp = { host: '127.0.0.1', port };
+  const sms = { awsRegion: 'us-east-1', endpoint: `http://127.0.0.1:${port}` };
+  const outcomes: object[] = [];
+  const transports = await openTransports({
+    config: parseConfig(
+      {
+        regions: { us: { baseUrl: 'https://x.example', authUrl: 'https://x.example', realm: 'us' } },
+        accounts: [],
+        publicUrl: 'https://jobwire.example.com',
+        notifications: { from: 'a@shop.example', smtp, sms },
+      },
+      {},
+    ),
+    smsCredentials: { accessKeyId: 'AKID', secretAccessKey: 'secret' },
+    onSms: (outcome) => outcomes.push(outcome),
+  });
+  onTestFinished(() => transports.email?.close());
+  await transports.sms?.send({ to: '+12025550123', text: 'Sent', senderId: null });
+  expect(outcomes).toMatchObject([{ kind: 'later', everything: true }]);
+});
+
+test('a target of an alert rule that does not accept messages: one line on stderr, and a warning of doctor', {
+  timeout: 60_000,
+}, async () => {
+  const setup = await configured();
+  setup.account.createJob({ status: 'Scheduled', dateDue: '2020-01-01T00:00:00Z' });
+  const first = await setup.start();
+  await first.printed(/account\.baselined/);
+  const target = createServer((_, response) => void response.writeHead(500).end()).listen(0, '127.0.0.1');
+  onTestFinished(() => void target.close());
+  await once(target, 'listening');
+  const { port } = target.address() as AddressInfo;
+  const rule = { id: 'late', name: 'Late', condition: 'late_jobs', threshold: 0 };
+  const created = await fetch(`${first.url}/v1/alert-rules`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...rule, target: { kind: 'webhook', url: `http://127.0.0.1:${port}/` } }),
+  });
+  expect(created.status, await created.text()).toBe(201);
+  // The first tick after a start evaluates rules at once.
+  first.child.kill('SIGTERM');
+  await first.ended;
+  const running = await setup.start();
+  await running.printed(
+    /^Messages of the alert rule us\/late can’t be sent: The endpoint responded with status 500\.$/m,
+  );
+  const doctor = [...builtProgram().slice(0, 2), 'doctor', '--json', '--url', running.url];
+  const { out } = await launch(doctor, { env: { JOBWIRE_API_KEY: KEY } }).ended;
+  expect((JSON.parse(out) as { checks: object[] }).checks).toContainEqual({
+    ...{ check: 'Alert rule late', state: 'warn' },
+    message: 'The last message was not accepted: The endpoint responded with status 500.',
+    fix: expect.stringMatching(/ alerts test late --region us /),
+  });
 });
 
 test('an account removed from the configuration is paused and keeps its log', {
