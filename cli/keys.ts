@@ -1,5 +1,5 @@
 /** `jobwire keys …` */
-import type { ApiKey, CurrentKey } from '../client/index.ts';
+import { ApiError, type ApiKey, type Client, type CurrentKey } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
 import { CSV, command, limitFlag } from './command.ts';
 import { parseList, parseTime, withId } from './input.ts';
@@ -31,6 +31,7 @@ export const keys = {
         ...(flags.name === undefined ? {} : { name: flags.name }),
       };
       const created = await api().post('/v1/keys', { body });
+      const unknown = await findUnknown(api(), accounts ?? []);
       out.document(created, () => {
         const { key } = created;
         const whose = key.accounts === null ? 'all accounts' : clean(key.accounts.join(', '));
@@ -42,6 +43,9 @@ export const keys = {
         out.line();
         out.note('Store the key now. It is not shown again.');
       });
+      for (const id of unknown) {
+        out.note(`There is no account ${clean(id)}. The key gives access to it as soon as it is created.`);
+      }
     },
   }),
 
@@ -123,3 +127,17 @@ export const keys = {
     },
   }),
 };
+
+/** Returns the ids of accounts that do not exist. */
+async function findUnknown(api: Client, ids: readonly string[]): Promise<string[]> {
+  const exists = await Promise.all(
+    ids.map((id) =>
+      api.get('/v1/accounts/{id}', withId(id)).then(
+        () => true,
+        // Only a missing account is certain.
+        (cause: unknown) => !(cause instanceof ApiError && cause.status === 404),
+      ),
+    ),
+  );
+  return ids.filter((_, at) => !exists[at]);
+}

@@ -253,6 +253,16 @@ describe('errors with --json', () => {
   });
 });
 
+test('a key for an account that does not exist is created, with a note', async () => {
+  const create = (accounts: string) => site.run('keys', 'create', '--role', 'read', '--accounts', accounts);
+  const stored = 'Store the key now. It is not shown again.\n';
+  expect(await create('acme')).toMatchObject({ code: 0, err: stored });
+  expect(await create('acme,nobody')).toMatchObject({
+    code: 0,
+    err: `${stored}There is no account nobody. The key gives access to it as soon as it is created.\n`,
+  });
+});
+
 describe('lists', () => {
   test('end at the limit, with a note', async () => {
     await site.run('keys', 'create', '--role', 'read', '--name', 'second');
