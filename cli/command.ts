@@ -501,7 +501,7 @@ export function withoutDefaults<F extends Flags>(flags: F): F {
 export const EXIT_CODES = {
   0: 'Success.',
   1: 'The operation failed: a test, ping, replay, backup or restore was not successful, or doctor found a problem.',
-  2: 'The command line is invalid.',
+  2: 'The command line is invalid. For start: the command line or the configuration is invalid.',
   3: 'The API rejected the request (4xx).',
   4: 'The API can’t be reached, or failed to respond correctly (5xx).',
   5: 'The API key is missing, invalid, or lacks permission (401, 403).',

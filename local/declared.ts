@@ -14,6 +14,7 @@ import { newEpoch } from '../shared/log/head.ts';
 import { cellLog, keys, sinkPk } from '../shared/storage/schema.ts';
 import { resumePolls } from '../shared/tracking/claims.ts';
 import type { HostOptions } from './host-options.ts';
+import { StartError } from './start-error.ts';
 
 /** Maximum number of accounts of one region that are listed. */
 const MAX_ACCOUNTS = 10_000;
@@ -66,7 +67,7 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
       const deps = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
       const { kind } = await workOffDeletion(deps, { region, account: id }, now + START_MS);
       if (kind === 'free') continue;
-      throw new ConfigError(
+      throw new StartError(
         `accounts: the id "${id}" belongs to an account whose deletion is not complete. Start again in a few minutes.`,
       );
     }

@@ -51,6 +51,8 @@ const SHUTDOWN_MS = 2_500;
 const TRACES_MS = 500;
 /** Maximum time of each step of the check of the mail server at the start. */
 const MAIL_CHECK_MS = 10_000;
+/** Exit code for an invalid configuration. A service manager need not start Jobwire again. */
+const INVALID_CONFIG = 2;
 /** Address that the CLI uses by default. */
 const CLI_DEFAULT_URL = 'http://127.0.0.1:4000';
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
@@ -71,7 +73,7 @@ let ending: Promise<never> | undefined;
 /** Location of the tables, for error messages. */
 let tablesAt = '';
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void end(0, signal));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0, signal));
 // The reader of stdout may exit first. The program still has to stop its child processes. After another error, such as a full disk, the
 // exit code lets a service manager restart it.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => void end(code === 'EPIPE' ? 0 : 1));
@@ -81,7 +83,7 @@ try {
 } catch (cause) {
   // What fails while the program ends is a consequence.
   if (!ending) console.error(describeStartError(cause) ?? cause);
-  await end(1);
+  await end(cause instanceof ConfigError ? INVALID_CONFIG : 1);
 }
 
 async function main(): Promise<void> {

@@ -27,6 +27,9 @@ function reference(): string {
       const name = value === undefined ? `--${flag}` : `--${flag} ${value}`;
       return `| \`${cell(name)}\` | ${cell(describeFlag(one))}${notes.length > 0 ? ` (${notes.join(', ')})` : ''} |`;
     });
+  const join = (texts: string[]): string => texts.join(', ').replace(/, ([^,]*)$/, ' and $1');
+  const namesOf = (kind: 'local' | 'textOnly'): string =>
+    join(Object.keys(commands).flatMap((name) => (commands[name]?.[kind] ? [`\`${name}\``] : [])));
   const head = ['| option | |', '|---|---|'];
   const codes = Object.entries(EXIT_CODES).map(([code, about]) => `| ${code} | ${cell(about)} |`);
   return [
@@ -37,6 +40,8 @@ function reference(): string {
     ...codes,
     '',
     '## Options of all commands',
+    '',
+    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} select a Jobwire and its API key. They do not apply to ${namesOf('local')}. \`--json\` does not apply to ${namesOf('textOnly')}.`,
     '',
     ...head,
     ...table({ ...API_FLAGS, ...COMMON_FLAGS }),

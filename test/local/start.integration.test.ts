@@ -227,8 +227,12 @@ test('with "sns": false, webhooks are sent, and no SNS and SQS run', {
   setup.account.setStatus(job, 'In production');
   await setup.got('job.status_changed', job);
   expect(off.out()).not.toContain('SNS and SQS');
-  off.child.kill('SIGTERM');
-  await off.ended;
+  // As when its terminal is closed.
+  off.child.kill('SIGHUP');
+  expect(await off.ended).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('Stopping: received SIGHUP.'),
+  });
   expect(existsSync(join(dirname(setup.file), 'data', 'queues'))).toBe(false);
 });
 
@@ -356,11 +360,12 @@ test('from the sources, an error message names commands as a shell starts them t
   expect(lines.join(' ')).toContain('for development, use npm run -s jobwire -- listen, which');
 });
 
-test('an invalid setting is named, before anything is started', async () => {
+test('an invalid setting is named, before anything is started, and the exit code is the one for which systemd does not start Jobwire again', async () => {
   const setup = await configured();
   setup.write({ settling: { days: 'seven' } });
   const { code, lines } = await waitForEnd(setup.launch());
-  expect(code).toBe(1);
+  expect(readFileSync('jobwire.service', 'utf8')).toContain(`\nRestartPreventExitStatus=${code}\n`);
+  expect(code).toBe(2);
   expect(lines).toEqual([`${setup.file}: settling.days must be a number of days.`]);
 });
 
