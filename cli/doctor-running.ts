@@ -1,5 +1,6 @@
 /** The checks of `jobwire doctor` that ask the running Jobwire: its accounts, endpoints and alert rules. */
 import pLimit from 'p-limit';
+import { whyUnreachable } from '../client/errors.ts';
 import {
   type AccountState,
   ApiError,
@@ -27,6 +28,8 @@ export const CONCURRENT_TESTS = 4;
 /** Maximum number of accounts, failing ones first, whose credentials are tested. Each test sends three requests. */
 const MAX_TESTS = 50;
 const TIMEOUT_MS = 40_000;
+/** Maximum time for the readiness to be reported. */
+const READY_MS = 5_000;
 
 /** Checks what the key may see: the state and credentials of accounts, the delivery of endpoints, and the messages of alert rules. */
 export async function checkRunning(options: {
@@ -57,6 +60,25 @@ export async function checkRunning(options: {
       return [{ check, state: 'fail', message: `${url} rejects the API key. ${skipped}`, fix }];
     }
     return [{ check, state: 'fail', message: cause.message, fix: 'Check the log of Jobwire.' }];
+  }
+}
+
+/** Checks whether the running Jobwire can use its store. */
+export async function checkStore(url: string): Promise<Check[]> {
+  const check = 'Store';
+  try {
+    const answer = await fetch(`${url}/readyz`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(READY_MS),
+    });
+    if (answer.ok) return [{ check, state: 'ok', message: 'The store of Jobwire responds.' }];
+    const { detail } = (await answer.json()) as { detail?: unknown };
+    const fix =
+      'Free space on the disk of the data folder, or check the disk and the permissions of the folder. Jobwire continues without a restart.';
+    return [{ check, state: 'fail', message: String(detail), fix }];
+  } catch (cause) {
+    const fix = 'Check the log of Jobwire.';
+    return [{ check, state: 'fail', message: `/readyz can’t be read: ${whyUnreachable(cause)}.`, fix }];
   }
 }
 

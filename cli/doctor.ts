@@ -4,7 +4,6 @@ import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:
 import { createServer } from 'node:net';
 import { dirname, join, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
-import { whyUnreachable } from '../client/errors.ts';
 import type { DataDirError } from '../local/data-dir.ts';
 import { findOtherOwner } from '../local/owner.ts';
 import { formatTime, quote } from '../local/terminal.ts';
@@ -12,7 +11,7 @@ import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
 import { findCode, formatCode } from '../shared/error-codes.ts';
 import type { Context } from './command.ts';
-import { type Check, CONCURRENT_TESTS, checkRunning, toTestCheck } from './doctor-running.ts';
+import { type Check, CONCURRENT_TESTS, checkRunning, checkStore, toTestCheck } from './doctor-running.ts';
 import {
   checkDynamo,
   checkMail,
@@ -290,13 +289,9 @@ async function checkDataDir(
     }
     // Jobwire may still use the former address.
     const changed = settings.filter(({ state }) => state !== 'ok');
-    const isFolderError = name === 'DataDirError';
-    return {
-      checks: [
-        { check, state: 'fail', message: problem, ...(isFolderError ? { fix: ownFix ?? fix } : {}) },
-        ...changed,
-      ],
-    };
+    // Other messages contain the fix.
+    const advice = name === 'DataDirError' ? { fix: ownFix ?? fix } : {};
+    return { checks: [{ check, state: 'fail', message: problem, ...advice }, ...changed] };
   }
 }
 
@@ -432,25 +427,6 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
       : []),
     ...(await checkRunning({ url, key })),
   ];
-}
-
-/** Checks whether the running Jobwire can use its store. */
-async function checkStore(url: string): Promise<Check[]> {
-  const check = 'Store';
-  try {
-    const answer = await fetch(`${url}/readyz`, {
-      redirect: 'manual',
-      signal: AbortSignal.timeout(PROBE_MS),
-    });
-    if (answer.ok) return [{ check, state: 'ok', message: 'The store of Jobwire responds.' }];
-    const { detail } = (await answer.json()) as { detail?: unknown };
-    const fix =
-      'Free space on the disk of the data folder, or check the disk and the permissions of the folder. Jobwire continues without a restart.';
-    return [{ check, state: 'fail', message: String(detail), fix }];
-  } catch (cause) {
-    const fix = 'Check the log of Jobwire.';
-    return [{ check, state: 'fail', message: `/readyz can’t be read: ${whyUnreachable(cause)}.`, fix }];
-  }
 }
 
 /** Returns the key of the Jobwire that a configuration starts, if the user may read it. */

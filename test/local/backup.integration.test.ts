@@ -1,4 +1,7 @@
-/** `jobwire backup` and `jobwire restore`: the built CLI, and a Jobwire that is killed and continues on a restored data folder. */
+/**
+ * `jobwire backup` and `jobwire restore`: the built CLI, and a Jobwire that is killed and continues on a restored data folder.
+ * One file: its tests share one data folder and its backup.
+ */
 import { execFileSync } from 'node:child_process';
 import {
   chownSync,

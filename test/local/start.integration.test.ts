@@ -1,4 +1,7 @@
-/** `npm start` and the built `jobwire start` as processes: startup errors, crashes, and that it never repeats or loses an event. */
+/**
+ * `npm start` and the built `jobwire start` as processes: startup errors, crashes, and that it never repeats or loses an event.
+ * One file: its tests share the configuration and its receiver.
+ */
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
