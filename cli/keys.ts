@@ -31,7 +31,6 @@ export const keys = {
         ...(flags.name === undefined ? {} : { name: flags.name }),
       };
       const created = await api().post('/v1/keys', { body });
-      const unknown = await findUnknown(api(), accounts ?? []);
       out.document(created, () => {
         const { key } = created;
         const whose = key.accounts === null ? 'all accounts' : clean(key.accounts.join(', '));
@@ -43,7 +42,7 @@ export const keys = {
         out.line();
         out.note('Store the key now. It is not shown again.');
       });
-      for (const id of unknown) {
+      for (const id of await findUnknown(api(), accounts ?? [])) {
         out.note(`There is no account ${clean(id)}. The key gives access to it as soon as it is created.`);
       }
     },

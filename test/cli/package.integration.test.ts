@@ -157,17 +157,18 @@ async function receive() {
   };
 }
 
-/** A proxy of an API that drops the first response. */
+/** A proxy of an API that drops the first response to a POST. */
 async function cutFirst(url: string) {
   let asked = 0;
   const server = createServer(async (request, response) => {
-    asked += 1;
-    const isFirst = asked === 1;
+    const { method = 'GET', url: path = '/' } = request;
+    if (method === 'POST') asked += 1;
+    const isFirst = method === 'POST' && asked === 1;
     const { host: _, connection: __, 'transfer-encoding': ___, ...headers } = request.headers;
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
-    const { method = 'GET', url: path = '/' } = request;
-    const sent = { method, headers: headers as Record<string, string>, body: Buffer.concat(chunks) };
+    const content = method === 'POST' ? { body: Buffer.concat(chunks) } : {};
+    const sent = { method, headers: headers as Record<string, string>, ...content };
     const answer = await fetch(url + path, sent);
     const body = await answer.text();
     if (isFirst) request.socket.resetAndDestroy();
