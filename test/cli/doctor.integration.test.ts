@@ -312,6 +312,7 @@ describe('doctor', () => {
       'GET /v1/key': { json: { role: 'read' } },
       'GET /v1/accounts': { json: { accounts: [{ id: 'acme', paused: false, status }], next: null } },
       'GET /v1/endpoints': { json: { endpoints: [], next: null } },
+      'GET /v1/alert-rules': { json: { alertRules: [], next: null } },
     });
     open.push(() => api.stop());
     const ended = await run(['doctor', '--json', '--url', api.url], {});
