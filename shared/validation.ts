@@ -52,7 +52,7 @@ export const line = (max: number) => lineOrEmpty(max).min(1, 'must not be empty'
 export const lines = (max: number) =>
   textUpTo(max).refine(
     (text) => !/(?!\n)\p{Cc}/u.test(text),
-    'must not contain control characters other than line feeds',
+    'must contain no control characters except line feeds',
   );
 
 /** A webhook secret: `whsec_` and 24–64 bytes in base64. */

@@ -29,10 +29,7 @@ export const KeyClaim = z
     code,
     deviceToken: z
       .string('must be text')
-      .regex(
-        /^[\w-]{43}$/,
-        'must be the 43 letters, digits, hyphens and underscores that the start of the pairing returned',
-      )
+      .regex(/^[\w-]{43}$/, 'must be the text of 43 characters that the start of the pairing returned')
       .describe('Secret of the screen: the `deviceToken` that was returned at the start of the pairing.'),
   })
   .meta({ id: 'WallKeyClaim' });

@@ -28,7 +28,7 @@ const reject = (rule: string): CheckedAddress => ({ kind: 'rejected', rule });
 /** Validates an e-mail address. Returns its domain in lower case, with non-ASCII labels in punycode. Trims surrounding whitespace. */
 export function checkEmail(text: string): CheckedAddress {
   const trimmed = text.trim();
-  if (/\p{Cc}/u.test(trimmed)) return reject('must not contain line breaks or other control characters');
+  if (/\p{Cc}/u.test(trimmed)) return reject('must be one line without control characters');
   const at = trimmed.lastIndexOf('@');
   if (at < 1) return reject('must be an e-mail address such as name@example.com');
   const localPart = trimmed.slice(0, at);
