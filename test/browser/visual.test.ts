@@ -116,7 +116,9 @@ async function open(path: string): Promise<Page> {
   await tab.evaluate(() => {
     // Which labels of an axis overlap, and are therefore omitted, depends on when Recharts has measured them.
     const style = new CSSStyleSheet();
-    style.replaceSync('.recharts-cartesian-axis-tick { visibility: hidden }');
+    style.replaceSync(
+      '.recharts-cartesian-axis-tick, .recharts-cartesian-axis-tick-label { visibility: hidden }',
+    );
     document.adoptedStyleSheets.push(style);
   });
   await loaded(tab);

@@ -38,7 +38,7 @@ const ACKNOWLEDGED: readonly (readonly [rule: string, resources: RegExp, reason:
   ['CKV_AWS_86', /Distribution\./, 'Its log would contain addresses of viewers; the API has an access log.'],
   [
     'CKV_AWS_111',
-    /Policy\.(DeliveryDrainSink|PollingPollAccount|ApiManage|AlertsFunction)/,
+    /Policy\.EgressAttach/,
     'The permissions to attach a function to a subnet cannot be limited to a resource.',
   ],
   [
