@@ -72,7 +72,10 @@ export type SavedTemplate =
   | { readonly kind: 'saved'; readonly stored: StoredTemplate }
   | { readonly kind: 'invalid'; readonly problems: readonly TemplateProblem[] };
 
-/** Stores a template if it renders all samples and edge cases. The revision of a default template is 0. */
+/**
+ * Stores a template if it renders all samples and edge cases. The revision of a default template is 0. That of a new template is `now`, so
+ * that it is not that of a deleted one.
+ */
 export async function saveTemplate(
   table: Table,
   ref: AccountRef,
@@ -94,7 +97,7 @@ export async function saveTemplate(
     const before = await table.get(key);
     const revision = before ? getRevision(before) : 0;
     if (expected.revision !== undefined && expected.revision !== revision) break;
-    const item: Item = { ...key, template: text, changedAt: now, revision: revision + 1 };
+    const item: Item = { ...key, template: text, changedAt: now, revision: before ? revision + 1 : now };
     const when = [before ? revisionUnchanged(before) : (['pk', 'absent'] as const)];
     if ((await table.write({ put: item, when })).done) return { kind: 'saved', stored: toTemplate(item) };
   }

@@ -259,6 +259,16 @@ describe('templates', () => {
     expect(await etagOf()).toBe(first);
   });
 
+  test('have an ETag that a deleted template of the same place did not have', async () => {
+    const save = (headers?: Record<string, string>) =>
+      ask('PUT', `${path}/en-GB`, { body: { subject: 'Sent' }, ...(headers && { headers }) });
+    const deleted = (await save()).headers.get('etag') ?? '';
+    await ask('DELETE', `${path}/en-GB`);
+    expect((await save()).status).toBe(200);
+    expect((await save({ 'if-match': deleted })).status).toBe(412);
+    await ask('DELETE', `${path}/en-GB`);
+  });
+
   test('may omit all but one field, and are rejected with none', async () => {
     const outro = { outro: '' };
     expect((await ask('PUT', `${path}/fr`, { body: outro })).body).toMatchObject({
