@@ -61,7 +61,7 @@ export type RecordedState =
   | 'open'
   /** Ended without dispatch, and settles. */
   | 'gone'
-  /** Left the list before tracking began, or settled: the log will not contain another dispatch. */
+  /** Left the list before tracking began, or settled: the log will not contain another dispatch, nor its revocation. */
   | 'history'
   /** Not recorded yet. */
   | 'unseen';
@@ -88,8 +88,8 @@ export function toMembership(
 /** Returns the state of a job according to the log. */
 export function toRecordedState({ unproven, announced, ended, settling, owed }: Snapshot): RecordedState {
   if (unproven !== null) return 'unseen';
-  if (announced.dateOut !== null) return 'dispatched';
   if (settling !== null && owed === null) return 'history';
+  if (announced.dateOut !== null) return 'dispatched';
   return ended === null ? 'open' : 'gone';
 }
 
