@@ -242,6 +242,10 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         return first >= 0 && window.slice(first).some(b);
       };
       const isTo = (stand: Stand) => isValue(stand, field, to);
+      // An outdated entry of a job that was not listed before counts as newer than the details (rule 4). Its status and its
+      // dispatch date are compared with the entry before only.
+      const isReturn = !fold.isListed && data.observed.view === 'list';
+      const isOutdated = isReturn && field !== 'status' && field !== 'dateOut' && recent.some(isTo);
       // In the first observation of a new job: it may have been hidden when the list was read before.
       const isFirst = fold.created && fold.lastAt === at;
       if (from === null && (field === 'status' || isFirst)) {
@@ -252,7 +256,10 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         // A view that omitted the value does not prove that it was absent.
         if (past.every(isTo) || !window.some(isTo)) complain(`${field} did not become ${to}`);
       } else if (
-        !went((stand) => !stand.list || isValue(stand, field, from), isTo) ||
+        !went(
+          (stand) => !stand.list || isValue(stand, field, from),
+          (stand) => isOutdated || isTo(stand),
+        ) ||
         isSame(field, from, to)
       ) {
         complain(`${field} did not go from ${from} to ${to} then`);
@@ -268,8 +275,6 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         );
       }
       const later = stands.findIndex((stand, n) => n >= position && isTo(stand));
-      // An outdated entry of a job that was not listed before counts as newer than the details (rule 4).
-      const isReturn = !fold.isListed && data.observed.view === 'list';
       const next =
         later < 0 && isReturn ? stands.findIndex((stand) => recent.includes(stand) && isTo(stand)) : later;
       if (next < 0) complain(`${field} goes back to ${to}`);
