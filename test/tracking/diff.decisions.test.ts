@@ -351,6 +351,14 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(gone.snapshot, shown, 4))).toEqual(['job.tracking_added']);
   });
 
+  test('a parcel that replaces the only one in both views is added, even in the first detail', () => {
+    const fewer = list(start({ tracking: [parcel('A')] }), {}, 1);
+    expect(detail(fewer.snapshot, { shippingAddresses: [parcel('B')] }, 1, {}).events).toMatchObject([
+      { type: 'job.tracking_added', data: { tracking: [{ number: 'B', link: null }] } },
+      { type: 'job.tracking_removed', data: { tracking: [{ number: 'A', link: null }] } },
+    ]);
+  });
+
   test('a missing parcel is removed, also if another one has its link', () => {
     const link = 'https://x/1';
     const shown = { tracking: [parcel(null, link), parcel('A', link)] };

@@ -116,20 +116,17 @@ export function applyDetailTracking(
 ): Tracking {
   const was = before.detail?.tracking ?? null;
   const inList = applyTracking(before.announced.tracking, [], first?.tracking ?? [], null);
-  const shown = applyTracking(inList.emitted, was, next.tracking, was);
-  const events = [...inList.events, ...shown.events];
-  const { emitted } = shown;
-  const lacking = pairUp(emitted, next.tracking).gone;
+  const lacking = pairUp(inList.emitted, next.tracking).gone;
   // Each set is compared as a whole: one parcel in it matches one, even if two have the same link.
   const takenBack = listed
-    ? pairUp(emitted, listed.view.tracking).gone
-    : was && pairUp(emitted, was).both.map(([entry]) => entry);
+    ? pairUp(inList.emitted, listed.view.tracking).gone
+    : was && pairUp(inList.emitted, was).both.map(([entry]) => entry);
   const removed = lacking.filter((entry) => takenBack?.includes(entry));
-  if (removed.length === 0) return { emitted, events };
-  return {
-    emitted: emitted.filter((entry) => !removed.includes(entry)),
-    events: [...events, { type: 'job.tracking_removed', changes: {}, tracking: [...removed] }],
-  };
+  const rest = inList.emitted.filter((entry) => !removed.includes(entry));
+  const { emitted, events } = applyTracking(rest, was, next.tracking, was);
+  const removal: EventContent[] =
+    removed.length > 0 ? [{ type: 'job.tracking_removed', changes: {}, tracking: removed }] : [];
+  return { emitted, events: [...inList.events, ...events, ...removal] };
 }
 
 /**
