@@ -562,14 +562,16 @@ function fromParcel(entry: { trackingNumber: string | null; trackingLink: string
 
 /**
  * Returns whether the emitted state of a job equals its current state. A status, link or number that is absent now counts as
- * unchanged. Parcels have no order; one with several links has the first of them. `apart`: fields that may differ.
+ * unchanged. Parcels have no order, and equal entries are one parcel (rule 6); one with several links has the first of them.
+ * `apart`: fields that may differ.
  */
 function isSameJob(
   emitted: JobSummary,
   shown: JobSummary,
   apart: (field: string) => boolean = () => false,
 ): boolean {
-  const rest = [...shown.tracking];
+  const isEqual = (a: TrackingEntry) => (b: TrackingEntry) => a.number === b.number && a.link === b.link;
+  const rest = shown.tracking.filter((entry, n, all) => all.findIndex(isEqual(entry)) === n);
   const sameTracking =
     emitted.tracking.every((parcel) => {
       const same = rest.filter(({ number, link }) =>
