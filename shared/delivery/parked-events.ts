@@ -39,10 +39,11 @@ export async function listParked(table: Table, region: string, sink: string): Pr
   return (await table.query({ pk: parkedPk(region, sink) })).map(toParked);
 }
 
-/** The parameters of a page: its size, and `next` of the previous page. */
+/** The parameters of a page: its size, `next` of the previous page, and the accounts whose events are listed (`null`: all). */
 interface PageQuery {
   readonly limit: number;
   readonly after?: string | undefined;
+  readonly accounts?: readonly string[] | null;
 }
 
 /** Returns a page of a sink's parked events, by account, in order within each lane. */
@@ -67,8 +68,15 @@ export async function listDeadPage(
   return { dead: items.map(toDead), next };
 }
 
-async function readPage(table: Table, pk: string, { limit, after }: PageQuery) {
-  const found = await table.query({ pk, ...(after === undefined ? {} : { after }), limit: limit + 1 });
+/** Reads the ranges of the accounts, so that `next` names no other account. */
+async function readPage(table: Table, pk: string, { limit, after = '', accounts = null }: PageQuery) {
+  const found: Item[] = [];
+  for (const account of accounts?.toSorted() ?? [null]) {
+    const range = account === null ? {} : { from: `${account}#`, to: `${account}$` };
+    if (found.length > limit || (range.to !== undefined && range.to <= after)) continue;
+    const place = after > (range.from ?? '') ? { after } : {};
+    found.push(...(await table.query({ pk, ...range, ...place, limit: limit + 1 - found.length })));
+  }
   const items = found.slice(0, limit);
   return { items, next: found.length > limit ? (items.at(-1)?.sk ?? null) : null };
 }

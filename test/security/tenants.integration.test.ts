@@ -9,6 +9,7 @@ import { createApi } from '../../shared/api/app.ts';
 import { createGrowthSignal } from '../../shared/api/growth-signal.ts';
 import { createForwarder, startFeed } from '../../shared/log/feed-forwarding.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { apiParts } from '../support/api.ts';
 import { moved } from '../support/delivery-world.ts';
@@ -67,7 +68,7 @@ async function createWorld() {
     // Until then the id can't be used again.
     clock.now += 400_000;
   };
-  return { clock, say, get, request, create, keyFor, createAccount, deleteAccount };
+  return { table, clock, say, get, request, create, keyFor, createAccount, deleteAccount };
 }
 
 test('a cursor of a key for accounts of one region names no other region, and can be resumed', async () => {
@@ -101,6 +102,45 @@ test('a key for accounts of two regions has a cursor with both', async () => {
   const key = await keyFor('acme', 'kiwi');
   expect(String((await get('/v1/events', key)).body.next)).toMatch(/^nz\..*~us\./);
 });
+
+test.each(['parked', 'dead'] as const)(
+  'a cursor of %s events names no account that the key cannot access, and leads to all events that it can',
+  async (list) => {
+    const { table, get, create, keyFor } = await createWorld();
+    await create('/v1/endpoints', {
+      ...{ id: 'erp', region: 'us', url: 'http://127.0.0.1:9/', accounts: ['acme'] },
+    });
+    // The endpoint followed other accounts before.
+    const accounts = ['aaa', 'acme', 'acme-2', 'zzz'];
+    const events = accounts.flatMap((account) => [1, 2, 3].map((sequence) => ({ account, sequence })));
+    await table.putMany(
+      events.map(({ account, sequence }) => ({
+        ...(list === 'dead'
+          ? keys.dead('us', 'erp', account, sequence)
+          : keys.parked('us', 'erp', account, '4711', sequence)),
+        ...{ account, lane: '4711', eventId: `${account}.e1.${sequence}`, type: 'job.created' },
+        ...{ parkedAt: 0, diedAt: 0, attempts: 1 },
+      })),
+    );
+    const read = async (key: string) => {
+      const found: string[] = [];
+      let after = '';
+      for (;;) {
+        const { body } = await get(`/v1/endpoints/erp/${list}?limit=1${after}`, key);
+        const { next, [list]: page } = body as unknown as {
+          [name in typeof list]: { event: string }[];
+        } & { next: string | null };
+        found.push(...page.map(({ event }) => event));
+        if (next === null) return found;
+        expect(Buffer.from(next, 'base64url').toString()).toMatch(key === ADMIN ? /#/ : /^(acme|zzz)#/);
+        after = `&after=${next}`;
+      }
+    };
+    expect(await read(await keyFor('acme'))).toEqual(['acme.e1.1', 'acme.e1.2', 'acme.e1.3']);
+    expect(await read(await keyFor('zzz', 'acme'))).toHaveLength(6);
+    expect(await read(ADMIN)).toHaveLength(12);
+  },
+);
 
 describe('an account with the id of a deleted one', () => {
   test('is not accessible with keys that were created for the deleted account', async () => {

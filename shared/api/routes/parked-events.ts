@@ -16,7 +16,7 @@ import { isId } from '../../validation.ts';
 import { isFor, ofEndpoint } from '../access.ts';
 import { recordOnEndpoint } from '../attention/recording.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, FILTERED_PAGE, limit } from '../parameters.ts';
+import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
 import { type Route, route } from '../route.ts';
 
@@ -54,6 +54,8 @@ const missing = z
     'Ids from the request that belong to no parked event. These events were delivered or discarded, or they are dead.',
   );
 
+const OMITTED = 'Entries of accounts that the API key cannot access are omitted.';
+
 /** All routes of parked and dead-lettered events. */
 export const parkedEventRoutes: readonly Route[] = [
   route(
@@ -63,16 +65,16 @@ export const parkedEventRoutes: readonly Route[] = [
       id: 'listParkedEvents',
       tag: 'Endpoints',
       summary: 'List parked events of an endpoint',
-      description: `Returns parked events, ordered by account, job and sequence. ${FILTERED_PAGE}`,
+      description: `Returns parked events, ordered by account, job and sequence. ${OMITTED}`,
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('parked events', decodeParkedPlace) }),
       answer: pageAnswer('parked', ParkedEvent, 'A page of parked events.'),
     },
     async ({ caller, subject: { region, id }, query }, { feed }) => {
-      const { parked, next } = await listParkedPage(feed.table, region, id, query);
-      const theirs = parked.filter(({ account }) => isFor(caller, account));
-      return { body: { parked: theirs.map(toRejectedEvent), next: encodePlace(next) } };
+      const { accounts } = caller;
+      const { parked, next } = await listParkedPage(feed.table, region, id, { ...query, accounts });
+      return { body: { parked: parked.map(toRejectedEvent), next: encodePlace(next) } };
     },
   ),
   route(
@@ -172,16 +174,16 @@ export const parkedEventRoutes: readonly Route[] = [
       id: 'listDeadEvents',
       tag: 'Endpoints',
       summary: 'List dead events of an endpoint',
-      description: `Returns the events that the endpoint rejected on every attempt, ordered by account and sequence. ${FILTERED_PAGE}`,
+      description: `Returns the events that the endpoint rejected on every attempt, ordered by account and sequence. ${OMITTED}`,
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('dead events', decodeDeadPlace) }),
       answer: pageAnswer('dead', DeadEvent, 'A page of dead events.'),
     },
     async ({ caller, subject: { region, id }, query }, { feed }) => {
-      const { dead, next } = await listDeadPage(feed.table, region, id, query);
-      const theirs = dead.filter(({ account }) => isFor(caller, account));
-      return { body: { dead: theirs.map(toRejectedEvent), next: encodePlace(next) } };
+      const { accounts } = caller;
+      const { dead, next } = await listDeadPage(feed.table, region, id, { ...query, accounts });
+      return { body: { dead: dead.map(toRejectedEvent), next: encodePlace(next) } };
     },
   ),
 ];
