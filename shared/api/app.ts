@@ -36,7 +36,7 @@ import {
 import { IMPORT_PATH } from './routes/account-moves.ts';
 import { routes } from './routes/all.ts';
 import { IssuerError, NoAccessError, type SignIn } from './sign-in.ts';
-import { type StaticBody, toStaticBody } from './static-body.ts';
+import { createStaticReader, type StaticBody, toStaticBody } from './static-body.ts';
 import type { Slots } from './waiting-limit.ts';
 
 /** Dependencies of the API. */
@@ -320,17 +320,10 @@ function createSchemas(baseUrl: string): RouteParts['schemas'] {
   };
 }
 
-/** Returns the documents. Each is read once, because it changes only with a release. */
+/** Returns the documents. */
 function documentsFrom(read: NonNullable<ApiDeps['readFile']>): Documents {
-  const bodies = new Map<string, StaticBody>();
-  return {
-    reference: createReference(read, Object.keys(tags)),
-    async read(name) {
-      const body = bodies.get(name) ?? toStaticBody(await read(name));
-      bodies.set(name, body);
-      return body;
-    },
-  };
+  const load = createStaticReader(read);
+  return { reference: createReference(load, Object.keys(tags)), read: load };
 }
 
 /** Returns a dependency of a served route; routes with absent dependencies are not served. */

@@ -24,6 +24,20 @@ export function toStaticBody(content: string | Uint8Array<ArrayBuffer>): StaticB
   return plain.length < GZIP_FROM_BYTES ? { plain, etag } : { plain, gzip: gzipSync(plain), etag };
 }
 
+/** Returns a reader of static bodies by name. Each is read and compressed once, also for concurrent requests. */
+export function createStaticReader(
+  read: (name: string) => Promise<Uint8Array<ArrayBuffer>>,
+): (name: string) => Promise<StaticBody> {
+  const bodies = new Map<string, Promise<StaticBody>>();
+  return (name) => {
+    const loading = bodies.get(name) ?? read(name).then(toStaticBody);
+    bodies.set(name, loading);
+    // A file that could not be read is read again.
+    loading.catch(() => bodies.delete(name));
+    return loading;
+  };
+}
+
 /** A form of a static body, or the statement that the client has it. */
 export interface StaticAnswer {
   readonly status: 200 | 304;

@@ -13,10 +13,11 @@ import { apiParts } from '../support/api.ts';
 
 const ORIGIN = 'https://tools.example.com';
 
-function createApp() {
+function createApp(parts: Partial<Parameters<typeof createApi>[0]> = {}) {
   const table = createMemoryTable();
   return createApi({
     ...apiParts(table, 'the-key-of-this-test'),
+    ...parts,
     ...{ table, log: {} as EventLog, regions: ['us'], now: Date.now, corsOrigins: [ORIGIN] },
     schemaBaseUrl: 'https://us.jobwire.example',
   });
@@ -93,6 +94,21 @@ test.each([
     expect([again.status, await again.text(), again.headers.get('etag')], path).toEqual([304, '', etag]);
     expect(again.headers.get('cache-control'), path).toBe(plain.headers.get('cache-control'));
     expect((await get(path, { 'if-none-match': '"another"' })).status, path).toBe(200);
+  }
+});
+
+test('concurrent first requests for a document, which need no key, read and compress it once', async () => {
+  let reads = 0;
+  const app = createApp({
+    readFile: async () => {
+      reads += 1;
+      return new TextEncoder().encode('{}');
+    },
+  });
+  for (const path of ['/openapi.json', '/asyncapi.json', '/docs']) {
+    reads = 0;
+    await Promise.all(Array.from({ length: 20 }, () => app.request(path)));
+    expect(reads, path).toBe(1);
   }
 });
 

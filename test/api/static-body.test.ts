@@ -1,7 +1,7 @@
 /** Static bodies: compressed if the client accepts gzip, and 304 if it has them. */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { staticAnswer, toStaticBody } from '../../shared/api/static-body.ts';
+import { createStaticReader, staticAnswer, toStaticBody } from '../../shared/api/static-body.ts';
 
 const large = toStaticBody('a document '.repeat(1_000));
 const small = toStaticBody('{}');
@@ -55,5 +55,21 @@ describe('staticAnswer', () => {
   test('gives different contents different tags, and the same content the same', () => {
     expect(toStaticBody('{}').etag).toBe(small.etag);
     expect(toStaticBody('[]').etag).not.toBe(small.etag);
+  });
+});
+
+describe('createStaticReader', () => {
+  test('reads a file once, also for concurrent requests, and again after a failure', async () => {
+    const names: string[] = [];
+    const read = createStaticReader(async (name) => {
+      names.push(name);
+      if (names.length === 1) throw new Error('not there');
+      return new TextEncoder().encode('x');
+    });
+    await expect(read('a')).rejects.toThrow('not there');
+    const [first, ...others] = await Promise.all([read('a'), read('a'), read('a')]);
+    for (const other of others) expect(other).toBe(first);
+    expect(await read('a')).toBe(first);
+    expect(names).toEqual(['a', 'a']);
   });
 });

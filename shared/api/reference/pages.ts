@@ -3,7 +3,7 @@
  * The pages send no request to other hosts, and their policy allows none.
  */
 import { createHash } from 'node:crypto';
-import { type StaticBody, toStaticBody } from '../static-body.ts';
+import type { StaticBody } from '../static-body.ts';
 
 /** A body with its headers. */
 export interface ReferenceAnswer {
@@ -58,22 +58,12 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** `read` returns a file by name; each is read once. `tags`: names of the tags, each of which has a page. */
+/** `load` returns a file by name. `tags`: names of the tags, each of which has a page. */
 export function createReference(
-  read: (name: string) => Promise<Uint8Array<ArrayBuffer>>,
+  load: (name: string) => Promise<StaticBody>,
   tags: readonly string[],
 ): Reference {
   const pages = new Set([START_PAGE, SCHEMAS_PAGE, WEBHOOKS_PAGE, ...tags.map(toPageName)]);
-  const bodies = new Map<string, Promise<StaticBody>>();
-
-  function load(name: string): Promise<StaticBody> {
-    const loading = bodies.get(name) ?? read(name).then(toStaticBody);
-    bodies.set(name, loading);
-    // A file that could not be read is read again.
-    loading.catch(() => bodies.delete(name));
-    return loading;
-  }
-
   return {
     async page(page = START_PAGE) {
       if (!pages.has(page)) return undefined;
