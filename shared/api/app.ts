@@ -232,10 +232,8 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       onError: (c) =>
         problem(c, 'content-too-large', { detail: `The body must be no larger than ${maxSize} bytes.` }),
     });
-  app.use(limitBody(MAX_IMPORT_BYTES), async (c, next) => {
-    if (c.req.path === IMPORT_PATH) return next();
-    return limitBody(MAX_BODY_BYTES)(c, next);
-  });
+  const limitUsual = limitBody(MAX_BODY_BYTES);
+  app.use((c, next) => (c.req.path === IMPORT_PATH ? next() : limitUsual(c, next)));
 
   // Malformed requests are rejected before authentication (RFC 9112, 3.2; RFC 3986, 2.1).
   app.use(async (c, next) => {
@@ -261,6 +259,8 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   // Routes registered before this are public. Everything after it requires a key, also unknown paths.
   app.use('/v1/*', requireKey(deps.keyring, failures));
   if (deps.requestLimit) app.use('/v1/*', limitRequests(deps.requestLimit));
+  // After authentication, because a body without `Content-Length` is read into memory.
+  app.use(IMPORT_PATH, limitBody(MAX_IMPORT_BYTES));
   app.use(
     methodNotAllowed({
       app: everyRoute(),

@@ -1,7 +1,8 @@
-/** One tenant cannot exhaust shared capacity, or make others' work grow without limit. */
+/** Neither one tenant nor a caller without a key can exhaust shared capacity, or make others' work grow without limit. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
+import { createApi } from '../../shared/api/app.ts';
 import { createKey, MAX_KEYS_OF_ACCOUNT, OPERATOR } from '../../shared/api/keys.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
@@ -17,6 +18,7 @@ import { createRecipient, MAX_RECIPIENTS } from '../../shared/notifications/reci
 import { importRecipients } from '../../shared/notifications/recipients-csv.ts';
 import { historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { apiParts } from '../support/api.ts';
 
 const REGION = 'us';
 const ACME = { region: REGION, account: 'acme' };
@@ -103,3 +105,33 @@ test('an account has a maximum number of recipients, created one by one or impor
   expect(await createRecipient(people, ACME, input)).toMatchObject({ kind: 'conflict' });
   expect(await createRecipient(people, OTHER, input)).toMatchObject({ kind: 'created' });
 });
+
+test.each([
+  ['/v1/accounts', 120_000],
+  ['/v1/accounts/import', 0],
+])(
+  'of a body without a length that is sent to %s without a key, at most %i bytes are read',
+  async (path, most) => {
+    const table = createMemoryTable();
+    const { log } = (await createWorld()).deps;
+    const app = createApi({
+      ...{ table, log, regions: [REGION], now: Date.now },
+      ...apiParts(table, 'the-key-of-this-test'),
+    });
+    let bytes = 0;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          bytes += 10_000;
+          if (bytes > 5_000_000) controller.close();
+          else controller.enqueue(new Uint8Array(10_000));
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    const headers = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
+    const answer = await app.request(path, { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
+    expect(answer.status).toBe(most === 0 ? 401 : 413);
+    expect(bytes).toBeLessThanOrEqual(most);
+  },
+);
