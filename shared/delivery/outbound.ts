@@ -77,6 +77,8 @@ interface Timeouts {
 const TIMEOUTS: Timeouts = { connectMs: 5_000, totalMs: 15_000, idleMs: 30_000 };
 const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
+/** Maximum number of interim responses (1xx) before a response. Parsing them takes time from all other endpoints. */
+const MAX_INTERIM = 100;
 /**
  * With several addresses: time (ms) before the next one is tried. Node's own 250 ms is too short for distant
  * networks.
@@ -324,6 +326,11 @@ class GuardedConnections implements Connections {
         });
       });
       request.on('error', fault);
+      let interim = 0;
+      request.on('information', () => {
+        interim += 1;
+        if (interim > MAX_INTERIM) fail('The endpoint sent too many interim responses.');
+      });
       request.on('response', (response) => {
         stage = 'answering';
         const status = response.statusCode ?? 0;

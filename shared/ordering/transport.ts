@@ -40,6 +40,9 @@ const OPTIONS = {
 };
 const agents = { 'http:': new HttpAgent(OPTIONS), 'https:': new HttpsAgent(OPTIONS) };
 
+/** Maximum number of interim responses (1xx) before an answer. Parsing them takes time from all other regions. */
+const MAX_INTERIM = 100;
+
 const DECODERS: ReadonlyMap<string, () => Decoder> = new Map([
   ['gzip', createGunzip],
   ['x-gzip', createGunzip],
@@ -68,6 +71,11 @@ export const httpFetch: Fetch = async (url, { method, headers, body, signal }) =
       resolve,
     );
     request.on('error', reject);
+    let interim = 0;
+    request.on('information', () => {
+      interim += 1;
+      if (interim > MAX_INTERIM) request.destroy(new Error('Too many interim responses.'));
+    });
     // After an answer with the status 101, for example, there is no other event.
     request.on('close', () => reject(new Error('The connection was closed.')));
     // The option `signal` of a request costs as much as parsing its answer.

@@ -438,10 +438,24 @@ describe('failures', () => {
 
   test('it sends only interim answers', async () => {
     const begun = happening();
-    const server = await startTcp((socket) => drip(socket, 'HTTP/1.1 102 Processing\r\n\r\n', begun.happens));
+    const server = await startTcp((socket) =>
+      socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(5), begun.happens),
+    );
     const exchange = overdue(15_000, begun, () => createClient().post(server.url));
     expect(await exchange).toEqual(sent('The endpoint did not respond in time.'));
     await server.closed();
+  });
+
+  test('it floods the connection with interim answers: it is closed after 100 of them', async () => {
+    const server = await startTcp((socket) => flood(socket, 'HTTP/1.1 102 Processing\r\n\r\n'));
+    expect(await createClient().post(server.url)).toEqual(
+      sent('The endpoint sent too many interim responses.'),
+    );
+    await server.closed();
+    const fair = await startTcp((socket) =>
+      socket.write(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100)}HTTP/1.1 204 No Content\r\n\r\n`),
+    );
+    expect(await createClient().post(fair.url)).toMatchObject({ kind: 'answered', status: 204 });
   });
 
   test('it closes the connection after the request was sent', async () => {

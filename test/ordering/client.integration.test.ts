@@ -766,6 +766,27 @@ describe('faults', () => {
     expect(asked).toBe(2);
   });
 
+  test('a flood of interim answers is a network error after 100 of them, and does not last until the time-out', async () => {
+    let asked = 0;
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => {
+        asked++;
+        const flood = (): void => {
+          while (!socket.destroyed && socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(50)));
+        };
+        socket.on('drain', flood);
+        flood();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => new Promise((resolve) => server.close(() => resolve())));
+    const { port } = server.address() as AddressInfo;
+    const { client } = await connectClient(() => {}, { baseUrl: `http://127.0.0.1:${port}` });
+    expect((await failure(client.account())).kind).toBe('network');
+    expect(asked).toBe(2);
+  });
+
   test('requests name the program and its version', async () => {
     const agents: unknown[] = [];
     const { client } = await connectClient((request, response) => {
