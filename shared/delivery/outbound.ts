@@ -79,6 +79,8 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Maximum number of interim responses (1xx) before a response. Parsing them takes time from all other endpoints. */
 const MAX_INTERIM = 100;
+/** Maximum number of endpoints whose connections the pool remembers. Users can create and delete any number of endpoints. */
+export const MAX_POOLED = 20_000;
 /**
  * With several addresses: time (ms) before the next one is tried. Node's own 250 ms is too short for distant
  * networks.
@@ -146,14 +148,18 @@ function getHost(url: URL): string {
 
 /**
  * Creates a pool of connections by endpoint. Connections are created on first use and kept until the pool is
- * closed.
+ * closed, or until {@link MAX_POOLED} other endpoints were used later.
  */
 export function createConnectionPool(options: Options): ConnectionPool {
   const endpoints = new Map<string, GuardedConnections>();
   return {
     of(endpoint, concurrency) {
       const connections = endpoints.get(endpoint) ?? new GuardedConnections(options);
+      endpoints.delete(endpoint);
       endpoints.set(endpoint, connections);
+      const [oldest] = endpoints.keys();
+      // Not closed: requests may be in progress. Idle connections are closed after a while.
+      if (endpoints.size > MAX_POOLED && oldest !== undefined) endpoints.delete(oldest);
       connections.resize(concurrency);
       return connections;
     },

@@ -11,7 +11,7 @@ import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parseConfig } from '../../shared/config.ts';
-import { checkUrl, createConnectionPool } from '../../shared/delivery/outbound.ts';
+import { checkUrl, createConnectionPool, MAX_POOLED } from '../../shared/delivery/outbound.ts';
 import { classifyNonPublic, NOT_PUBLIC } from '../../shared/delivery/public-addresses.ts';
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
 import { runs } from '../support/runs.ts';
@@ -719,6 +719,17 @@ describe('connection reuse', () => {
     expect(ports.size).toBe(22);
     pool.close();
     await server.closed(22);
+  });
+
+  test('the pool remembers a limited number of endpoints, those that were used last', async () => {
+    const pool = createConnectionPool({ allowPrivateNetworks: true });
+    const [first, second] = [pool.of('us/first', 1), pool.of('us/second', 1)];
+    for (let at = 2; at < MAX_POOLED; at += 1) pool.of(`us/e${at}`, 1);
+    expect(pool.of('us/first', 1)).toBe(first);
+    pool.of('us/more', 1);
+    expect(pool.of('us/first', 1)).toBe(first);
+    expect(pool.of('us/second', 1)).not.toBe(second);
+    pool.close();
   });
 
   test('closing the pool aborts requests in progress', async () => {
