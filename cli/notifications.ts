@@ -16,7 +16,7 @@ import { inputs } from '../client/inputs.ts';
 import { formatCode } from '../shared/error-codes.ts';
 import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
 import { readJsonFile, withId } from './input.ts';
-import { type Column, clean } from './output.ts';
+import { type Column, clean, toJson } from './output.ts';
 import { testEmailCommands } from './test-email.ts';
 
 const SWITCH = { value: 'on|off', choices: ['on', 'off'] } as const;
@@ -280,8 +280,8 @@ export const notifications = {
     async run({ api, out }, [account, ...which]) {
       const found = await api().get(TEMPLATE, atTemplate(account, which));
       out.document(found, () => {
-        // Printed unmodified, to be edited and set again. JSON contains no control characters.
-        out.line(JSON.stringify(found.template, undefined, 2));
+        // To be edited and set again.
+        out.line(toJson(found.template, 2));
         out.note(found.custom ? 'Custom template.' : 'Default template. The account has no custom one.');
       });
     },

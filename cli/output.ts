@@ -148,7 +148,7 @@ export function createOutput(options: {
         more = true;
       });
       if (flagged('bom')) stdout.write(BYTE_ORDER_MARK);
-      for await (const text of texts) stdout.write(text);
+      for await (const text of texts) stdout.write(terminal ? cleanLines(text) : text);
       if (more) output.note(MORE);
     },
     async list(listing, columns, none) {
@@ -210,6 +210,13 @@ const MORE = 'There are more entries. Use --limit to show more.';
 export function clean(value: unknown): string {
   return plain(value, 4_000);
 }
+
+/** Sanitizes each line of an untrusted text for a terminal. */
+const cleanLines = (text: string): string =>
+  text
+    .split(/\r?\n/)
+    .map((line) => plain(line, Number.POSITIVE_INFINITY))
+    .join('\n');
 
 /** Result of `plain` for an empty value. */
 const EMPTY = '–';

@@ -76,12 +76,16 @@ test('a preview renders a real job, and writes the HTML to a file', async () => 
 test('a template is set, shown, listed and removed', async () => {
   const place = ['acme', 'dispatched', 'email', 'en-GB'];
   const file = join(folder, 'template.json');
-  writeFileSync(file, '{"subject": "Your order is on its way"}');
+  const subject = 'Your order is on its way \u009b31m\u202e';
+  writeFileSync(file, JSON.stringify({ subject }));
   const wrong = join(folder, 'wrong.json');
   writeFileSync(wrong, '{"subject": "{{ "}');
   expect(await run('templates', 'set', ...place, wrong)).toMatchObject({ code: 3 });
   expect(await run('templates', 'set', ...place, file)).toMatchObject({ code: 0, err: '' });
   expect(await json('templates', 'show', ...place)).toMatchObject({ custom: true });
+  const shown = await run('templates', 'show', ...place);
+  expect(JSON.parse(shown.out)).toEqual({ subject });
+  expect(shown.out, 'the text of a customer cannot control a terminal').not.toMatch(/[\u007f-\u009f\u202e]/);
   expect((await run('templates', 'list', 'acme')).out).toMatch(/^dispatched +email +en-GB +custom$/m);
   const test = ['templates', 'send-test', 'acme'];
   const sent = await run(...test, 'orders@acme.example', '--kind', 'dispatched', '--locale', 'en-GB');
