@@ -46,8 +46,9 @@ export interface AlertRuleDeps {
   readonly canMail: boolean;
 }
 
-/** Maximum number of rules of a region. */
+/** Maximum number of rules of a region, and of those that name one account. */
 export const MAX_ALERT_RULES = 100;
+export const MAX_ALERT_RULES_PER_ACCOUNT = 20;
 
 /** A stored rule with its state. */
 export interface StoredRule {
@@ -123,10 +124,12 @@ export async function createAlertRule(
     checkTarget(deps, target) ??
     (await checkAccounts(deps.table, region, rule.accounts ?? [], 'accounts'));
   if (rejection) return rejection;
-  const others = await deps.table.query({ pk: alertRulePk(region), limit: MAX_ALERT_RULES + 1 });
-  if (others.filter(({ sk }) => sk !== id).length >= MAX_ALERT_RULES) {
+  const others = await listOthers(deps.table, region, id);
+  if (others.length >= MAX_ALERT_RULES) {
     return { kind: 'conflict', reason: `The maximum of ${MAX_ALERT_RULES} alert rules is reached.` };
   }
+  const full = checkAccountLimit(others, rule.accounts ?? []);
+  if (full) return full;
   const targetName = `${id}.${creation}`;
   await deps.targets.save(toPlace(region, targetName), JSON.stringify(target));
   const at = deps.now();
@@ -165,7 +168,8 @@ export async function updateAlertRule(
   const rejection =
     checkRule(rule) ??
     (wanted && checkTarget(deps, wanted)) ??
-    (await checkAccounts(deps.table, region, named, 'accounts'));
+    (await checkAccounts(deps.table, region, named, 'accounts')) ??
+    (named.length === 0 ? undefined : checkAccountLimit(await listOthers(deps.table, region, id), named));
   if (rejection) return rejection;
   if (expected.revision !== undefined && expected.revision !== getRevision(item)) {
     return modified(`alert rule "${id}"`);
@@ -194,6 +198,22 @@ export async function updateAlertRule(
   }
   const current = await readAlertRule(deps.table, region, id);
   return current ? { rule: toView(current) } : notFound(`alert rule "${id}"`);
+}
+
+async function listOthers(table: Table, region: string, id: string): Promise<Item[]> {
+  const rules = await table.query({ pk: alertRulePk(region), limit: MAX_ALERT_RULES + 1 });
+  return rules.filter(({ sk }) => sk !== id);
+}
+
+/** Returns why no further rule can name one of the accounts, so that no tenant uses up all rules of a region. */
+function checkAccountLimit(others: readonly Item[], accounts: readonly string[]): Rejection | undefined {
+  const named = others.flatMap((item) => toStored('', item, undefined).rule.accounts ?? []);
+  const full = accounts.find(
+    (account) => named.filter((other) => other === account).length >= MAX_ALERT_RULES_PER_ACCOUNT,
+  );
+  if (full === undefined) return undefined;
+  const reason = `The account "${full}" has ${MAX_ALERT_RULES_PER_ACCOUNT} alert rules that name it, which is the maximum. Delete one first.`;
+  return { kind: 'conflict', reason };
 }
 
 /** Deletes a rule with its state and its target. */

@@ -2,6 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
+import {
+  type AlertRuleDeps,
+  createAlertRule,
+  MAX_ALERT_RULES_PER_ACCOUNT,
+  readAlertRule,
+  updateAlertRule,
+} from '../../shared/alerts/rules.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createKey, MAX_KEYS_OF_ACCOUNT, OPERATOR } from '../../shared/api/keys.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
@@ -16,6 +23,7 @@ import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.t
 import { createEventLog } from '../../shared/log/log.ts';
 import { createRecipient, MAX_RECIPIENTS } from '../../shared/notifications/recipients.ts';
 import { importRecipients } from '../../shared/notifications/recipients-csv.ts';
+import { openSealedTexts } from '../../shared/secrets.ts';
 import { historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { apiParts } from '../support/api.ts';
@@ -84,6 +92,37 @@ test('an account is named by a maximum number of keys, without effect on others'
   const full = { kind: 'conflict', reason: expect.stringContaining('"acme"') };
   expect(await create('other', 'acme')).toMatchObject(full);
   expect(await create('other')).toMatchObject({ kind: 'created' });
+});
+
+test('an account is named by a maximum number of alert rules, without effect on others', async () => {
+  const { table, deps } = await createWorld();
+  const rules: AlertRuleDeps = {
+    ...{ table, now: deps.now, allowPrivateNetworks: false, canMail: true },
+    targets: await openSealedTexts(table, new Uint8Array(32)),
+  };
+  const create = (id: string, ...accounts: string[]) =>
+    createAlertRule(
+      rules,
+      REGION,
+      {
+        ...{ id, name: id, condition: 'late_jobs', threshold: 1 },
+        ...{ target: { kind: 'email', to: ['ops@example.com'] }, ...(accounts.length > 0 && { accounts }) },
+      },
+      randomUUID,
+    );
+  for (let at = 0; at < MAX_ALERT_RULES_PER_ACCOUNT; at += 1) {
+    expect(await create(`r${at}`, 'acme')).toMatchObject({ kind: 'created' });
+  }
+  const full = { kind: 'conflict', reason: expect.stringContaining('"acme"') };
+  expect(await create('more', 'other', 'acme')).toMatchObject(full);
+  expect(await create('own', 'other')).toMatchObject({ kind: 'created' });
+  expect(await create('all')).toMatchObject({ kind: 'created' });
+  const change = async (id: string, input: object) => {
+    const stored = await readAlertRule(table, REGION, id);
+    return stored && updateAlertRule(rules, stored, input, {}, randomUUID);
+  };
+  expect(await change('own', { accounts: ['other', 'acme'] })).toMatchObject(full);
+  expect(await change('r0', { threshold: 2, accounts: ['acme', 'other'] })).toMatchObject({ rule: {} });
 });
 
 test('an account has a maximum number of recipients, created one by one or imported', async () => {
