@@ -33,11 +33,10 @@ test('the Go programs of docs/clients.md run against a Jobwire', async ({ skip }
   const [example = '', receiver = ''] = getBlocks(section, 'go');
   const folder = makeEmpty('docs-go');
   const site = await startSite();
-  // Before the commands, because `go mod tidy` keeps only imported modules.
-  makeEmpty('docs-go/receiver');
+  // Before the programs are saved, as in the document: `go mod tidy` removes modules that no file imports.
+  await runCommands(section, folder, site.env);
   writeFileSync(join(folder, 'main.go'), example);
   writeFileSync(join(folder, 'receiver/main.go'), receiver);
-  await runCommands(section, folder, site.env);
   await run(folder, COMPILE_MS, 'go', 'vet', '.', './receiver');
   await run(folder, COMPILE_MS, 'go', 'build', '-o', 'bin/example', '.');
   await run(folder, COMPILE_MS, 'go', 'build', '-o', 'bin/receiver', './receiver');
