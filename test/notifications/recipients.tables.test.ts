@@ -21,7 +21,7 @@ import {
   updateRecipient,
 } from '../../shared/notifications/recipients.ts';
 import { importRecipients } from '../../shared/notifications/recipients-csv.ts';
-import { csvHeader, decodeCsv, formatCsvRow } from '../../shared/notifications/recipients-file.ts';
+import { columns, csvHeader, decodeCsv, formatCsvRow } from '../../shared/notifications/recipients-file.ts';
 import {
   type NotificationDeps,
   readSettings,
@@ -51,6 +51,7 @@ import { type AccountRef, keys, recipientPk, recipientPlacePk } from '../../shar
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table } from '../../shared/storage/table.ts';
 import { moved } from '../support/delivery-world.ts';
+import { getBlocks, readSection } from '../support/markdown.ts';
 import { eachTable } from '../support/tables.ts';
 import { watchedTable } from '../support/tracker.ts';
 
@@ -721,6 +722,20 @@ describe('a spreadsheet saved by Excel', () => {
     expect(decodeCsv(bytes)).toBeUndefined();
     expect(await importRecipients(deps, ACME, bytes.toString('utf8'))).toEqual({ kind: 'rejected', reason });
   });
+});
+
+test('the file in docs/notifications.md is imported with the documented defaults, and every column is described', async () => {
+  const section = readSection('docs/notifications.md', 'Recipients');
+  const [csv = ''] = getBlocks(section, 'csv');
+  const { deps, table } = await createRig();
+  expect(await take(deps, csv)).toMatchObject({ created: 3, invalidRows: [] });
+  const { recipients } = await listRecipients(table, ACME);
+  const kindsOf = (start: string) => recipients.find(({ name }) => name?.startsWith(start))?.kinds;
+  expect(kindsOf('Ann')).toEqual(['dispatched', 'tracking']);
+  expect(kindsOf('Jürgen')).toContain('due_date_changed');
+  expect(kindsOf('Émilie')).toEqual(kindsOf('Ann'));
+  const rows = section.match(/^\| `.*? \|/gm)?.join('') ?? '';
+  expect([...rows.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort()).toEqual([...columns].sort());
 });
 
 describe('invalid rows', () => {
