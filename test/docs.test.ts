@@ -53,13 +53,15 @@ function readJson(text: string): unknown {
 }
 
 test('the files that the documentation lets users write into the checkout are ignored by Git', () => {
-  const paths = ['README.md', 'docs/self-hosting.md', 'docs/notifications.md'];
+  const paths = ['README.md', 'docs/self-hosting.md', 'docs/notifications.md', 'docs/alerts.md'];
+  const named =
+    /\bSave [^`\n]*\bas `([^`]+)`|(?:--html|--url-file|import acme|restore \S+ --config) ([\w-]+\.\w+)/g;
   const files = paths.flatMap((path) =>
-    [...readFileSync(path, 'utf8').matchAll(/\bSave [^`\n]*\bas `([^`]+)`|--html ([\w-]+\.\w+)/g)].map(
-      ([, saved, written]) => saved ?? written ?? '',
-    ),
+    [...readFileSync(path, 'utf8').matchAll(named)].map(([, saved, written]) => saved ?? written ?? ''),
   );
-  expect(files).toEqual(expect.arrayContaining(['jobwire.json', 'receiver.mjs', 'mail.html']));
+  expect(files).toEqual(
+    expect.arrayContaining(['jobwire.json', 'receiver.mjs', 'mail.html', 'recipients.csv']),
+  );
   const patterns = readFileSync('.gitignore', 'utf8').split('\n');
   const isIgnored = (file: string) =>
     patterns.some((pattern) => matchesGlob(file, pattern.replace(/^\//, '')));
