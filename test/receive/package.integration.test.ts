@@ -214,6 +214,44 @@ for body, headers, secret in json.loads(sys.argv[1]):
     },
   );
 
+  test.skipIf(!works('java', ['--version']))('Java accepts valid signatures only', async () => {
+    const secret = newSecret();
+    const { body, headers } = await signedNow(secret);
+    const {
+      'webhook-id': id = '',
+      'webhook-timestamp': at = '',
+      'webhook-signature': signature = '',
+    } = headers;
+    const signedEarly = new Webhook(secret).sign(id, new Date(1_000), body);
+    const tried: [ok: boolean, body: string, id: string, at: string, signatures: string, secret: string][] = [
+      [true, body, id, at, signature, secret],
+      [true, body, id, at, `v1,bm9uZQ== v1a,ü ${signature}`, secret],
+      [false, body.replace('Größe', 'Grösse'), id, at, signature, secret],
+      [false, body, id, at, signature, newSecret()],
+      [false, body, `${id}0`, at, signature, secret],
+      [false, body, id, '1', signedEarly, secret],
+      [false, body, id, 'now', signature, secret],
+      [false, body, '', '', '', secret],
+    ];
+    const source = findExample('Java', 'java').replace(
+      /\}\s*$/,
+      `  public static void main(String[] all) throws Exception {
+        for (String one : all) {
+          String[] part = Arrays.stream(one.split(" ", -1)).map(text -> new String(Base64.getDecoder().decode(text), UTF_8))
+              .map(text -> text.isEmpty() ? null : text).toArray(String[]::new);
+          System.out.println(isValid(part[0].getBytes(UTF_8), part[1], part[2], part[3], part[4]));
+        }
+      }
+    }`,
+    );
+    const file = join(folder, 'Webhook.java');
+    writeFileSync(file, source);
+    const encode = (text: string) => Buffer.from(text).toString('base64');
+    const input = tried.map(([, ...request]) => request.map(encode).join(' '));
+    const { stdout } = await run('java', [file, ...input], BOUND);
+    expect(stdout.trim().split('\n')).toEqual(tried.map(([ok]) => String(ok)));
+  });
+
   test.skipIf(!works('openssl', ['version']))('openssl creates the signatures of the vectors', async () => {
     const sent = cases.filter((one) => one.sent);
     expect(sent.length).toBeGreaterThan(3);
