@@ -249,7 +249,9 @@ function write(path: string, text: string, force: boolean, mode: number): void {
 }
 
 const existsError = (path: string) =>
-  new UsageError(`${path} exists. To replace it, use --force. To write another file, use --config.`);
+  new UsageError(
+    `${path} exists. To replace it, use --force. To keep it, use --config with a file in another folder.`,
+  );
 
 function writeError(path: string, cause: unknown): UsageError {
   const { code } = cause as NodeJS.ErrnoException;

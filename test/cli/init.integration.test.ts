@@ -202,7 +202,7 @@ describe('init', () => {
       writeFileSync(file, 'mine', { mode: 0o644 });
       expect(await init(options(folder))).toEqual({
         ...{ code: 2, out: '' },
-        err: `${file} exists. To replace it, use --force. To write another file, use --config.\n`,
+        err: `${file} exists. To replace it, use --force. To keep it, use --config with a file in another folder.\n`,
       });
       expect([readdirSync(folder).length, readFileSync(file, 'utf8')]).toEqual([1, 'mine']);
       if (file === config) rmSync(file);
