@@ -71,7 +71,11 @@ describe('exit codes', () => {
     [2, ['keys', 'create', '--role', 'owner'], /^--role must be one of read, operate, admin\.$/],
     [2, ['jobs', 'list', 'acme', '--descending'], /^--descending requires --sort\.$/],
     [2, ['jobs', 'list', 'acme', '--sort', 'due'], /^--sort must be one of jobNumber, dateDue, dateOut\.$/],
-    [3, ['jobs', 'list', 'acme', '--sort', 'dateDue'], /^--sort requires one of these filters for dateDue: /],
+    [
+      3,
+      ['jobs', 'list', 'acme', '--sort', 'dateDue'],
+      /^--sort requires one of these filters for dateDue: status, undispatched=true, dueOn, dueFrom, dueBefore, late=true, risk\./,
+    ],
     [2, ['jobs', 'list', 'acme', '--due', 'monday'], /^--due must be a day \(YYYY-MM-DD\)\.$/],
     [2, ['jobs', 'show', 'acme', 'x1'], /^NUMBER must be a job number\.$/],
     [2, ['endpoints', 'replay', 'erp'], /^--since WHEN or --from CURSOR is required\.$/],

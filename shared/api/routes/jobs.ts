@@ -72,11 +72,10 @@ const filters = z
 const SORTED_BY = {
   jobNumber: [],
   dateDue: [
-    'jobNumber',
     'status',
     ...OPEN_FILTERS.map((name) => (name === 'late' || name === 'undispatched' ? `${name}=true` : name)),
   ],
-  dateOut: ['jobNumber', ...DISPATCHED_FILTERS],
+  dateOut: DISPATCHED_FILTERS,
 };
 
 const JobsQuery = z
