@@ -198,6 +198,8 @@ describe('the other examples', () => {
         [body.replace('Größe', 'Grösse'), headers, secret],
         [body, headers, newSecret()],
         [body, { ...headers, 'webhook-timestamp': '1' }, secret],
+        [body, { ...headers, 'webhook-signature': undefined }, secret],
+        [body, {}, secret],
       ];
       const source = `${findExample('Python', 'python')}
 import sys
@@ -209,7 +211,8 @@ for body, headers, secret in json.loads(sys.argv[1]):
 `;
       const { stdout } = await run('python3', ['-c', source, JSON.stringify(tried)], BOUND);
       const id = headers['webhook-id'];
-      const refused = ['No signature fits.', 'No signature fits.', 'The webhook is too old or too new.'];
+      const [unsigned, untimely] = ['No signature fits.', 'The webhook is too old or too new.'];
+      const refused = [unsigned, unsigned, untimely, unsigned, untimely];
       expect(stdout.trim().split('\n')).toEqual([id, id, ...refused]);
     },
   );
