@@ -89,6 +89,7 @@ export const moveRoutes: readonly Route[] = [
             .describe('`next` of the previous page.'),
         })
         .meta({ id: 'AccountExport' }),
+      example: {},
       answer: {
         status: 200,
         description: 'A page.',

@@ -303,6 +303,7 @@ export const endpointRoutes: readonly Route[] = [
             .describe('Id of the event.'),
         })
         .meta({ id: 'ResendRequest' }),
+      example: { event: 'acme.t3k9x1a2b3c4.1044' },
       answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
       problems: ['conflict', 'unprocessable-content'],
     },

@@ -67,6 +67,7 @@ export const pairingRoutes: readonly Route[] = [
         'Returns the key after a user has confirmed the code. Only the screen that started the pairing can get it. Repeated requests return the same key until the code expires.',
       role: null,
       body: KeyClaim,
+      example: { code: '123456', deviceToken: 'd'.repeat(43) },
       answer: {
         status: 200,
         description: 'The key, or `null` while the code is not confirmed.',

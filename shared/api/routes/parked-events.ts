@@ -90,6 +90,7 @@ export const parkedEventRoutes: readonly Route[] = [
       of: ofEndpoint,
       repeatable: true,
       body: Which,
+      example: { all: true },
       record: ({ subject, ...by }, parts) => recordOnEndpoint('retry_parked', subject, by, parts),
       hasEffect: ({ retried }) => retried > 0,
       answer: {
@@ -118,6 +119,7 @@ export const parkedEventRoutes: readonly Route[] = [
       role: 'operate',
       of: ofEndpoint,
       body: Which,
+      example: { events: ['acme.t3k9x1a2b3c4.1044'] },
       record: ({ subject, ...by }, parts) => recordOnEndpoint('discard_parked', subject, by, parts),
       hasEffect: ({ discarded }) => discarded > 0,
       answer: {
