@@ -135,6 +135,18 @@ describe('docs/events.md', () => {
   });
 });
 
+test('the guide to webhooks lists exactly the codes of failed verifications', () => {
+  const [, type = ''] =
+    /type VerificationErrorCode =([^;]*);/.exec(readFileSync('receive/index.ts', 'utf8')) ?? [];
+  const [, section = ''] = readFileSync('docs/receiving-events.md', 'utf8').split(
+    '### If the verification fails',
+  );
+  const rows = section.split('\n## ', 1)[0]?.match(/^\| `.*?\|/gm) ?? [];
+  expect(rows.flatMap(quoted).sort()).toEqual(
+    [...type.matchAll(/'([^']+)'/g)].map(([, code]) => code).sort(),
+  );
+});
+
 test('the guide to the API lists exactly the kinds of problems, with their status and meaning', () => {
   const rows = [...readFileSync('docs/api.md', 'utf8').matchAll(/^\| `([a-z-]+)` \| (\d{3}) \| (.*) \|$/gm)];
   expect(rows.map(([, kind, status, meaning]) => ({ kind, status: Number(status), meaning }))).toEqual(
