@@ -1,5 +1,5 @@
 /** The Jobs page: search, filters, live updates; the page of a job with its timeline. */
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import { axe, expectFault, layoutShift, scriptedSite, show, signedIn } from '../support/browser.ts';
@@ -18,6 +18,7 @@ const site = scriptedSite({
     add(acme, { description: 'Crest', orderNumber: 'PO-1', dateDue: dayFromNow(3) });
     jobs.late = add(acme, {
       description: 'Badge',
+      status: 'Waiting for garments',
       orderNumber: 'PO-2',
       dateDue: `${dayFromNow(-3)}T10:00:00-07:00`,
     });
@@ -49,6 +50,9 @@ const findRow = (page: Page, job: number) =>
   grid(page)
     .getByRole('row')
     .filter({ has: page.getByRole('link', { name: String(job), exact: true }) });
+
+const isCut = (text: Locator): Promise<boolean> =>
+  text.evaluate(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth);
 
 beforeAll(async () => {
   const within = { timeout: 30_000, interval: 100 };
@@ -145,8 +149,14 @@ test('the list is operable by keyboard and passes the axe checks in both themes 
   await page.goBack();
   await findRow(page, jobs.kiwi).waitFor();
   await show(page, { theme: 'dark', size: 'phone' });
-  await findRow(page, jobs.late).getByText('Late').waitFor();
+  await findRow(page, jobs.late).getByText('late').waitFor();
   await axe(page);
+  for (const width of [390, 800, 1280]) {
+    await page.setViewportSize({ width, height: 800 });
+    // The time in the status is cut first.
+    await expect.poll(() => isCut(findRow(page, jobs.late).locator('[data-area="status"] bdi'))).toBe(false);
+  }
+  await show(page, { size: 'phone' });
   await expect.poll(() => isWithinWindow(page)).toBe(true);
 });
 

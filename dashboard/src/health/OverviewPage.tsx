@@ -237,7 +237,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
         'Open jobs': { right: true, render: (one) => <OpenJobs account={one} none="–" /> },
         Problem: {
           wide: true,
-          render: ({ paused, status }) => (paused ? '' : <bdi>{status?.problem}</bdi>),
+          render: ({ paused, status }) => (paused ? '' : status?.problem && <bdi>{status.problem}</bdi>),
           hasContent: ({ paused, status }) => !paused && Boolean(status?.problem),
         },
       }}
@@ -314,7 +314,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
         Problem: {
           wide: true,
           render: (one) => (
-            <EndpointHealthValue endpoint={one} show={({ problem }) => <bdi>{problem}</bdi>} />
+            <EndpointHealthValue endpoint={one} show={({ problem }) => problem && <bdi>{problem}</bdi>} />
           ),
           hasContent: (one) => isUnhealthy(one) || Boolean(getCachedHealth(client, one)?.problem),
         },

@@ -21,7 +21,7 @@ import { RiskBadge } from './RiskBadge.tsx';
 import { formatHours, formatShortReason, formatStay, formatTiming } from './risk.ts';
 import type { Row, SearchResult, Sort } from './search.ts';
 
-const ROW_PX = { wide: 38, narrow: 66 };
+const ROW_PX = { wide: 38, narrow: 88 };
 /** More rows are requested when fewer than this remain below the visible ones. */
 const AHEAD = 100;
 
@@ -61,7 +61,8 @@ export function JobTable(props: {
     scrollMargin: top,
     // The page header and the column headers cover the first rows.
     scrollPaddingStart: 100,
-    scrollPaddingEnd: narrow ? 80 : 16,
+    // A bar at the bottom covers the last rows, except on wide screens.
+    scrollPaddingEnd: 80,
     // The focused row stays rendered, or the focus would be lost.
     rangeExtractor: ({ startIndex, endIndex, overscan, count }) => {
       const first = Math.max(0, startIndex - overscan);
