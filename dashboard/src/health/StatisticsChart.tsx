@@ -18,7 +18,7 @@ const CHART = {
   // A step without attempts has no value.
   connectNulls: false,
   curveType: 'linear',
-  xAxisProps: { minTickGap: 40 },
+  xAxisProps: { minTickGap: 40, interval: 'equidistantPreserveStart' },
 } as const;
 
 export default memo(function StatisticsChart({ statistics }: { readonly statistics: DeliveryStatistics }) {
@@ -39,7 +39,7 @@ export default memo(function StatisticsChart({ statistics }: { readonly statisti
           series={[{ name: 'Success', color: 'var(--accent)' }]}
           // The axis passes the place of the tick as a second argument.
           valueFormatter={(share) => formatPercent(share)}
-          yAxisProps={{ domain: [0, 1], width: 52 }}
+          yAxisProps={{ domain: [0, 1], ticks: [0, 0.5, 1], width: 52 }}
         />
       </div>
       <div role="img" aria-label={describeLatency(statistics)}>

@@ -24,6 +24,7 @@ export default memo(function DaysChart({ days }: { readonly days: readonly Rollu
         legendProps={{ verticalAlign: 'top', height: 30 }}
         tickLine="none"
         accessibilityLayer={false}
+        xAxisProps={{ interval: 'equidistantPreserveStart' }}
         yAxisProps={{ allowDecimals: false, width: 36 }}
       />
     </div>

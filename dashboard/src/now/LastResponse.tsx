@@ -70,11 +70,7 @@ export default function LastResponse(props: {
                 Body: attempt.status === null ? undefined : <Body text={attempt.excerpt} />,
               }}
             />
-            <p>
-              <Link href={href(endpointHref(region, id, 'activity'), { outcome })}>
-                All {outcome} attempts
-              </Link>
-            </p>
+            <Link href={href(endpointHref(region, id, 'activity'), { outcome })}>All {outcome} attempts</Link>
           </div>
         );
       }}
