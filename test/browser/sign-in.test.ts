@@ -85,6 +85,7 @@ test('a key is stored for its tab only, is never part of an address, and is dele
   await page.reload();
   await heading(page, 'Health').waitFor();
   await page.getByRole('button', { name: 'User menu' }).click();
+  await page.getByText('Key from the configuration').waitFor();
   await page.getByRole('menuitem', { name: 'Sign out' }).click();
   await page.getByLabel('API key').waitFor();
   expect(await keptBy(page)).toMatchObject({ session: [] });

@@ -36,7 +36,7 @@ function FailedPage() {
   return (
     <Page title="Page failed to load">
       <Note tone="bad" live actions={reload}>
-        An error occurred, or a newer version of the dashboard was deployed. Reload to continue.
+        An error occurred, the connection failed, or the dashboard was updated. Reload to continue.
       </Note>
     </Page>
   );

@@ -17,7 +17,7 @@ import { Hidden } from '../components.tsx';
 import { useFigures, useServedRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
-import { formatCount } from '../texts.ts';
+import { formatCount, formatKeyId } from '../texts.ts';
 import { formatRelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref, useParams } from '../urls.ts';
@@ -156,11 +156,11 @@ function Count(props: { readonly count: number; readonly complete: boolean; read
   const { count, complete, noun } = props;
   if (count === 0) return null;
   const text = `${count.toLocaleString()}${complete ? '' : '+'}`;
-  const verb = count === 1 ? 'needs' : 'need';
+  const about = `${noun} ${count === 1 ? 'needs' : 'need'} attention`;
   return (
-    <span className={css.count} title={`${noun || text} ${noun ? verb : 'need'} attention`}>
+    <span className={css.count} title={noun ? about : text + about}>
       {text}
-      <Hidden>{noun ? `: ${noun} ${verb} attention` : ' need attention'}</Hidden>
+      <Hidden>{noun ? `: ${about}` : about}</Hidden>
     </span>
   );
 }
@@ -169,20 +169,12 @@ function Count(props: { readonly count: number; readonly complete: boolean; read
 function ConnectionState() {
   const connection = useConnection();
   const now = useNow();
-  const text = {
-    connecting: 'Connecting',
-    live: 'Live',
-    lost: connection.phase === 'lost' ? `Disconnected ${formatRelativeTime(connection.since, now)}` : '',
-  }[connection.phase];
+  const { phase } = connection;
   return (
-    <span
-      className={css.connection}
-      data-phase={connection.phase}
-      title={connection.phase === 'lost' ? connection.why : undefined}
-    >
-      <span role="status">{connection.phase === 'lost' ? 'Disconnected' : text}</span>
-      {connection.phase === 'lost' ? (
-        <span className={css.since}>{text.slice('Disconnected'.length)}; reconnecting</span>
+    <span className={css.connection} data-phase={phase} title={phase === 'lost' ? connection.why : undefined}>
+      <span role="status">{{ connecting: 'Connecting', live: 'Live', lost: 'Disconnected' }[phase]}</span>
+      {phase === 'lost' ? (
+        <span className={css.since}> {formatRelativeTime(connection.since, now)}; reconnecting</span>
       ) : null}
     </span>
   );
@@ -267,7 +259,7 @@ function KeyMenu() {
       </Menu.Target>
       <Menu.Dropdown>
         <div className={css.key}>
-          <strong>{key.name ?? key.id}</strong>
+          <strong>{key.name ?? formatKeyId(key.id)}</strong>
           <span className={ui.hint}>
             Role {key.role}, {key.accounts === null ? 'all accounts' : `accounts ${key.accounts.join(', ')}`}
           </span>
