@@ -38,5 +38,9 @@ export function formatHandling({
   ].join(' · ');
 }
 
+/** Formats an interval without rounding: `90 s`, `2 min`. */
+export const formatInterval = (seconds: number): string =>
+  seconds % 3600 === 0 ? `${seconds / 3600} h` : seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`;
+
 /** Formats the id of an API key. */
 export const formatKeyId = (id: string): string => (id === 'bootstrap' ? 'Key from the configuration' : id);

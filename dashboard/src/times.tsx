@@ -116,20 +116,25 @@ export function isToday(at: string): boolean {
   return toZoneDay(Date.parse(at), getZone()) === toZoneDay(Date.now(), getZone());
 }
 
-/** Relative time, kept up to date. `none`: shown if there is no time. */
+/** Relative time, kept up to date. `none`: shown if there is no time. `isPlanned`: the time of something that has not happened yet. */
 export function RelativeTime({
   at,
   none = '–',
+  isPlanned = false,
 }: {
   readonly at: string | null | undefined;
   readonly none?: string;
+  readonly isPlanned?: boolean;
 }) {
-  return at ? <Ago at={at} /> : none;
+  return at ? <Ago at={at} isPlanned={isPlanned} /> : none;
 }
 
 /** Renders only when its text changes. */
-function Ago({ at }: { readonly at: string }) {
-  const text = useSyncExternalStore(subscribeToClock, () => formatRelativeTime(Date.parse(at), Date.now()));
+function Ago({ at, isPlanned }: { readonly at: string; readonly isPlanned: boolean }) {
+  const text = useSyncExternalStore(subscribeToClock, () => {
+    const relative = formatRelativeTime(Date.parse(at), Date.now());
+    return isPlanned && !relative.startsWith('in') ? 'now' : relative;
+  });
   return (
     <time dateTime={at} title={formatExactTime(at)}>
       {text}

@@ -144,6 +144,8 @@ test('pausing and resuming an account updates its page', async () => {
   expect(await readState('initech')).toBe('paused');
   await button(page, 'Resume').click();
   await page.getByText('Polling.').waitFor();
+  await page.getByText('1 s', { exact: true }).waitFor();
+  await page.getByText('now', { exact: true }).waitFor();
   expect(await readState('initech')).toBe('tracking');
 });
 
@@ -151,6 +153,8 @@ test('an endpoint that was deleted elsewhere is replaced by an error', async () 
   await createEndpoint('short-lived');
   const page = await signedIn(site, '/endpoints/us/short-lived');
   await page.getByRole('button', { name: 'Ping' }).waitFor();
+  // Nothing was delivered.
+  await page.getByText('Active. No delivery is failing.').waitFor();
   await site.api('/endpoints/short-lived?region=us', { method: 'DELETE' });
   await page.getByRole('alert').waitFor();
   expectFault(page, /answered 404/);
@@ -266,7 +270,13 @@ test('rejected events are parked, and an operator can retry or discard them', as
   await of(first).getByText(/422/).waitFor();
   // The first two automatic retries come within seconds, the next after ten minutes.
   await expect.poll(() => parked.getByText(/^in \d+ min$/).count(), LONG).toBe(3);
-  await of(third).getByRole('checkbox').check();
+  // An attempt that is due is not “1 h ago”.
+  const later = await signedIn(site, '/health');
+  await later.clock.install({ time: Date.now() + 3_600_000 });
+  await later.goto(page.url());
+  const due = later.getByRole('table', { name: 'Parked events' }).getByText('now', { exact: true });
+  await expect.poll(() => due.count(), LONG).toBe(3);
+  await parked.getByRole('checkbox', { name: `Select Locked, ${third}` }).check();
   await axe(page);
   await confirmed(page, 'Discard 1 selected', 'Discard', /not sent to picky again/);
   await of(third).waitFor({ state: 'detached', ...LONG });

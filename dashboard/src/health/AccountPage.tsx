@@ -12,7 +12,7 @@ import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
-import { formatCount } from '../texts.ts';
+import { formatCount, formatInterval } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, useHref } from '../urls.ts';
@@ -102,10 +102,13 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
           <Facts
             rows={{
               Region: record.region.toUpperCase(),
-              'Poll interval': record.paused ? 'Paused' : formatInterval(record, report),
+              'Poll interval': record.paused
+                ? 'Paused'
+                : formatInterval(record.pollIntervalSeconds) +
+                  (report?.consecutiveFailures ? ', longer after failed polls' : ''),
               'Observed up to': <ObservedThrough account={whole} now={now} />,
               'Last poll': <RelativeTime at={report?.lastPollAt} none="None yet" />,
-              'Next poll': <RelativeTime at={report?.nextPollAt} none="None scheduled" />,
+              'Next poll': <RelativeTime isPlanned at={report?.nextPollAt} none="None scheduled" />,
               'Consecutive failures': <ProblemCount count={report?.consecutiveFailures ?? 0} />,
               'Open jobs': <OpenJobs account={whole} none="Not yet known" />,
               'Unread jobs': report && report.unreadJobs > 0 ? report.unreadJobs.toLocaleString() : undefined,
@@ -129,14 +132,6 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
 }
 
 /** Formats the interval of polls. After failed polls, the next poll is later. */
-function formatInterval(
-  { pollIntervalSeconds }: AccountDetails['record'],
-  report: AccountDetails['report'],
-): string {
-  const interval = formatDuration(pollIntervalSeconds * 1000);
-  return (report?.consecutiveFailures ?? 0) > 0 ? `${interval}, longer after failed polls` : interval;
-}
-
 function MissingJobs({ report: { missingJobs } }: { readonly report: AccountStatus }) {
   const { pending, suspected, contradictory } = missingJobs;
   if (countMissingJobs(missingJobs) === 0) return 'None';

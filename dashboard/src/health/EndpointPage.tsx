@@ -180,10 +180,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
             <LastResponse {...{ region, id }} outcome={failure} isDisabled={health.disabledAt !== null} />
           </Panel>
         )}
-        <Panel
-          title="Longest backlogs"
-          aside="Events after the cursor, including those that the filters exclude"
-        >
+        <Panel title="Longest backlogs" aside="Including events that the filters exclude">
           {backlog.accounts.length === 0 ? (
             <p className={ui.quiet}>No backlog.</p>
           ) : (
@@ -245,14 +242,8 @@ function FailingSince({ health: { failingSince, disabledAt, waitUntil } }: { rea
   if (failingSince === null) return null;
   return (
     <p>
-      Failing since <Timestamp at={failingSince} />, <RelativeTime at={failingSince} />
-      {waitUntil === null ? (
-        '; next attempt now.'
-      ) : (
-        <>
-          ; next attempt <RelativeTime at={waitUntil} />.
-        </>
-      )}
+      Failing since <Timestamp at={failingSince} />, <RelativeTime at={failingSince} />; next attempt{' '}
+      <RelativeTime isPlanned at={waitUntil} none="now" />.
     </p>
   );
 }

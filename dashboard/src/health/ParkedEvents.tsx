@@ -55,11 +55,9 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
       setSelectedIds(new Set());
       showToast(`${formatCount(retried, 'event is', 'events are')} being retried.`);
     });
-  const events =
-    selected.length > 0 ? formatCount(selected.length, 'event') : `all ${formatCount(count, 'event')}`;
   const discard = () =>
     runner.confirm({
-      title: `Discard ${events}?`,
+      title: `Discard ${selected.length > 0 ? '' : 'all '}${formatCount(selected.length || count, 'event')}?`,
       body: `The events are not sent to ${id} again, and the next event of each job is delivered at once. The discarded events stay in the log and can be replayed.`,
       verb: 'Discard',
       destructive: true,
@@ -71,15 +69,14 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
     });
   const selection: Column<ParkedEvent> = {
     hiddenName: true,
-    render: ({ event }) => (
+    render: ({ event, type, account, jobNumber }) => (
       <Checkbox
         size="xs"
-        aria-label={`Select ${event}`}
+        aria-label={`Select ${getTypeLabel(type)}, ${jobNumber ?? account}`}
         checked={selectedIds.has(event)}
         onChange={({ currentTarget }) => {
           const next = new Set(selectedIds);
-          if (currentTarget.checked) next.add(event);
-          else next.delete(event);
+          next[currentTarget.checked ? 'add' : 'delete'](event);
           setSelectedIds(next);
         }}
       />
@@ -115,7 +112,9 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         keyOf={({ event }) => event}
         columns={{
           ...parkedColumns,
-          'Next attempt': ({ retryAt }) => <RelativeTime at={retryAt} none="After the earlier event" />,
+          'Next attempt': ({ retryAt }) => (
+            <RelativeTime isPlanned at={retryAt} none="After the earlier event" />
+          ),
           Reason: {
             wide: true,
             render: ({ reason }) => <bdi>{reason ?? 'An earlier event of the job is parked.'}</bdi>,

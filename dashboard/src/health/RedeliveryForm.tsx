@@ -77,8 +77,8 @@ export default function RedeliveryForm(props: {
   return (
     <Form of={form}>
       <p>
-        Dead events are sent again as a replay. Parked events are sent again with the later events of their
-        jobs. The events of each job are sent in order. Fix the receiver first.
+        Fix the receiver first. Dead events are replayed. Parked events are retried with the later events of
+        their jobs, in order.
       </p>
       <div className={ui.columns}>
         <SelectField name="state" label="Events" data={toOptions(STATES)} />

@@ -204,7 +204,7 @@ export function describePolls(polls: readonly Poll[], format: (ms: number) => st
 // Endpoints
 
 const ENDPOINT_STATES: Readonly<Record<Endpoint['state'], StateText>> = {
-  active: { label: 'Active', tone: 'good', meaning: 'The last delivery succeeded.' },
+  active: { label: 'Active', tone: 'good', meaning: 'No delivery is failing.' },
   paused: {
     label: 'Paused',
     tone: 'plain',
@@ -213,8 +213,7 @@ const ENDPOINT_STATES: Readonly<Record<Endpoint['state'], StateText>> = {
   failing: {
     label: 'Failing',
     tone: 'bad',
-    meaning:
-      'The last delivery failed. Deliveries are retried with increasing delays. Events wait in order, and none is lost.',
+    meaning: 'The last delivery failed. Deliveries are retried with increasing delays. Events wait in order.',
     advice:
       'Forward the problem to the owner of the endpoint. When it is fixed, select Retry now, or wait for the next attempt.',
   },

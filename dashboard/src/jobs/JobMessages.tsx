@@ -66,7 +66,8 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
                 <strong>{kindNames[kind]}</strong> <Badge>Scheduled</Badge>
               </span>
               <span className={ui.hint}>
-                <RelativeTime at={dueAt} />, for {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
+                <RelativeTime isPlanned at={dueAt} />, for{' '}
+                {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
               </span>
             </li>
           ))}

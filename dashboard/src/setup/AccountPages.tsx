@@ -13,6 +13,7 @@ import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
 import { type Resource, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
+import { formatInterval } from '../texts.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { ACCOUNTS_PATH, accountHref, useHref } from '../urls.ts';
@@ -303,12 +304,6 @@ export function NewAccountPage() {
 }
 
 /** Formats an interval exactly: `2 min`, `90 s`. */
-function formatInterval(seconds: number): string {
-  if (seconds % 3600 === 0) return `${seconds / 3600} h`;
-  if (seconds % 60 === 0) return `${seconds / 60} min`;
-  return `${seconds} s`;
-}
-
 function formatCredentials({ managed, secretRef }: Account): ReactNode {
   if (!managed) return 'In the configuration file';
   return secretRef === null ? 'Stored in Jobwire' : <code>{secretRef}</code>;
