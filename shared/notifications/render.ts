@@ -42,7 +42,7 @@ function renderEmailParts(input: RenderInput, time: Time): RenderedEmail {
   const { labels, email } = texts[locale];
   const template: EmailTemplate = { ...email[input.content.kind], ...withoutUndefined(input.template ?? {}) };
   const view = toView(input);
-  // Subject and heading are often the same.
+  // The subject is usually also the heading.
   const cache = new Map<string, string>();
   const plain = (field: keyof EmailTemplate): string => {
     const source = template[field] ?? '';
@@ -56,7 +56,7 @@ function renderEmailParts(input: RenderInput, time: Time): RenderedEmail {
   const fields = {
     subject,
     preheader: toLine(plain('preheader'), 300),
-    heading: toLine(plain('heading'), 300) || subject,
+    heading: toLine(plain(template.heading === undefined ? 'subject' : 'heading'), 300) || subject,
     intro: splitParagraphs(plain('intro')),
     outro: splitParagraphs(plain('outro')),
   };

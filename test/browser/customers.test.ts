@@ -227,12 +227,16 @@ describe('a template', () => {
     await mail.getByRole('heading', { name: 'SPRING-38' }).waitFor();
 
     await page.getByRole('button', { name: 'Customize: Subject' }).click();
+    // The text is visible as a whole.
+    const hiddenPx = field(page, 'Subject').evaluate((one) => one.scrollHeight - one.clientHeight);
+    expect(await hiddenPx).toBeLessThan(3);
     await field(page, 'Subject').fill('Good news: {{ ordr }}');
     await page.getByText('It cannot be rendered: unknown variable ordr (line 1, column 15).').waitFor();
     expect(await mail.getByRole('heading', { name: 'SPRING-38' }).count(), 'last valid version').toBe(1);
     expectFault(page, /answered 422: POST .*\/preview$/);
     await field(page, 'Subject').fill('Good news: {{ order }} left us');
     await page.getByText(/Good news: SPRING-38 left us$/).waitFor();
+    await mail.getByRole('heading', { name: 'Good news: SPRING-38 left us' }).waitFor();
     await page.getByRole('button', { name: 'Customize: Heading' }).click();
     await field(page, 'Heading').fill('Off it went');
     await mail.getByRole('heading', { name: 'Off it went' }).waitFor();

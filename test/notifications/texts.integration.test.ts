@@ -622,14 +622,15 @@ describe('mail layout', () => {
 });
 
 describe('custom templates', () => {
-  test('override their parts, and use the default for the rest', () => {
+  test('override their parts, and use the default for the rest; the default heading is the subject', () => {
     const template = {
       subject: 'On its way: {{ order }} ({{ count }})',
       outro: 'See you!\n\nThe team\nin {{ brand.name }}',
     };
     const mail = email({ template });
     expect(mail.subject).toBe('On its way: SPRING-38 (3)');
-    expect(mail.text).toContain('\n3 print jobs of your order SPRING-38 are on their way\n===');
+    expect(mail.text).toContain('\nOn its way: SPRING-38 (3)\n===');
+    expect(email({ template: { ...template, heading: 'Hooray' } }).text).toContain('\nHooray\n===');
     expect(mail.text).toContain('\n\nSee you!\n\nThe team\nin Northlight Print\n\n-- \n');
     expect(mail.html).toContain('The team<br />in Northlight Print');
   });

@@ -41,7 +41,6 @@ export const german: Texts = {
       subject: ON_WAY,
       preheader:
         '{{ count }} {{ count | plural: "Druckauftrag", "Druckaufträge" }}{% if parcel_count > 0 and untracked.size == 0 %} in {{ parcel_count }} {{ parcel_count | plural: "Paket", "Paketen" }}{% endif %}{% if date_out %}, versandt am {{ date_out }}{% endif %}.',
-      heading: ON_WAY,
       intro: `${GREETING}{% if count == 1 %}Ihr Druckauftrag wurde{% else %}{{ count }} Druckaufträge wurden{% endif %}{% if date_out %} am {{ date_out }},{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} Paketen{% endif %} versandt.`,
       outro:
         '{% if link_count > 0 %}Es kann einige Stunden dauern, bis der Paketdienst anzeigt, wo {{ link_count | plural: "sich Ihr Paket befindet", "sich Ihre Pakete befinden" }}.{% endif %}\n\n' +
@@ -51,14 +50,12 @@ export const german: Texts = {
       subject: 'Sendungsverfolgung für Ihre Bestellung {{ order }} verfügbar',
       preheader:
         '{{ parcel_count }} {{ parcel_count | plural: "Paket", "Pakete" }} mit {{ count }} {{ count | plural: "Druckauftrag", "Druckaufträgen" }}.',
-      heading: 'Sendungsverfolgung für Ihre Bestellung {{ order }} verfügbar',
       intro: `${GREETING}für {% if count == 1 %}einen Druckauftrag, der{% else %}{{ count }} Druckaufträge, die{% endif %} zu Ihnen unterwegs {{ count | plural: "ist", "sind" }}, ist die Sendungsverfolgung jetzt verfügbar.`,
       outro: CLOSING,
     },
     dispatch_revoked: {
       subject: NOT_DISPATCHED,
       preheader: 'Wir hatten den Versand zu früh gemeldet. Wir bitten um Entschuldigung.',
-      heading: NOT_DISPATCHED,
       intro: `${GREETING}wir hatten Ihnen mitgeteilt, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} versandt {{ count | plural: "wurde", "wurden" }}. Das war zu früh: {{ count | plural: "Er wurde", "Sie wurden" }} noch nicht versandt. Bitte entschuldigen Sie die Verwirrung.`,
       outro: CLOSING,
     },
@@ -66,28 +63,24 @@ export const german: Texts = {
       subject: NEW_DATE,
       preheader:
         '{% if date_due and former_date_due %}Bisher: {{ former_date_due }}.{% else %}Betrifft {{ count }} {{ count | plural: "Druckauftrag", "Druckaufträge" }}.{% endif %}',
-      heading: NEW_DATE,
       intro: `${GREETING}der voraussichtliche Versandtermin {% if count == 1 %}Ihres Druckauftrags{% else %}von {{ count }} Druckaufträgen{% endif %} hat sich geändert{% if date_due and former_date_due %}: {{ date_due }} statt {{ former_date_due }}{% elsif date_due %}: {{ date_due }}{% endif %}.`,
       outro: CLOSING,
     },
     cancelled: {
       subject: CANCELLED,
       preheader: 'Wenn Sie das nicht erwartet haben, melden Sie sich bitte bei uns.',
-      heading: CANCELLED,
       intro: `${GREETING}{% if count == 1 %}dieser Druckauftrag wird{% else %}diese {{ count }} Druckaufträge werden{% endif %} in der Produktion nicht mehr geführt und {{ count | plural: "wurde", "wurden" }} offenbar storniert.`,
       outro: `Wenn Sie das nicht erwartet haben, melden Sie sich bitte bei uns.\n\n${CLOSING}`,
     },
     reinstated: {
       subject: REINSTATED,
       preheader: 'Wir hatten irrtümlich eine Stornierung gemeldet. Wir bitten um Entschuldigung.',
-      heading: REINSTATED,
       intro: `${GREETING}wir hatten Ihnen mitgeteilt, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} offenbar storniert {{ count | plural: "wurde", "wurden" }}. Das war ein Irrtum: {{ count | plural: "Er wird", "Sie werden" }} in der Produktion wieder geführt. Bitte entschuldigen Sie die Verwirrung.`,
       outro: CLOSING,
     },
     note: {
       subject: 'Zu Ihrer Bestellung {{ order }}',
       preheader: '{{ note_text }}',
-      heading: 'Zu Ihrer Bestellung {{ order }}',
       intro: `${GREETING}{{ note_text }}`,
       outro: CLOSING,
     },

@@ -40,7 +40,6 @@ export const french: Texts = {
       subject: ON_WAY,
       preheader:
         '{{ count }} {{ count | plural: "article", "articles" }}{% if parcel_count > 0 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %}, {{ count | plural: "expédié", "expédiés" }} le {{ date_out }}{% endif %}.',
-      heading: ON_WAY,
       intro: `${GREETING}{% if count == 1 %}Votre article a été expédié{% else %}{{ count }} articles ont été expédiés{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %} le {{ date_out }}{% endif %}.`,
       outro:
         '{% if link_count > 0 %}Quelques heures peuvent s’écouler avant que le transporteur n’indique où {{ link_count | plural: "se trouve votre colis", "se trouvent vos colis" }}.{% endif %}\n\n' +
@@ -49,14 +48,12 @@ export const french: Texts = {
     tracking: {
       subject: 'Le suivi de votre commande {{ order }} est disponible',
       preheader: '{{ parcel_count }} colis avec {{ count }} {{ count | plural: "article", "articles" }}.',
-      heading: 'Le suivi de votre commande {{ order }} est disponible',
       intro: `${GREETING}Vous pouvez désormais suivre {% if count == 1 %}un article qui est{% else %}{{ count }} articles qui sont{% endif %} en route vers vous.`,
       outro: CLOSING,
     },
     dispatch_revoked: {
       subject: NOT_DISPATCHED,
       preheader: 'Nous vous avons annoncé l’expédition trop tôt. Nous vous prions de nous en excuser.',
-      heading: NOT_DISPATCHED,
       intro: `${GREETING}Nous vous avons annoncé l’expédition {% if count == 1 %}de cet article{% else %}de ces {{ count }} articles{% endif %}. C’était trop tôt\u00a0: {{ count | plural: "il n’a pas encore été expédié", "ils n’ont pas encore été expédiés" }}. Veuillez nous excuser pour cette confusion.`,
       outro: CLOSING,
     },
@@ -64,28 +61,24 @@ export const french: Texts = {
       subject: NEW_DATE,
       preheader:
         '{% if date_due and former_date_due %}Date précédente\u00a0: {{ former_date_due }}.{% else %}Cela concerne {{ count }} {{ count | plural: "article", "articles" }}.{% endif %}',
-      heading: NEW_DATE,
       intro: `${GREETING}La date d’expédition prévue {% if count == 1 %}de votre article{% else %}de {{ count }} articles{% endif %} a changé{% if date_due and former_date_due %}\u00a0: le {{ date_due }} au lieu du {{ former_date_due }}{% elsif date_due %}\u00a0: le {{ date_due }}{% endif %}.`,
       outro: CLOSING,
     },
     cancelled: {
       subject: CANCELLED,
       preheader: 'Si vous ne vous y attendiez pas, veuillez nous contacter.',
-      heading: CANCELLED,
       intro: `${GREETING}{% if count == 1 %}Cet article ne figure{% else %}Ces {{ count }} articles ne figurent{% endif %} plus parmi les articles en production et {{ count | plural: "semble annulé", "semblent annulés" }}.`,
       outro: `Si vous ne vous y attendiez pas, veuillez nous contacter.\n\n${CLOSING}`,
     },
     reinstated: {
       subject: REINSTATED,
       preheader: 'Nous vous avons annoncé une annulation par erreur. Nous vous prions de nous en excuser.',
-      heading: REINSTATED,
       intro: `${GREETING}Nous vous avons annoncé que {% if count == 1 %}cet article semblait annulé{% else %}ces {{ count }} articles semblaient annulés{% endif %}. C’était une erreur\u00a0: {{ count | plural: "il figure", "ils figurent" }} de nouveau parmi les articles en production. Veuillez nous excuser pour cette confusion.`,
       outro: CLOSING,
     },
     note: {
       subject: 'À propos de votre commande {{ order }}',
       preheader: '{{ note_text }}',
-      heading: 'À propos de votre commande {{ order }}',
       intro: `${GREETING}{{ note_text }}`,
       outro: CLOSING,
     },

@@ -36,7 +36,6 @@ export interface Texts {
     readonly [kind in ContentKind]: {
       readonly subject: string;
       readonly preheader: string;
-      readonly heading: string;
       readonly intro: string;
       readonly outro: string;
     };
