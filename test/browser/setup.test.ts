@@ -649,3 +649,18 @@ test('the overview counts resources and links to their pages', async () => {
   const rows = page.getByRole('table', { name: 'Accounts' }).getByRole('row');
   await expect.poll(() => rows.count()).toBe(2);
 });
+
+// Last, because the configuration changes.
+test('an endpoint that was removed from the configuration file can be deleted', async () => {
+  await site.stop();
+  site.configure({ endpoints: [] });
+  await site.start();
+  const page = await signedIn(site, '/endpoints/us/warehouse/settings');
+  await page.getByText(/^Endpoint warehouse is no longer in the configuration file\./).waitFor();
+  await axe(page);
+  await button(page, 'Delete warehouse').click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox').fill('warehouse');
+  await button(dialog, 'Delete permanently').click();
+  await toast(page, 'Endpoint warehouse deleted.').waitFor();
+});

@@ -7,7 +7,7 @@ import type { SecretRotation } from '../../../client/index.ts';
 import { EndpointUpdate, Rotation } from '../../../shared/delivery/endpoint-input.ts';
 import { MAX_LANES } from '../../../shared/delivery/lanes.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { Facts, Loaded, Page, Panel, showToast } from '../components.tsx';
+import { Facts, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions, SelectField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
 import { StateBadge } from '../health/components.tsx';
@@ -60,22 +60,35 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   return (
     <ResourcePage title={`Endpoint ${id}`} tab="settings" toHref={(tab) => endpointHref(region, id, tab)}>
       <Loaded query={endpoint}>
-        {(resource) =>
-          resource.latest.managed && may('admin') ? (
+        {(resource) => {
+          const { managed, paused, kind } = resource.latest;
+          const isEditable = managed && may('admin');
+          // Only the removal of its entry pauses a declared endpoint.
+          const isRemoved = !managed && paused;
+          return (
             <>
-              <ChangeForm resource={resource} />
-              {resource.latest.kind === 'webhook' ? <SecretPanel endpoint={resource.latest} /> : null}
-              <DeleteEndpoint endpoint={resource.latest} setDeleting={setDeleting} />
+              {isRemoved ? (
+                <Note tone="warn">
+                  Endpoint {id} is no longer in the configuration file. To resume it, restore its entry there
+                  and restart Jobwire.
+                </Note>
+              ) : managed ? null : (
+                <DeclaredNote what={`Endpoint ${id}`} part="endpoints" />
+              )}
+              {isEditable ? (
+                <ChangeForm resource={resource} />
+              ) : (
+                <Panel title="Endpoint">
+                  <EndpointFacts endpoint={resource.latest} />
+                </Panel>
+              )}
+              {isEditable && kind === 'webhook' ? <SecretPanel endpoint={resource.latest} /> : null}
+              {isEditable || (isRemoved && may('admin')) ? (
+                <DeleteEndpoint endpoint={resource.latest} setDeleting={setDeleting} />
+              ) : null}
             </>
-          ) : (
-            <>
-              {resource.latest.managed ? null : <DeclaredNote what={`Endpoint ${id}`} part="endpoints" />}
-              <Panel title="Endpoint">
-                <EndpointFacts endpoint={resource.latest} />
-              </Panel>
-            </>
-          )
-        }
+          );
+        }}
       </Loaded>
     </ResourcePage>
   );
