@@ -269,9 +269,11 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       let position = fold.at.get(field) ?? 0;
       if (!fold.at.has(field) && field in fold.job) {
         const known = fold.job[field as Field];
+        // A value that a view omitted has no position.
+        const isOmitted = known === null && isDim(jobNumber, field);
         position = Math.max(
           0,
-          stands.findIndex((stand) => isValue(stand, field, known)),
+          stands.findIndex((stand) => isOmitted || isValue(stand, field, known)),
         );
       }
       const later = stands.findIndex((stand, n) => n >= position && isTo(stand));
