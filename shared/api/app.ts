@@ -214,6 +214,10 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   app.notFound((c) => problem(c, 'not-found', { detail: 'There is no such resource.' }));
   app.onError((cause, c) => {
     if (cause instanceof NoAccessError) return problem(c, 'forbidden', { detail: NO_ACCESS });
+    // Not a failure of Jobwire: the client has closed the connection. It needs no key for this.
+    if ('code' in cause && cause.code === 'ECONNRESET' && c.req.raw.signal.aborted) {
+      return problem(c, 'invalid-body', { detail: 'The body is incomplete.' });
+    }
     parts.report(c, cause);
     if (cause instanceof TableError || cause instanceof IssuerError) {
       const what = cause instanceof IssuerError ? 'identity provider' : 'store';

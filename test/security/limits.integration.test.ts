@@ -1,6 +1,9 @@
 /** Neither one tenant nor a caller without a key can exhaust shared capacity, or make others' work grow without limit. */
 import { randomUUID } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { expect, onTestFinished, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import {
   type AlertRuleDeps,
@@ -172,5 +175,41 @@ test.each([
     const answer = await app.request(path, { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
     expect(answer.status).toBe(most === 0 ? 401 : 413);
     expect(bytes).toBeLessThanOrEqual(most);
+  },
+);
+
+test.each([
+  ['/v1/accounts', 'Transfer-Encoding: chunked', '5\r\naaaaa\r\n'],
+  ['/v1/wall-pairings/key', 'Content-Length: 100', 'aaaaa'],
+])(
+  'a client without a key that disconnects within its body causes no failed request: %s, %s',
+  async (path, header, part) => {
+    const table = createMemoryTable();
+    const { log } = (await createWorld()).deps;
+    const faults: unknown[] = [];
+    const answered = Promise.withResolvers<number>();
+    const app = createApi({
+      ...{ table, log, regions: [REGION], now: Date.now },
+      ...apiParts(table, 'the-key-of-this-test'),
+      onError: (cause) => faults.push(cause),
+      onAnswer: (_, { status }) => answered.resolve(status),
+    });
+    const begun = Promise.withResolvers<void>();
+    const server = createAdaptorServer({
+      fetch: (request) => {
+        begun.resolve();
+        return app.fetch(request);
+      },
+    });
+    onTestFinished(() => void server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const socket = connect(typeof address === 'object' ? (address?.port ?? 0) : 0, '127.0.0.1');
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n\r\n${part}`);
+    await begun.promise;
+    socket.destroy();
+    expect(await answered.promise).toBe(400);
+    expect(faults).toEqual([]);
   },
 );
