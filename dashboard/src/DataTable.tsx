@@ -3,7 +3,7 @@ import { Button } from '@mantine/core';
 import { keepPreviousData, type QueryKey, useInfiniteQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import type { Selection } from './bulk/selection.ts';
-import { Empty, Hidden, Loaded } from './components.tsx';
+import { Empty, Hidden, Loaded, useNarrow } from './components.tsx';
 import css from './DataTable.module.css';
 import type { LoadedQuery } from './queries.ts';
 import { useRovingFocus } from './roving-focus.ts';
@@ -44,7 +44,7 @@ interface TableProps<T> {
 /** Number of rows before "Show all". */
 const FIRST_ROWS = 60;
 
-/** Table; on narrow screens each row is a card. The first column is the row header. */
+/** Table; in a window that is too narrow for its columns, each row is a card. The first column is the row header. */
 export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[] }) {
   const { label, rows, keyOf, selection } = props;
   const columns = Object.entries(props.columns)
@@ -52,12 +52,13 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
     .filter(({ hasContent }) => hasContent === undefined || rows.some(hasContent));
   const [all, setAll] = useState(false);
   const { zone } = useZone();
+  const isNarrow = useNarrow(Math.max(48, 12 * columns.length - 24));
   const body = useRovingFocus('tr');
   const shown = all ? rows : rows.slice(0, FIRST_ROWS);
   return (
     <>
       {/* biome-ignore-start lint/a11y/noRedundantRoles: the card layout on narrow screens would remove the roles */}
-      <table className={css.rows} role="table" aria-label={label}>
+      <table className={css.rows} data-cards={isNarrow || undefined} role="table" aria-label={label}>
         <thead role="rowgroup">
           <tr role="row">
             {selection ? (

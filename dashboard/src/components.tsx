@@ -210,9 +210,9 @@ export function Facts(props: {
   );
 }
 
-/** Reports whether the viewport is narrow. The style sheets use the same width. */
-export function useNarrow(): boolean {
-  return useMediaQuery('(max-width: 47.99rem)', undefined, { getInitialValueInEffect: false });
+/** Reports whether the viewport is narrower than a width (rem). The style sheets use the same default. */
+export function useNarrow(width = 48): boolean {
+  return useMediaQuery(`(width < ${width}rem)`, undefined, { getInitialValueInEffect: false });
 }
 
 /** Placeholder that reserves the height of a page, so that the layout does not shift. */

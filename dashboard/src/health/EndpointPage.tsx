@@ -270,7 +270,7 @@ function Actions(props: {
   const pause = () =>
     runner.confirm({
       title: `Pause ${name}?`,
-      body: 'No events are sent until the endpoint is resumed. It keeps its cursors, and resumes at them. Events that expire in the meantime are lost for this endpoint.',
+      body: 'No events are sent until the endpoint is resumed. It keeps its cursors. Events that expire in the meantime are lost for this endpoint.',
       verb: 'Pause',
       act: () => api.post('/v1/endpoints/{id}/pause', options),
       done: `${name} is paused.`,

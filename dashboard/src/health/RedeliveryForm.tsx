@@ -97,7 +97,7 @@ export default function RedeliveryForm(props: {
       {preview.data ? <Preview report={preview.data} /> : null}
       <FormActions
         verb={count === undefined ? verb : `${verb} ${formatCount(count, 'event')}`}
-        isDisabled={count === undefined || count === 0}
+        isDisabled={!count}
       />
     </Form>
   );
@@ -113,9 +113,7 @@ function Preview({ report: { parked, dead, complete, events } }: { readonly repo
         {parked + dead > events.length ? ` The first ${events.length}:` : ''}
       </p>
       {complete ? null : (
-        <Note tone="warn">
-          Only the first 10,000 dead events are included. Repeat this when the replay is complete.
-        </Note>
+        <Note tone="warn">Only the first 10,000 dead events are included. Repeat this after the replay.</Note>
       )}
       {events.length === 0 ? null : (
         <DataTable
@@ -137,15 +135,16 @@ function Preview({ report: { parked, dead, complete, events } }: { readonly repo
 
 /** Converts the values to a request body. Invalid texts are passed on, so that the schema reports them. */
 function toRedelivery({ state, type, accounts, jobNumbers, statuses, from, to }: Values): Redelivery {
-  const split = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean);
-  const numbers = (text: string): number[] => split(text).map(Number);
+  const split = (text: string): string[] | undefined => text.match(/[^\s,]+/g) ?? undefined;
+  const numbers = (text: string): number[] | undefined => split(text)?.map(Number);
+  const time = (text: string): string | undefined => parseLocalTime(text) ?? (text || undefined);
   const filter = {
-    ...(type === '' ? {} : { types: [type] }),
-    ...(split(accounts).length > 0 && { accounts: split(accounts) }),
-    ...(split(jobNumbers).length > 0 && { jobNumbers: numbers(jobNumbers) }),
-    ...(split(statuses).length > 0 && { statuses: numbers(statuses) }),
-    ...(from === '' ? {} : { from: parseLocalTime(from) ?? from }),
-    ...(to === '' ? {} : { to: parseLocalTime(to) ?? to }),
+    types: split(type),
+    accounts: split(accounts),
+    jobNumbers: numbers(jobNumbers),
+    statuses: numbers(statuses),
+    from: time(from),
+    to: time(to),
   };
   return { states: state === 'both' ? ['parked', 'dead'] : [state], filter };
 }

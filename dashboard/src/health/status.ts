@@ -68,7 +68,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     label: 'Credentials rejected',
     tone: 'bad',
     meaning:
-      'The ordering API rejects the credentials. Polls are retried at increasing intervals of up to 15 minutes.',
+      'The ordering API rejects the credentials. Polls are retried with increasing delays of up to 15 minutes.',
     advice:
       'Get the latest credentials from the operator of the ordering API, and enter them in Settings. If the account no longer exists, pause it.',
   },
@@ -221,9 +221,8 @@ const ENDPOINT_STATES: Readonly<Record<Endpoint['state'], StateText>> = {
     label: 'Disabled',
     tone: 'bad',
     meaning:
-      'No events are sent: deliveries failed for days, or the endpoint responded with 410 or with the header webhook-delivery: disable. Its cursors are kept, but events expire after the retention period.',
-    advice:
-      'When the endpoint is fixed, enable it: it resumes at its cursors. Expired events can no longer be sent.',
+      'No events are sent: deliveries failed for days, or the endpoint responded with 410 or with the header webhook-delivery: disable. It keeps its cursors, but events expire after the retention period.',
+    advice: 'When the endpoint is fixed, enable it: it resumes at its cursors.',
   },
 };
 
