@@ -166,9 +166,7 @@ function Editor(props: {
               key={field.name}
               field={field}
               text={text[field.name]}
-              fallback={
-                field.name === 'heading' ? (text.subject ?? defaults.subject) : defaults[field.name]
-              }
+              fallback={field.name === 'heading' ? (text.subject ?? defaults.subject) : defaults[field.name]}
               error={error?.field === field.name ? error.message : undefined}
               readOnly={!may}
               onChange={(value) => setField(field.name, value)}
