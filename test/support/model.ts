@@ -192,9 +192,12 @@ export function settlingWaits(jobs: number, fetchesPerPoll: number): number[] {
   return [60, 900, 900, DAY, 900].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
 
-/** Returns the waits until the delisted jobs have settled (seven days). No further events are allowed then. */
+/**
+ * Returns the waits until the delisted jobs have settled (seven days). No further events are allowed then. The first poll makes
+ * up for a sweep that the poll before left to the next one: settling can begin anew with it (rule 7).
+ */
 export function farewellWaits(jobs: number, fetchesPerPoll: number): number[] {
-  return [8 * DAY, 60].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
+  return [60, 8 * DAY, 60].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
 
 function repeated(seconds: number, jobs: number, fetchesPerPoll: number): number[] {
