@@ -150,6 +150,12 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
   const existing = (jobNumber: number): readonly Stand[] =>
     history.stands(jobNumber).filter(({ list }) => list !== undefined);
 
+  /** Returns the fields in which the two views of a job differ, if both are known. */
+  function findApart({ list, detail }: Snapshot): Field[] {
+    if (!list || !detail) return [];
+    return FIELDS.filter((field) => field !== 'originCode' && !isSame(field, list[field], detail[field]));
+  }
+
   function start(snapshot: Snapshot): Fold {
     const job = summarize(snapshot);
     return {
@@ -157,7 +163,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       created: false,
       isListed: isListAuthoritative(snapshot),
       known: { list: snapshot.list !== null, detail: snapshot.detail !== null },
-      apart: new Set(),
+      apart: new Set(findApart(snapshot)),
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       overdueFor: new Set(),
@@ -438,10 +444,8 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       const job = summarize(snapshot);
       const isListed = isListAuthoritative(snapshot);
       const { list, detail } = snapshot;
-      for (const field of FIELDS) {
-        if ((fold.known.list && fold.known.detail) || !list || !detail || field === 'originCode') continue;
-        if (!isSame(field, list[field], detail[field])) fold.apart.add(field);
-      }
+      if (!(fold.known.list && fold.known.detail))
+        for (const field of findApart(snapshot)) fold.apart.add(field);
       // When the other view becomes the deciding one, its first values are not changes, and neither are values that differed
       // from the beginning: each view is compared only with itself (rule 4).
       const passes = fold.isListed !== isListed;
