@@ -792,7 +792,7 @@ eachTable('stored templates', (makeTable) => {
   test('can be listed, read and deleted', async () => {
     const table = await makeTable();
     const saved = await saveTemplate(table, ref, place, own, 5);
-    expect(saved).toEqual({ kind: 'saved', stored: { ...place, template: own, changedAt: 5, revision: 1 } });
+    expect(saved).toEqual({ kind: 'saved', stored: { ...place, template: own, changedAt: 5, revision: 5 } });
     await saveTemplate(
       table,
       ref,
@@ -810,7 +810,7 @@ eachTable('stored templates', (makeTable) => {
       ...place,
       template: own,
       changedAt: 5,
-      revision: 1,
+      revision: 5,
     });
     expect(await deleteTemplate(table, ref, place)).toEqual({ kind: 'deleted' });
     expect(await readTemplate(table, ref, place)).toBeUndefined();
