@@ -218,17 +218,14 @@ function toMemberPhase(
   isDispatched: boolean,
   isActive: boolean,
 ): MemberPhase | 'unseen' {
-  if (isDispatched) {
-    if (state === 'history') return 'dispatched';
-    // The dispatch is in the log soon, because the job settles.
-    return state === 'gone' ? 'unseen' : state;
-  }
+  // A job of the history that is in the list again is tracked from the next crawl on.
+  if (state === 'history') return isActive ? 'unseen' : isDispatched ? 'dispatched' : 'gone';
+  // The dispatch is in the log soon, because the job settles.
+  if (isDispatched) return state === 'gone' ? 'unseen' : state;
   // The log contains a dispatch that the answer lacks. It is either withdrawn, and that must be emitted
   // first, or reappears soon. A job that is not tracked does not become a member: no event might ever end its
-  // membership. A job of the history that is in the list again is tracked from the next crawl on.
-  if (state === 'dispatched' || state === 'unseen') return 'unseen';
-  if (state === 'history') return isActive ? 'unseen' : 'gone';
-  return state;
+  // membership.
+  return state === 'dispatched' ? 'unseen' : state;
 }
 
 /**

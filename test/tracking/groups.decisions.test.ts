@@ -63,6 +63,7 @@ describe('a pending order group (rule 18)', () => {
   test.each<[RecordedState, number, readonly number[], unknown]>([
     ['dispatched', 3, [], ['complete', { ...known, 3: 'dispatched' }]],
     ['history', 3, [], ['complete', { ...known, 3: 'dispatched' }]],
+    ['history', 3, [3], 'unproven'],
     ['open', 3, [], ['open', { ...known, 3: 'open' }]],
     ['gone', 3, [], 'unproven'],
     ['unseen', 3, [], 'unproven'],

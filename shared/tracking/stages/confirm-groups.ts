@@ -72,8 +72,7 @@ async function confirmGroup(
   const shown = answered.filter((member) => !isOther(member));
   // Only such a job can be closed without the log containing that.
   const unclear = shown.filter(
-    ({ jobNumber, dateOut }) =>
-      dateOut === null && !group.members.has(jobNumber) && recorded(jobNumber) === 'history',
+    ({ jobNumber }) => group.members.get(jobNumber) !== 'dispatched' && recorded(jobNumber) === 'history',
   );
   const active = unclear.length === 0 ? undefined : await readGroup(client, group, false, signal);
   const verdict = judgeGroup(
