@@ -131,7 +131,6 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
   );
 }
 
-/** Formats the interval of polls. After failed polls, the next poll is later. */
 function MissingJobs({ report: { missingJobs } }: { readonly report: AccountStatus }) {
   const { pending, suspected, contradictory } = missingJobs;
   if (countMissingJobs(missingJobs) === 0) return 'None';

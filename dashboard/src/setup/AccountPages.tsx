@@ -303,7 +303,6 @@ export function NewAccountPage() {
   );
 }
 
-/** Formats an interval exactly: `2 min`, `90 s`. */
 function formatCredentials({ managed, secretRef }: Account): ReactNode {
   if (!managed) return 'In the configuration file';
   return secretRef === null ? 'Stored in Jobwire' : <code>{secretRef}</code>;
