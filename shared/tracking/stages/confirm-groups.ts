@@ -70,10 +70,12 @@ async function confirmGroup(
     answered.flatMap(({ jobNumber }) => (group.members.get(jobNumber) === 'dispatched' ? [] : [jobNumber])),
   );
   const shown = answered.filter((member) => !isOther(member));
-  // Only such a job can be closed without the log containing that.
-  const unclear = shown.filter(
-    ({ jobNumber }) => group.members.get(jobNumber) !== 'dispatched' && recorded(jobNumber) === 'history',
-  );
+  // Only such a job can be closed, or in the list again, without the log containing that.
+  const unclear = shown.filter(({ jobNumber, dateOut }) => {
+    const phase = group.members.get(jobNumber);
+    const isKnown = phase === 'dispatched' || (phase === 'gone' && dateOut === null);
+    return !isKnown && recorded(jobNumber) === 'history';
+  });
   const active = unclear.length === 0 ? undefined : await readGroup(client, group, false, signal);
   const verdict = judgeGroup(
     group,
