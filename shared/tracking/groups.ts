@@ -177,8 +177,7 @@ export function judgeGroup(
     const before = group.members.get(jobNumber);
     isEvidence ||= before === 'dispatched' && dateOut !== null;
     if (dateOut === null ? before === 'gone' : before === 'dispatched') continue;
-    const state = before === 'dispatched' ? before : recorded(jobNumber);
-    const phase = toMemberPhase(state, dateOut !== null, active.has(jobNumber));
+    const phase = toMemberPhase(recorded(jobNumber), dateOut !== null, active.has(jobNumber));
     open ||= phase === 'open';
     unseen ||= phase === 'unseen';
     if (phase !== 'unseen') after = withMember(after, jobNumber, phase, null);

@@ -55,9 +55,16 @@ describe('a pending order group (rule 18)', () => {
 
   test('is not proven by an answer without a known dispatch', () => {
     expect(judged(known, [])).toBe('unproven');
-    expect(judged(known, [-1])).toBe('unproven');
+    expect(judged(known, [-1], 'dispatched')).toBe('unproven');
+    expect(judged(known, [-1], 'history')).toBe('unproven');
     expect(judged(known, [-2])).toBe('unproven');
-    expect(judged({ ...known, 3: 'dispatched' }, [1, -3])).toBe('unproven');
+  });
+
+  test('waits for a member whose dispatch the answer lacks, unless it has settled', () => {
+    const members = { ...known, 3: 'dispatched' } as const;
+    expect(judged(members, [1, -3], 'dispatched')).toBe('unproven');
+    expect(judged(members, [1, -3], 'history', [3])).toBe('unproven');
+    expect(judged(members, [1, -3], 'history')).toEqual(['complete', { ...known, 3: 'gone' }]);
   });
 
   test.each<[RecordedState, number, readonly number[], unknown]>([

@@ -206,6 +206,19 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([b], { excludedJobs: [a] })]);
   });
 
+  test('a member whose dispatch was revoked after it has settled is ignored', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
+    const [a = 0, b = 0] = jobs;
+    rig.upstream.dispatch(a);
+    rig.upstream.close(a);
+    await groupEvents(rig);
+    rig.pass(8 * 86_400);
+    expect(await groupEvents(rig, 2)).toEqual([]);
+    rig.upstream.clearDateOut(a);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig)).toEqual([complete([b], { excludedJobs: [a] })]);
+  });
+
   test('a group complete before tracking began is never emitted, nor one that an old hidden job completes', async () => {
     const rig = await createRig();
     const [a = 0, b = 0, hidden = 0] = Array.from({ length: 3 }, () =>

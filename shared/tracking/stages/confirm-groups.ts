@@ -64,16 +64,18 @@ async function confirmGroup(
   const { groups, context } = poll;
   const group = groups.get(name);
   const { shown: answered, look, whole } = await readGroup(client, group, true, signal);
+  const isDispatched = ({ jobNumber, dateOut }: ShownMember): boolean =>
+    dateOut !== null && group.members.get(jobNumber) === 'dispatched';
   const { recorded, isOther } = await readRecordedStates(
     poll,
     name,
-    answered.flatMap(({ jobNumber }) => (group.members.get(jobNumber) === 'dispatched' ? [] : [jobNumber])),
+    answered.flatMap((member) => (isDispatched(member) ? [] : [member.jobNumber])),
   );
   const shown = answered.filter((member) => !isOther(member));
   // Only such a job can be closed, or in the list again, without the log containing that.
-  const unclear = shown.filter(({ jobNumber, dateOut }) => {
-    const phase = group.members.get(jobNumber);
-    const isKnown = phase === 'dispatched' || (phase === 'gone' && dateOut === null);
+  const unclear = shown.filter((member) => {
+    const { jobNumber, dateOut } = member;
+    const isKnown = isDispatched(member) || (dateOut === null && group.members.get(jobNumber) === 'gone');
     return !isKnown && recorded(jobNumber) === 'history';
   });
   const active = unclear.length === 0 ? undefined : await readGroup(client, group, false, signal);
