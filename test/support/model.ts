@@ -8,6 +8,8 @@ import type { FaultRule } from '../../sandbox/http/faults.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
+import type { Snapshot } from '../../shared/tracking/snapshot.ts';
+import { sameTime } from '../../shared/tracking/timestamps.ts';
 import {
   createFreedoms,
   type RoundFreedom,
@@ -200,6 +202,10 @@ export function farewellWaits(jobs: number, fetchesPerPoll: number): number[] {
   return [60, 8 * DAY, 60].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
 
+function hasOtherDateThanList({ list, announced }: Snapshot): boolean {
+  return list !== null && list.dateOut !== null && !sameTime(list.dateOut, announced.dateOut);
+}
+
 function repeated(seconds: number, jobs: number, fetchesPerPoll: number): number[] {
   return [seconds, ...Array.from({ length: Math.max(0, Math.ceil(jobs / fetchesPerPoll) - 1) }, () => 60)];
 }
@@ -350,15 +356,20 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
   history.unhide('all');
   const lastFaultAt = Math.max(0, ...sandbox.requests.list().flatMap(({ at, fault }) => (fault ? [at] : [])));
   const { fetchesPerPoll } = model;
+  const rotation = () => [DAY, ...history.everyJob.map(() => 60)];
   const waits = settlingWaits(history.jobs.length, fetchesPerPoll);
   if (freedoms) {
     // Until every view contains the last changes, and throttled requests are permitted again.
     waits.unshift(freedoms.longestLagSeconds + 600, 60);
     // Until the detail of every job was fetched for values that the list does not contain (rule 8): at the end, one per poll.
-    waits.push(DAY, ...history.everyJob.map(() => 60), 900, 900);
+    waits.push(...rotation(), 900, 900);
   }
   for (const waitSeconds of waits) {
     await take({ ...QUIET, waitSeconds });
+  }
+  // Only the detail can show that a correction of the dispatch date that the list never showed was reversed.
+  if ((await rig.snapshots()).some(hasOtherDateThanList)) {
+    for (const waitSeconds of rotation()) await take({ ...QUIET, waitSeconds });
   }
   ledger.settle({
     snapshots: await rig.snapshots(),
