@@ -13,6 +13,7 @@ import { evaluateAlerts } from '../shared/alerts/evaluate.ts';
 import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth-signal.ts';
 import type { AlertParts } from '../shared/api/route.ts';
+import { EarlyStores } from '../shared/delivery/cursors.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { drainSink } from '../shared/delivery/drain.ts';
 import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
@@ -212,6 +213,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   // All sinks of an account are woken by the same commit and read the same events.
   const sharedLog = shareReads(log);
   const sharedRequests = new SharedRequests(REQUESTS);
+  const earlyStores = new EarlyStores();
   const drains = createDrainers(async (region, sink, work) => {
     const report = await drainSink(
       {
@@ -225,6 +227,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         open: openPort,
         deliveries,
         sharedRequests,
+        earlyStores,
         ...work,
         ...(options.onAttempt ? { attempted: options.onAttempt } : {}),
       },

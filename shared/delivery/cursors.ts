@@ -37,13 +37,31 @@ const WINDOW_EVENTS = 400;
 const PAGE_EVENTS = 200;
 /** The next page is read when no more than this many events per lane remain: enough work until it arrives. */
 const READ_AHEAD = 8;
-/** A position is stored when it has moved by this many events, and when there is no more work. */
+/** A position is stored when this many events are done, and when there is no more work. */
 const STORE_EVERY = 100;
 /**
  * While the drain lingers, storing costs no money but a write to a disk. So positions are stored more often under load, for fewer
  * repetitions after a crash; but at the head, those of several events are stored together.
  */
 const LINGERING = { storeEvery: 16, holdMs: 250 };
+/** Minimum interval (ms) of early stores. */
+const EARLY_STORE_MS = 10;
+
+/**
+ * Positions that all drains of a process store before {@link STORE_EVERY} events are done: at most one in {@link EARLY_STORE_MS}. So if few
+ * endpoints are busy or they are slow, each delivered event is stored at once and is not repeated after a crash, and if many are
+ * busy, storing does not slow them down.
+ */
+export class EarlyStores {
+  #lastAt = 0;
+
+  /** Reports whether a position may be stored early at a time (epoch ms). If so, it counts as stored. */
+  take(now: number): boolean {
+    const isFree = hasElapsed(this.#lastAt, EARLY_STORE_MS, now);
+    if (isFree) this.#lastAt = now;
+    return isFree;
+  }
+}
 /** Number of events of one cursor after which a waiting cursor gets its turn. */
 const SHARE_EVENTS = 400;
 /** Interval (ms) at which a busy drain queries due cursors. The more there are, the longer the interval. */
@@ -69,6 +87,8 @@ export interface Run {
   head: number;
   /** The stored position. */
   stored: number;
+  /** Number of events of the window that are stored as done. */
+  storedCount: number;
   /** Whether the cursor is being read, or being closed: never both. */
   busy: boolean;
   /** Whether its position is being stored; reading continues meanwhile. */
@@ -103,6 +123,8 @@ export interface RunsDeps {
   readonly lanes: () => number;
   /** Whether the drain waits for new work when all is done. */
   readonly lingers: boolean;
+  /** Default: no position is stored early. */
+  readonly earlyStores?: EarlyStores | undefined;
   /** Resolves when the data about completed events that must precede a position is stored. */
   readonly beforeStoring: () => Promise<void>;
   /** Called with the number of events that the sink's filter excluded. */
@@ -279,7 +301,7 @@ export class CursorRuns {
       ...(replay && { replay }),
       window: new CursorWindow(position, ahead),
       // The head is unknown before the first read; in particular, the cursor is not assumed to be at it.
-      ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
+      ...{ head: Number.POSITIVE_INFINITY, stored: position, storedCount: 0, from: position },
       ...{ busy: false, storing: false, exhausted: false, heldSince: undefined },
     });
     if (known !== undefined) return make(known);
@@ -425,8 +447,12 @@ export class CursorRuns {
       if (run.storing) continue;
       const { window } = run;
       const finished = !run.busy && window.isDone && (run.exhausted || this.#hasUsedShare(run));
-      const isFar = window.position - run.stored >= (this.#deps.lingers ? LINGERING.storeEvery : STORE_EVERY);
-      if (!isFar && (!finished || this.#isHeld(run))) continue;
+      const unstored = window.doneCount - run.storedCount;
+      // The position can move by many events at once, when an event that took long is done.
+      const isFar =
+        Math.max(unstored, window.position - run.stored) >=
+        (this.#deps.lingers ? LINGERING.storeEvery : STORE_EVERY);
+      if (!isFar && (finished ? this.#isHeld(run) : unstored === 0 || !this.#mayStoreEarly(run))) continue;
       run.storing = true;
       run.heldSince = undefined;
       if (finished) run.busy = true;
@@ -448,6 +474,14 @@ export class CursorRuns {
     }
   }
 
+  /** Reports whether an unfinished cursor can be stored now, although few of its events are done. */
+  #mayStoreEarly({ heldSince }: Run): boolean {
+    const now = this.#deps.now();
+    // Events that arrive soon after those at the head are stored together with them.
+    if (heldSince !== undefined && now - heldSince < LINGERING.holdMs) return false;
+    return this.#deps.earlyStores?.take(now) === true;
+  }
+
   /** Reports whether a finished cursor waits for further events before its position is stored. */
   #isHeld(run: Run): boolean {
     // A cursor that waits for its turn needs the place.
@@ -465,7 +499,7 @@ export class CursorRuns {
     const { table, now } = this.#deps;
     const { window, replay } = run;
     // A snapshot: events completed while the delivery log is written are not included.
-    const { position, ahead } = window;
+    const { position, ahead, doneCount } = window;
     const counts = { ...run.counts };
     await this.#deps.beforeStoring();
     const mine = this.#ownership;
@@ -473,6 +507,7 @@ export class CursorRuns {
     const update = this.#toKey(run.name);
     const stored = (): void => {
       run.stored = Math.max(run.stored, position);
+      run.storedCount = doneCount;
       if (!replay) this.#positions.set(run.name, { position, ahead });
     };
     if (window.isDone && position >= run.head) {
@@ -544,6 +579,7 @@ export class CursorRuns {
     }
     run.window = window;
     run.stored = last;
+    run.storedCount = 0;
     run.storing = false;
     if (!run.replay) this.#positions.set(run.name, { position: last, ahead: window.ahead });
   }

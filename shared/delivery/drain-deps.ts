@@ -1,6 +1,7 @@
 /** The dependencies of a drain, and its result. */
 import type { EventLog } from '../log/log.ts';
 import type { Table } from '../storage/table.ts';
+import type { EarlyStores } from './cursors.ts';
 import type { Attempt, DeliveryLog } from './delivery-log.ts';
 import type { SharedRequests } from './lanes.ts';
 import type { SinkPort, SinkRecord } from './sink.ts';
@@ -22,6 +23,8 @@ export interface DrainDeps {
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
   /** The requests in progress of all drains of the process. Default: no limit but that of the sink. */
   readonly sharedRequests?: SharedRequests;
+  /** The positions that all drains of the process store early. Default: none. */
+  readonly earlyStores?: EarlyStores;
   /** Records attempts at webhooks. An error is counted and does not stop the drain. */
   readonly deliveries?: Pick<DeliveryLog, 'record'> & Partial<Pick<DeliveryLog, 'count'>>;
   /**

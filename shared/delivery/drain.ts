@@ -134,6 +134,7 @@ class Drain {
         begin: (action) => this.#begin(action),
         lanes: () => this.#lanes.current,
         lingers: deps.linger !== undefined,
+        earlyStores: deps.earlyStores,
         beforeStoring: () => this.#attempts.flush(),
         skipped: (events) => {
           this.#counts.skipped += events;

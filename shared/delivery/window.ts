@@ -34,6 +34,7 @@ export class CursorWindow {
   readonly #lanes = new Map<string, LoggedEvent[]>();
   readonly #busy = new Set<string>();
   #waiting = 0;
+  #doneCount = 0;
 
   /** Events done beyond the position, as loaded from the store: they are not taken again. */
   readonly #ahead: Set<number>;
@@ -79,6 +80,11 @@ export class CursorWindow {
     return this.#sequences.length;
   }
 
+  /** Number of events done since the window was created. */
+  get doneCount(): number {
+    return this.#doneCount;
+  }
+
   /** Whether all events that were read are done. */
   get isDone(): boolean {
     return this.#position === this.#readTo;
@@ -99,7 +105,7 @@ export class CursorWindow {
       }
       if (!wanted(event)) {
         passedOver += 1;
-        this.#done.add(event.sequence);
+        this.#complete(event);
         continue;
       }
       const lane = getLane(event);
@@ -138,7 +144,7 @@ export class CursorWindow {
   /** Completes an event that was taken; its lane resumes. */
   settle(event: LoggedEvent): void {
     this.#busy.delete(getLane(event));
-    this.#done.add(event.sequence);
+    this.#complete(event);
     this.#advance();
   }
 
@@ -150,6 +156,11 @@ export class CursorWindow {
     const queue = this.#lanes.get(lane);
     if (queue) queue.unshift(event);
     else this.#lanes.set(lane, [event]);
+  }
+
+  #complete(event: LoggedEvent): void {
+    this.#done.add(event.sequence);
+    this.#doneCount += 1;
   }
 
   #advance(): void {

@@ -5,6 +5,7 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { EarlyStores } from '../../shared/delivery/cursors.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import type { DrainDeps, NewWork } from '../../shared/delivery/drain-deps.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
@@ -158,7 +159,7 @@ test('for any sink answers, crashes, lost leases, discards, cancellations and re
           const deps: DrainDeps = { ...rig.deps, open: async () => port };
           async function drain(linger?: () => Promise<NewWork | undefined>) {
             rig.state.now += 1;
-            const with_ = linger ? { ...deps, linger } : deps;
+            const with_ = linger ? { ...deps, linger, earlyStores: new EarlyStores() } : deps;
             return drainSink(with_, REGION, id, rig.state.now + 600_000);
           }
           const replays: { id: string; account: string; end: number; cancelled: boolean }[] = [];
@@ -893,6 +894,9 @@ describe('fairness', () => {
     }
     expect(before).toBeGreaterThan(200);
     expect(before).toBeLessThanOrEqual(400);
+    const cursor = await rig.table.get(keys.cursor(REGION, 'erp', 'acme'));
+    const [, last] = String(cursor?.ahead).split('-');
+    expect(before - Number(last), 'events that a crash would repeat').toBeLessThan(100);
     release();
     expect(await drained).toMatchObject({ outcome: 'drained', delivered: 900 });
   });
@@ -954,6 +958,49 @@ describe('a lingering drain', () => {
     rig.state.now += 1;
     await drainSink({ ...rig.deps, table, linger }, REGION, 'erp', rig.state.now + 600_000);
     expect(stored.filter((position) => position !== 0)).toEqual(expected);
+  });
+
+  test.each([
+    {
+      what: 'each event that a slow endpoint accepted',
+      passMs: 20,
+      expected: [1, 2, 3, 4, 5],
+    },
+    { what: 'several events that a fast endpoint accepted together', passMs: 4, expected: [1, 4] },
+  ])('stores $what, so that a crash does not repeat them', async ({ passMs, expected }) => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.say(jobs(6, 'a'));
+    const waiting: (() => void)[] = [];
+    const stored: unknown[] = [];
+    const { table } = rig;
+    const watched: typeof table = {
+      ...table,
+      write(write) {
+        if ('update' in write && write.set.position !== undefined) stored.push(write.set.position);
+        return table.write(write);
+      },
+    };
+    rig.port.deliver = async (events) => {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      return events.map(() => ({ kind: 'delivered' }) as const);
+    };
+    const deps = {
+      ...rig.deps,
+      table: watched,
+      linger: async () => undefined,
+      earlyStores: new EarlyStores(),
+    };
+    const drained = drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
+    for (let sent = 0; sent < 5; sent += 1) {
+      while (waiting.length === 0) await setImmediate();
+      rig.state.now += passMs;
+      waiting.shift()?.();
+      // Until the write has ended.
+      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+    }
+    expect(stored).toEqual(expected);
+    waiting.shift()?.();
+    expect(await drained).toMatchObject({ outcome: 'drained', delivered: 6 });
   });
 
   test('sends new events of other jobs while an event is in delivery', async () => {
