@@ -164,6 +164,12 @@ describe('A job among the closed ones whose detail cannot be read', () => {
     ]);
   });
 
+  it('is not dispatched again by an outdated entry after the dispatch was revoked', () => {
+    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z', tracking: [parcel] }), look: LOOK };
+    const outdated = applyClosedEntry({ ...snapshot(), returned: true }, entry, known);
+    expect(outdated).toMatchObject({ events: [], snapshot: { announced: { dateOut: null, tracking: [] } } });
+  });
+
   it('has a corrected dispatch date if the list shows another one later', () => {
     const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z' }), look: LOOK };
     const { snapshot: closed } = applyClosedEntry(snapshot(), entry, known);

@@ -7,9 +7,10 @@ import { buildStep, type Known, type Sighting, type Step, sinceListed } from './
 
 /**
  * Applies the entry of a job whose detail cannot be read: a first dispatch date, and first tracking. Every
- * other change waits for the detail, because this list can lag behind the list of active jobs.
+ * other change waits for the detail, because this list can lag behind the list of active jobs. After a revoked dispatch, so do these.
  */
 export function applyClosedEntry(before: Snapshot, { view, look }: Sighting, known: Known): Step {
+  if (before.returned) return buildStep(before, look, sinceListed(before, known), []);
   const zone = before.detail?.timezone ?? null;
   const dispatch = applyDispatchDate(before.announced.dateOut, null, view.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, null, view.tracking, []);
