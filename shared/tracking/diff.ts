@@ -186,8 +186,8 @@ export function applyDetail(
   const was = start.detail;
   const filled = fillFromList(detail, start);
   const { view, silent } = carryForwardMissing(was, filled);
-  // The detail itself did not prove the values that it omits.
-  const isFilled = !listed && OMITTED_IN_DETAIL.some((field) => filled[field] !== detail[field]);
+  // The detail itself did not prove the values that it omits: at most the list did, before it.
+  const isFilled = OMITTED_IN_DETAIL.some((field) => filled[field] !== detail[field]);
   const lines = applyLines(was, detail, start.supersededLines, look.askedAt);
   const next: DetailView = {
     ...view,
@@ -239,13 +239,15 @@ export function applyDetail(
     detailAt:
       takenBack ||
       silent ||
-      isFilled ||
+      (isFilled && !listed) ||
       isElsewhere ||
       lines.isBehind ||
       production.kept ||
       Object.keys(fields.kept).length > 0
         ? start.detailAt
-        : look.askedAt,
+        : isFilled
+          ? Math.max(start.detailAt, Math.min(look.askedAt, sinceList))
+          : look.askedAt,
     unsure: fields.unsure,
     ahead: revoked ? addRevocation(caughtUp.ahead, look.answeredAt, unseen) : caughtUp.ahead,
     supersededLines: lines.superseded,

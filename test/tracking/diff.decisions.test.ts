@@ -1059,6 +1059,11 @@ describe('values that the detail omits (rule 4)', () => {
       expect(detail(silent.snapshot, other, 3).events).toMatchObject([
         { type: 'job.updated', data: { observed: { since: iso(detailedAt(1)) } } },
       ]);
+      // While the job is listed, the list proves the value.
+      const inList = detail(list(read, inGroup, 2).snapshot, less, 2, inGroup).snapshot;
+      expect(detail(inList, other, 3).events).toMatchObject([
+        { type: 'job.updated', data: { observed: { since: iso(listedAt(2)) } } },
+      ]);
       // A detail that contains the value is conclusive if its job's list entry omits nothing.
       const given = detail(read, inGroup, 2).snapshot;
       expect(detail(given, other, 3).events).toMatchObject([
