@@ -92,8 +92,8 @@ export function applyListEntry(
   const returns = !isListAuthoritative(before);
   const changes = was === null ? [] : buildListEvents(was, next, returns ? before : undefined);
   const zone = before.detail?.timezone ?? null;
-  // A date that this list lacked is from the list with closed jobs, and can be corrected here unless the detail contradicts.
-  const isFromClosed = !before.detail || sameTime(before.detail.dateOut, next.dateOut);
+  // A date that this list lacked is from the list with closed jobs, and can be corrected here unless the detail has another one.
+  const isFromClosed = !before.detail?.dateOut || sameTime(before.detail.dateOut, next.dateOut);
   const date = was?.dateOut ?? (isFromClosed ? before.announced.dateOut : null);
   // The date was corrected by a detail, so the list may be behind: the detail decides.
   const isBehind = date !== null && !sameTime(date, before.announced.dateOut ?? date);

@@ -182,14 +182,16 @@ describe('A job among the closed ones whose detail cannot be read', () => {
     ]);
     expect(applyListEntry(1, closed, entry, known).events).toEqual([]);
     // The first detail, too, shows the corrected date, or still the former one.
-    const withDetail = (dateOut: string) => ({
+    const withDetail = (dateOut: string | null) => ({
       ...closed,
       detail: detailView(JobDetail.parse({ jobNumber: 1, dateOut })),
     });
-    const types = (dateOut: string) =>
+    const types = (dateOut: string | null) =>
       applyListEntry(1, withDetail(dateOut), corrected, known).events.map(({ type }) => type);
     expect(types('2026-03-02T06:00:00Z')).toContain('job.updated');
     expect(types('2026-03-02T07:00:00Z')).not.toContain('job.updated');
+    // A detail from before the dispatch.
+    expect(types(null)).toContain('job.updated');
   });
 
   it('has a revoked dispatch since a time before the first detail that lacked it', () => {
