@@ -62,6 +62,7 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
           `accounts: the id "${id}" belongs to an account that was created through the API. Choose another id, or delete that account first.`,
         );
       }
+      if (!(await table.get(keys.deletion({ region, account: id })))) continue;
       // The former account of this name is final: no other process works on this table, or its deletion was long ago.
       if (options.exclusive) await breakDeletion(table, { region, account: id });
       const deps = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
@@ -104,7 +105,7 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
       if (options.exclusive) await breakLease(table, sink);
       // Sinks created through the API are not part of the file. Neither is the notifications sink.
       const isDeclared = sinks.some(({ id }) => id === sink.id);
-      if (item.createdAt === undefined && !isDeclared && sink.kind !== 'notifications') {
+      if (item.createdAt === undefined && !isDeclared && !sink.paused && sink.kind !== 'notifications') {
         await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
       }
     }

@@ -156,11 +156,16 @@ export async function breakLease(
   table: Table,
   { region, id }: Pick<SinkRecord, 'region' | 'id'>,
 ): Promise<void> {
-  for (const name of [id, ...getDrainNames(id)]) {
-    await table.write({
-      update: keys.sinkState(region, name),
-      set: { leaseUntil: undefined, leaseOwner: undefined },
-      when: [['leaseToken', 'present']],
-    });
-  }
+  const states = new Set([id, ...getDrainNames(id)]);
+  const stored = await table.getMany([...states].map((name) => keys.sinkState(region, name)));
+  const leased = stored.filter(({ leaseUntil }) => leaseUntil !== undefined);
+  await Promise.all(
+    leased.map(({ pk, sk }) =>
+      table.write({
+        update: { pk, sk },
+        set: { leaseUntil: undefined, leaseOwner: undefined },
+        when: [['leaseToken', 'present']],
+      }),
+    ),
+  );
 }

@@ -3,12 +3,17 @@
  * port.
  */
 
+import { isDeepStrictEqual } from 'node:util';
+import pLimit from 'p-limit';
 import type { EndpointKind } from '../built-in-sinks.ts';
 import { typeMatches } from '../events/types.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { type AccountRef, ALL_ACCOUNTS, drainDue, getDrainNames, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import { combineHealth, healthAttributes, type SinkHealth, toHealth } from './health.ts';
+
+/** Maximum number of concurrent writes of cursors. */
+const WRITES_AT_ONCE = 32;
 
 /** The delivery of one event to a sink. */
 export interface Delivery {
@@ -181,7 +186,7 @@ export function matchesFilter(filter: EventFilter, event: LoggedEvent): boolean 
 /**
  * Stores a sink, or updates a known one; its cursors and health stay. A new sink starts at the current heads
  * of the logs it follows. Accounts that are registered later are delivered from their beginning. An account that
- * is added again is delivered from its cursor, which becomes due at `now` (epoch ms).
+ * is added again is delivered from its cursor, which becomes due at `now` (epoch ms). Unchanged items are not written.
  */
 export async function registerSink(
   table: Table,
@@ -191,17 +196,24 @@ export async function registerSink(
   now = Date.now(),
 ): Promise<void> {
   const { region, id } = sink;
+  const followed = accounts.filter(({ account }) => follows(sink, account));
+  const stored = await table.getMany(followed.map(({ account }) => keys.cursor(region, id, account)));
+  const cursors = new Map(stored.map((cursor) => [cursor.sk, cursor]));
   const behind: string[] = [];
   // Cursors first: a wake-up of a sink without cursors would start it at the beginning.
-  for (const { account } of accounts) {
-    if (!follows(sink, account)) continue;
+  await pLimit(WRITES_AT_ONCE).map(followed, async ({ account }) => {
     const head = (await log.head({ region, account }))?.sequence ?? 0;
     const put = { ...keys.cursor(region, id, account), sink: id, position: head };
-    const { item } = await table.write({ put, when: [['pk', 'absent']] });
+    const item = cursors.get(put.sk) ?? (await table.write({ put, when: [['pk', 'absent']] })).item;
     if (item && item.dueSk === undefined && Number(item.position ?? 0) < head) behind.push(account);
+  });
+  const before = await table.get(keys.sink(region, id));
+  const attributes = sinkAttributes(sink);
+  const isSame = ([name, value]: [string, unknown]): boolean => isDeepStrictEqual(before?.[name], value);
+  if (!before || !Object.entries(attributes).every(isSame)) {
+    await putFollowers(table, sink);
+    await table.write({ update: keys.sink(region, id), set: attributes });
   }
-  await putFollowers(table, sink);
-  await table.write({ update: keys.sink(region, id), set: sinkAttributes(sink) });
   // Last, because a drain of a sink that does not follow the account ends its due work.
   for (const account of behind) {
     await table.write({

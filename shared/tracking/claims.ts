@@ -106,14 +106,7 @@ export async function claimDue(
  * so is an account whose last poll failed, because the cause may have been corrected before the start.
  */
 export async function resumePolls(table: Table, ref: AccountRef, now: number): Promise<void> {
-  for (const clause of [
-    ['claimedAt', 'present'],
-    ['consecutiveFailures', '>', 0],
-  ] as const) {
-    await table.write({
-      update: keys.status(ref),
-      set: schedule(ref, now),
-      when: [clause, ['duePk', 'present']],
-    });
-  }
+  const status = await table.get(keys.status(ref));
+  if (status?.claimedAt === undefined && !Number(status?.consecutiveFailures ?? 0)) return;
+  await table.write({ update: keys.status(ref), set: schedule(ref, now), when: [['duePk', 'present']] });
 }

@@ -429,6 +429,37 @@ test('polls that end while others are being claimed do not count as running afte
   expect(rounds.slice(0, 8)).toEqual(Array.from({ length: 8 }, () => names.length));
 });
 
+test('a start after which nothing has changed writes nothing, however many accounts and endpoints there are', async () => {
+  const { config, table, start, say } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret() },
+    { id: 'former', url: `${url}/former`, secret: newSigningSecret() },
+  ]);
+  const [acme] = config.accounts;
+  if (!acme) throw new Error('There is no account.');
+  const first = await start({ ...config, accounts: [acme, { ...acme, id: 'removed' }] });
+  await createEndpoint(first.endpoints, 'us', { id: 'managed', url: 'https://erp.example.com/hook' });
+  await say(first, 1, 2);
+  await first.stop(2_000);
+  const changed = { ...config, endpoints: config.endpoints.filter(({ id }) => id === 'erp') };
+  const second = await start(changed);
+  await second.stop(2_000);
+  // For some time after the first start, endpoints of version 0.1.0 are indexed.
+  await table.write({ update: keys.sinkIndexing('us'), set: { until: 0 } });
+  const writes: unknown[] = [];
+  const note =
+    <A extends unknown[], R>(write: (...args: A) => R) =>
+    (...args: A): R => {
+      if (!isStarted) writes.push(args);
+      return write(...args);
+    };
+  let isStarted = false;
+  const { write, transact, putMany } = table;
+  const watched = { ...table, write: note(write), transact: note(transact), putMany: note(putMany) };
+  await start(changed, { table: watched });
+  isStarted = true;
+  expect(writes).toEqual([]);
+});
+
 test('no tick begins before the previous one has ended, not even the first', async () => {
   const stored = createMemoryTable();
   const { sandbox, world } = await startSandbox();
