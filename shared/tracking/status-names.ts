@@ -162,9 +162,18 @@ export class StatusNames {
   /** Returns a snapshot with current status names. */
   withCurrentNames(snapshot: Snapshot): Snapshot {
     if (this.#renamed.size === 0) return snapshot;
-    const { list, listAt, detail, detailAt, path } = snapshot;
+    const { list, listAt, detail, detailAt, path, ahead, stay } = snapshot;
+    const later = ahead?.status;
+    const rename = (name: string | null) => name && this.#toCurrent(name, later?.at ?? 0);
     return {
       ...snapshot,
+      ...(later && {
+        ahead: {
+          ...ahead,
+          status: { ...later, before: rename(later.before), values: later.values.map(rename) },
+        },
+      }),
+      ...(stay?.attended && { stay: { ...stay, attended: this.toCurrentName(stay.attended) } }),
       ...(path && { path: path.map(([name, from, to]) => [this.#toCurrent(name, to), from, to] as const) }),
       list: list && this.#renameIn(list, listAt),
       detail: detail && this.#renameInDetail(detail, detailAt),

@@ -1,8 +1,9 @@
 /** Renamed statuses (shared/tracking/status-names.ts). */
 import { describe, expect, test } from 'vitest';
 import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
+import { summarize } from '../../shared/tracking/snapshot.ts';
 import { StatusNames } from '../../shared/tracking/status-names.ts';
-import { BASELINE, detailed, listed, lookAt } from '../support/decisions.ts';
+import { BASELINE, detail, detailed, list, listed, lookAt, start, types } from '../support/decisions.ts';
 
 const HOUR = 3_600_000;
 
@@ -84,6 +85,23 @@ describe('a renamed status (rule 4)', () => {
     const confirmed = later(head, 20);
     confirmed.applyLookup([{ id: 1, name: 'C' }]);
     expect(shown(later(confirmed.takeChanges() ?? {}, 43), 'A')).toBe('C');
+  });
+
+  test('is no second change of a job whose detail had not shown the status before the rename', () => {
+    const before = { masterJobStatus: 'A' };
+    const first = detail(start(before), { jobStatus: 'A' }, 1, before).snapshot;
+    const changed = list(first, { masterJobStatus: 'B' }, 2);
+    expect(types(changed)).toEqual(['job.status_changed']);
+    const left = detail(changed.snapshot, { jobStatus: 'A' }, 3).snapshot;
+    const renamedB = names({ 1: 'A', 2: 'B' }, { 1: 'A', 2: 'C' }).withCurrentNames(left);
+    expect(summarize(renamedB).status).toBe('C');
+    const next = detail(renamedB, { jobStatus: 'C' }, 20);
+    expect([next, detail(next.snapshot, { jobStatus: 'C' }, 80)].flatMap(types)).toEqual([]);
+  });
+
+  test('is the status of which a job already needed attention', () => {
+    const stay = { since: 1, attended: 'A' };
+    expect(renamed().withCurrentNames({ ...start(), stay }).stay).toEqual({ since: 1, attended: 'C' });
   });
 
   test('writes nothing while nothing changes', () => {
