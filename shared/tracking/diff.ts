@@ -118,7 +118,7 @@ export function applyListEntry(
     changes.some((change) => change.type === 'job.status_changed');
 
   const { heldBack: _, detailPending: __, returned, stay: ___, ...rest } = before;
-  const stay = followStay(before, next, look, returns);
+  const stay = followStay(before, next, look, before.settling !== null);
   const snapshot: Snapshot = {
     ...rest,
     list: believed,

@@ -67,6 +67,13 @@ describe('a stay in a status (rule 20)', () => {
     expect(detail(job, { jobStatus: 'Press' }, 1, {}).snapshot.stay).toEqual(since(0));
   });
 
+  test('begins when the job returns to the list, also if its detail could not be read since its departure', () => {
+    const left = detail(start(), {}, 1).snapshot;
+    for (const gone of [left, { ...left, detail: null, detailPending: true } as const]) {
+      expect(list(gone, {}, 9).snapshot.stay).toEqual(since(9));
+    }
+  });
+
   test('of a new job begins with its first list entry', () => {
     expect(detail(appeared({}, 5), created, 6, {}).snapshot.stay).toEqual(since(5));
   });
