@@ -91,6 +91,19 @@ describe('Order group at departure', () => {
   });
 });
 
+describe('A job that moves to another group', () => {
+  it('does not return to the former one while the search for its jobs is behind', async () => {
+    const { rig, a, b } = await group();
+    rig.pass(900);
+    rig.sandbox.freedom.set({ lagSeconds: { groups: 900 } });
+    rig.upstream.edit(b, { orderGroup: 'WEB-2' });
+    rig.upstream.dispatch(a);
+    expect((await groupEvents(rig, 60)).groups).toMatchObject([
+      { orderGroup: 'WEB-1', jobs: [a], excludedJobs: [] },
+    ]);
+  });
+});
+
 describe('Members that close without dispatch', () => {
   it('the closing of the last open member completes the group: it is among the excluded jobs', async () => {
     const { rig, a, b } = await group();

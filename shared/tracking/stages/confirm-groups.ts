@@ -113,18 +113,23 @@ async function readRecordedStates(
   jobNumbers: readonly number[],
 ): Promise<{ recorded(jobNumber: number): RecordedState; isOther(member: ShownMember): boolean }> {
   const known = await readSnapshots(tracked, jobNumbers);
-  const recorded = (jobNumber: number): RecordedState => {
+  const groupOf = (jobNumber: number): string | null => {
+    const snapshot = known.get(jobNumber);
+    return snapshot ? summarize(snapshot).orderGroup : null;
+  };
+  const read = (jobNumber: number): RecordedState => {
     const snapshot = known.get(jobNumber);
     if (snapshot) return toRecordedState(snapshot);
     // The next sweep observes jobs created since the last one.
     return jobNumber > status.sweptThrough ? 'unseen' : 'history';
   };
   return {
-    recorded,
-    isOther({ jobNumber, groupMissing }) {
-      if (!groupMissing || recorded(jobNumber) === 'unseen') return false;
-      const snapshot = known.get(jobNumber);
-      return snapshot === undefined || summarize(snapshot).orderGroup !== name;
+    recorded(jobNumber) {
+      const state = read(jobNumber);
+      // A job that moved to another group: either the answer or the log is behind.
+      return state !== 'history' && (groupOf(jobNumber) ?? name) !== name ? 'unseen' : state;
     },
+    isOther: ({ jobNumber, groupMissing }) =>
+      groupMissing === true && read(jobNumber) !== 'unseen' && groupOf(jobNumber) !== name,
   };
 }
