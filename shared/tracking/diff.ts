@@ -55,6 +55,7 @@ import {
   sinceListed,
 } from './diff/step.ts';
 import { checkTimers } from './diff/timers.ts';
+import { addWithdrawn, withoutWithdrawn } from './diff/withdrawn.ts';
 import { isListAuthoritative, type Snapshot } from './snapshot.ts';
 import { sameTime } from './timestamps.ts';
 import type { DetailView, ListView } from './views.ts';
@@ -87,7 +88,8 @@ export function applyListEntry(
   }
 
   const was = before.list;
-  const { view: next, silent } = carryForwardMissing(was, view);
+  const current = withoutWithdrawn(view, was, before, look.askedAt, 'list');
+  const { view: next, silent } = carryForwardMissing(was, current);
   // Until now the detail was authoritative.
   const returns = !isListAuthoritative(before);
   const changes = was === null ? [] : buildListEvents(was, next, returns ? before : undefined);
@@ -112,6 +114,7 @@ export function applyListEntry(
   // The detail fetched at this time is the base of comparison once the job has left the list.
   const news =
     returns ||
+    current !== view ||
     (isBehind && !sameTime(next.dateOut, date)) ||
     dispatch.events.length > 0 ||
     tracking.events.length > 0 ||
@@ -125,6 +128,7 @@ export function applyListEntry(
     listAt: takenBack || silent || isElsewhere ? sinceListed(before, known) : look.askedAt,
     unsure,
     ahead,
+    withdrawn: addWithdrawn(before, announced, look.answeredAt),
     announced,
     ended: null,
     departure: null,
@@ -174,11 +178,12 @@ export function applyListEntry(
  */
 export function applyDetail(
   before: Snapshot,
-  detail: DetailView,
+  answer: DetailView,
   listed: Sighting | undefined,
   look: Look,
   known: Known,
 ): Step & { readonly open: boolean } {
+  const detail = withoutWithdrawn(answer, before.detail, before, look.askedAt, 'detail');
   const proof = before.unproven === null ? undefined : proveCreated(before, detail, look, known);
   const tracked = proof === undefined ? before : applyProof(before, detail, proof);
   const proven = proof?.created === true ? tracked : withOldDispatch(tracked, detail, known);
@@ -220,6 +225,8 @@ export function applyDetail(
   const isElsewhere = isMissing(believed, announced) && (!list || isMissing(list, announced));
   const revoked = dispatch.events.some(({ type }) => type === 'job.dispatch_revoked');
   const unseen = was?.dateOut == null ? (start.announced.dateOut ?? first?.dateOut ?? null) : null;
+  const ahead = revoked ? addRevocation(caughtUp.ahead, look.answeredAt, unseen) : caughtUp.ahead;
+  const withdrawn = addWithdrawn(start, announced, look.answeredAt);
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
   const { heldBack, detailPending: _, returned, lockedInAt: __, stay, ...rest } = start;
   const heldStill =
@@ -239,6 +246,7 @@ export function applyDetail(
     detailAt:
       takenBack ||
       silent ||
+      detail !== answer ||
       (isFilled && !listed) ||
       isElsewhere ||
       lines.isBehind ||
@@ -249,8 +257,9 @@ export function applyDetail(
           ? Math.max(start.detailAt, Math.min(look.askedAt, sinceList))
           : look.askedAt,
     unsure: fields.unsure,
-    ahead: revoked ? addRevocation(caughtUp.ahead, look.answeredAt, unseen) : caughtUp.ahead,
+    ahead,
     supersededLines: lines.superseded,
+    withdrawn,
     announced,
     ...(listed
       ? { owed: open ? { at: known.startedAt, tries: start.owed?.tries ?? 0 } : null }

@@ -32,6 +32,17 @@ export interface SupersededLines {
   readonly at: number;
 }
 
+/**
+ * A dispatch date or parcel that was emitted and is no longer valid, the time of the response that showed this (epoch ms),
+ * and whether each view had shown the value before.
+ */
+export interface Withdrawn {
+  readonly value: string | TrackingEntry;
+  readonly at: number;
+  readonly list: boolean;
+  readonly detail: boolean;
+}
+
 /** Reason why a job that is no longer listed ended, once its event was emitted. */
 export type Ending = 'closed' | 'cancelled' | 'unavailable';
 
@@ -102,6 +113,8 @@ export interface Snapshot {
   readonly ahead?: ListAhead | undefined;
   /** Lines and comments of earlier details, of the last hour before the latest change. Absent if there are none. */
   readonly supersededLines?: readonly SupersededLines[] | undefined;
+  /** Values that were withdrawn, of the last hour before the latest one. Absent if there are none. */
+  readonly withdrawn?: readonly Withdrawn[] | undefined;
   /**
    * Time of the first observation, while it is unknown whether the job was created after the baseline (rule
    * 5). Otherwise `null`. `list` keeps its first value until the detail is read. Changes in between are

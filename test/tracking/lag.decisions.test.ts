@@ -3,6 +3,7 @@
  * One file: mutation testing runs it as a whole against each change of the decision.
  */
 import { describe, expect, test } from 'vitest';
+import { applyClosedEntry } from '../../shared/tracking/diff/closed-entry.ts';
 import { proveCreated } from '../../shared/tracking/diff/creation.ts';
 import { addListValues, addRevocation, catchUp } from '../../shared/tracking/diff/lag.ts';
 import { type ListAhead, summarize } from '../../shared/tracking/snapshot.ts';
@@ -18,6 +19,7 @@ import {
   lookAt,
   MINUTE,
   parcel,
+  sighting,
   start,
   types,
 } from '../support/decisions.ts';
@@ -604,5 +606,141 @@ describe('a job is new', () => {
     expect(first.snapshot.announced.tracking.map(({ number }) => number)).toEqual(['A', 'B']);
     const without = detail({ ...start(), unproven: BASELINE }, { shippingAddresses: [parcel('B')] }, 1, {});
     expect(types(without)).toEqual(['job.tracking_added']);
+  });
+});
+
+describe('a parcel that was withdrawn', () => {
+  const [a, b] = ['A', 'B'].map((number) => ({ tracking: [parcel(number)] })) as [object, object];
+  const [ownA, ownB] = ['A', 'B'].map((number) => ({ shippingAddresses: [parcel(number)] })) as [
+    object,
+    object,
+  ];
+  const first = detail(start(), {}, 1, {}).snapshot;
+  /** The list replaced A by B before the detail showed A. */
+  const replaced = () => {
+    const added = detail(list(first, a, 2).snapshot, {}, 2, a).snapshot;
+    const gone = detail(list(added, b, 7).snapshot, {}, 7, b);
+    expect(types(gone)).toEqual(['job.tracking_removed']);
+    return gone.snapshot;
+  };
+  /** The detail replaced A by B before the list showed A. */
+  const ahead = () => detail(detail(first, ownA, 2, {}).snapshot, ownB, 7, {}).snapshot;
+
+  test('is not added again by a detail that is behind, of a listed and of a delisted job', () => {
+    for (const entry of [b, undefined]) {
+      const behind = detail(replaced(), ownA, 17, entry);
+      const last = detail(behind.snapshot, ownB, 22, entry);
+      expect([behind, last].flatMap(types)).toEqual([]);
+      expect(summarize(last.snapshot).tracking).toEqual([{ number: 'B', link: null }]);
+    }
+  });
+
+  test('is added again if a detail still shows it an hour later, or shows it again, or if the list shows it', () => {
+    const both = { shippingAddresses: [parcel('A'), parcel('B')] };
+    const behind = detail(replaced(), both, 17, b);
+    expect(types(behind)).toEqual([]);
+    expect(detail(behind.snapshot, both, 68, b).events).toMatchObject([
+      {
+        type: 'job.tracking_added',
+        data: { tracking: [{ number: 'A', link: null }], observed: { since: iso(at(7) + 2000) } },
+      },
+    ]);
+    expect(types(list(behind.snapshot, { tracking: both.shippingAddresses }, 18))).toEqual([
+      'job.tracking_added',
+    ]);
+    expect(types(detail(ahead(), both, 8, {}))).toEqual(['job.tracking_added']);
+  });
+
+  test('is not added again by a list that is behind; a detail is owed', () => {
+    const behind = list(ahead(), a, 16);
+    expect(behind.snapshot.owed).toMatchObject({ at: at(16) });
+    const confirmed = detail(behind.snapshot, ownB, 16, a);
+    const last = detail(list(confirmed.snapshot, b, 22).snapshot, ownB, 22, b);
+    expect([behind, confirmed, last].flatMap(types)).toEqual([]);
+    expect(types(detail(behind.snapshot, ownA, 16, a))).toEqual([
+      'job.tracking_added',
+      'job.tracking_removed',
+    ]);
+    expect(types(list(ahead(), a, 68))).toEqual(['job.tracking_added']);
+  });
+
+  test('gets no earlier link back from a detail that is behind', () => {
+    const links = [null, 'https://x/1', 'https://x/2'];
+    const [none, one, two] = links.map((link) => ({ tracking: [parcel('A', link)] })) as [
+      object,
+      object,
+      object,
+    ];
+    const [ownNone, ownOne, ownTwo] = links.map((link) => ({ shippingAddresses: [parcel('A', link)] })) as [
+      object,
+      object,
+      object,
+    ];
+    const same = detail(list(first, none, 1).snapshot, ownNone, 2, none).snapshot;
+    const twice = list(list(same, one, 3).snapshot, two, 5);
+    expect(types(twice)).toEqual(['job.tracking_updated']);
+    const behind = detail(twice.snapshot, ownOne, 18, two);
+    expect([behind, detail(behind.snapshot, ownTwo, 20, two)].flatMap(types)).toEqual([]);
+    expect(types(detail(behind.snapshot, ownOne, 65, two))).toEqual(['job.tracking_updated']);
+  });
+
+  test('is not added again by an outdated entry of a job whose detail cannot be read', () => {
+    const gone = detail(list(list(first, a, 2).snapshot, {}, 3).snapshot, {}, 3, {}).snapshot;
+    const entry = (poll: number) => applyClosedEntry(gone, sighting(a, poll), knownAt(at(poll)));
+    expect([entry(9), entry(64)].map(types)).toEqual([[], ['job.tracking_added']]);
+  });
+
+  test('is one of at most eight values', () => {
+    let job = first;
+    for (let n = 0; n < 12; n += 1) {
+      const shown = { tracking: [parcel(`${n}`)] };
+      job = detail(
+        list(job, shown, n + 2).snapshot,
+        { shippingAddresses: shown.tracking },
+        n + 2,
+        shown,
+      ).snapshot;
+    }
+    expect(job.withdrawn).toHaveLength(8);
+    expect(job.withdrawn?.at(-1)).toMatchObject({ value: { number: '10' }, list: true, detail: true });
+  });
+});
+
+describe('a dispatch that was revoked before the list showed it', () => {
+  const [one, two] = [1, 2].map((minute) => ({ dateOut: `2026-03-02T08:0${minute}:00Z` })) as [
+    object,
+    object,
+  ];
+  const first = detail(start(), {}, 1, {}).snapshot;
+  const corrected = detail(detail(first, one, 2, {}).snapshot, two, 3, {}).snapshot;
+  const revoked = detail(corrected, {}, 7, {});
+
+  test('is not emitted again by the list, with any of its dates, unless the detail shows it again', () => {
+    expect(types(revoked)).toEqual(['job.dispatch_revoked']);
+    const behind = list(revoked.snapshot, one, 16);
+    const still = list(detail(behind.snapshot, {}, 16, one).snapshot, two, 17);
+    const last = list(detail(still.snapshot, {}, 17, two).snapshot, {}, 22);
+    expect([behind, still, last].flatMap(types)).toEqual([]);
+    expect(types(detail(still.snapshot, two, 17, two))).toEqual(['job.dispatched']);
+  });
+
+  test('is emitted if the list shows it an hour later, or shows another date', () => {
+    expect(types(list(revoked.snapshot, two, 68))).toEqual(['job.dispatched']);
+    expect(types(list(revoked.snapshot, { dateOut: '2026-03-02T08:16:00Z' }, 17))).toEqual([
+      'job.dispatched',
+    ]);
+  });
+
+  test('is not emitted again by an outdated entry of an editable job whose detail cannot be read', () => {
+    const editable = { permissions: { canEdit: true } };
+    const back = detail(
+      list(list(first, one, 2).snapshot, editable, 3).snapshot,
+      editable,
+      3,
+      editable,
+    ).snapshot;
+    const entry = (poll: number) => applyClosedEntry(back, sighting(one, poll), knownAt(at(poll)));
+    expect(back.returned).toBeUndefined();
+    expect([entry(9), entry(64)].map(types)).toEqual([[], ['job.dispatched']]);
   });
 });

@@ -4,13 +4,15 @@ import { sameTime } from '../timestamps.ts';
 import { type ListView, pairUp } from '../views.ts';
 import { applyDispatchDate, applyTracking } from './dispatch.ts';
 import { buildStep, type Known, type Sighting, type Step, sinceListed } from './step.ts';
+import { withoutWithdrawn } from './withdrawn.ts';
 
 /**
  * Applies the entry of a job whose detail cannot be read: a first dispatch date, and first tracking. Every
  * other change waits for the detail, because this list can lag behind the list of active jobs. After a revoked dispatch, so do these.
  */
-export function applyClosedEntry(before: Snapshot, { view, look }: Sighting, known: Known): Step {
+export function applyClosedEntry(before: Snapshot, { view: entry, look }: Sighting, known: Known): Step {
   if (before.returned) return buildStep(before, look, sinceListed(before, known), []);
+  const view = withoutWithdrawn(entry, null, before, look.askedAt, 'closed');
   const zone = before.detail?.timezone ?? null;
   const dispatch = applyDispatchDate(before.announced.dateOut, null, view.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, null, view.tracking, []);
