@@ -55,7 +55,7 @@ import {
   sinceListed,
 } from './diff/step.ts';
 import { checkTimers } from './diff/timers.ts';
-import { addWithdrawn, withoutWithdrawn } from './diff/withdrawn.ts';
+import { addWithdrawn, mayPrecedeDispatch, withoutWithdrawn } from './diff/withdrawn.ts';
 import { isListAuthoritative, type Snapshot } from './snapshot.ts';
 import { sameTime } from './timestamps.ts';
 import type { DetailView, ListView } from './views.ts';
@@ -141,7 +141,9 @@ export function applyListEntry(
           }
         : null,
     ...(takenBack || silent || isElsewhere ? { heldBack: true } : {}),
-    ...(returned && next.canEdit !== true ? { returned } : {}),
+    ...(returned && (next.canEdit !== true || mayPrecedeDispatch(before.withdrawn, look.askedAt))
+      ? { returned }
+      : {}),
     ...(stay ? { stay } : {}),
   };
   const step = buildStep(
@@ -227,6 +229,10 @@ export function applyDetail(
   const unseen = was?.dateOut == null ? (start.announced.dateOut ?? first?.dateOut ?? null) : null;
   const ahead = revoked ? addRevocation(caughtUp.ahead, look.answeredAt, unseen) : caughtUp.ahead;
   const withdrawn = addWithdrawn(start, announced, look.answeredAt);
+  // A view from before the dispatch shows the job as editable, too.
+  const isEditable =
+    (next.canEdit === true && !ahead?.dateOut) ||
+    (listed?.view.canEdit === true && !mayPrecedeDispatch(withdrawn, look.askedAt));
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
   const { heldBack, detailPending: _, returned, lockedInAt: __, stay, ...rest } = start;
   const heldStill =
@@ -265,7 +271,7 @@ export function applyDetail(
       ? { owed: open ? { at: known.startedAt, tries: start.owed?.tries ?? 0 } : null }
       : { departure: null, settling: start.settling ?? { since: known.startedAt, looks: 0 } }),
     ...(heldStill ? { heldBack: true } : {}),
-    ...((returned || revoked) && next.canEdit !== true ? { returned: true } : {}),
+    ...((returned || revoked) && !isEditable ? { returned: true } : {}),
     ...(production.lockedInAt === undefined ? {} : { lockedInAt: production.lockedInAt }),
     ...(stay && !isStayUnknown ? { stay } : {}),
   };

@@ -1109,8 +1109,37 @@ describe('a job whose dispatch was revoked (rule 3)', () => {
     expect(list(revoked(), { ...locked, description: 'b' }, 2).snapshot.returned).toBe(true);
     expect(detail(revoked(), locked, 2).snapshot.returned).toBe(true);
     expect(list(revoked(), editable, 2).snapshot.returned).toBeUndefined();
-    expect(detail(revoked(), editable, 2).snapshot.returned).toBeUndefined();
+    const shown = detail(start(out), out, 0, out).snapshot;
+    const seen = detail(list(shown, locked, 1).snapshot, locked, 1, locked).snapshot;
+    expect(seen.returned).toBe(true);
+    expect(detail(seen, editable, 2).snapshot.returned).toBeUndefined();
     expect(start(locked).returned).toBeUndefined();
+  });
+
+  test('is still returned when a detail from before the dispatch shows it as editable', () => {
+    const sent = detail(list(start(editable), out, 1).snapshot, editable, 1, out).snapshot;
+    const back = detail(list(sent, locked, 5).snapshot, editable, 5, locked);
+    expect(types(back)).toEqual(['job.dispatch_revoked']);
+    const later = [detail(back.snapshot, editable, 6).snapshot, detail(back.snapshot, out, 16).snapshot];
+    const last = [...later, detail(later[1] as Snapshot, locked, 20).snapshot];
+    for (const snapshot of [back.snapshot, ...last]) expect(snapshot.returned).toBe(true);
+    // An hour later, and once the detail has shown the dispatch.
+    expect(detail(back.snapshot, editable, 66).snapshot.returned).toBeUndefined();
+    expect(detail(last[2] as Snapshot, editable, 21).snapshot.returned).toBeUndefined();
+  });
+
+  test('is not returned if the list, which has shown the dispatch, shows it as editable', () => {
+    const sent = detail(list(start(editable), out, 1).snapshot, editable, 1, out).snapshot;
+    const back = detail(list(sent, editable, 5).snapshot, editable, 5, editable);
+    expect(types(back)).toEqual(['job.dispatch_revoked']);
+    expect(back.snapshot.returned).toBeUndefined();
+  });
+
+  test('is still returned when a list from before the dispatch shows it as editable', () => {
+    const sent = detail(start(editable), out, 1, editable).snapshot;
+    const back = detail(sent, locked, 5, editable).snapshot;
+    expect(list(back, { ...editable, description: 'b' }, 6).snapshot.returned).toBe(true);
+    expect(list(back, { ...editable, description: 'b' }, 66).snapshot.returned).toBeUndefined();
   });
 
   test('is not returned while a view shows its dispatch', () => {

@@ -53,6 +53,11 @@ export function withoutWithdrawn<V extends Shown>(
   };
 }
 
+/** Returns whether the list, requested at `askedAt` (epoch ms), may be from before a dispatch that was revoked since. */
+export function mayPrecedeDispatch(withdrawn: Snapshot['withdrawn'] = [], askedAt: number): boolean {
+  return withdrawn.some((one) => typeof one.value === 'string' && !one.list && isRecent(one, askedAt));
+}
+
 function isRecent({ at }: Withdrawn, time: number): boolean {
   return time - at < MAX_LAG_MS;
 }
