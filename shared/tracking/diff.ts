@@ -234,7 +234,7 @@ export function applyDetail(
     (next.canEdit === true && !ahead?.dateOut) ||
     (listed?.view.canEdit === true && !mayPrecedeDispatch(withdrawn, look.askedAt));
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
-  const { heldBack, detailPending: _, returned, lockedInAt: __, stay, ...rest } = start;
+  const { heldBack, detailPending: _, returned, lockedInAt: __, cancelableAt, stay, ...rest } = start;
   const heldStill =
     heldBack &&
     (!listed ||
@@ -245,23 +245,24 @@ export function applyDetail(
   // An old job may have had its status for long.
   const isStayUnknown = proof?.created === false && list?.status == null;
 
+  const detailAt =
+    takenBack ||
+    silent ||
+    detail !== answer ||
+    (isFilled && !listed) ||
+    isElsewhere ||
+    lines.isBehind ||
+    production.kept ||
+    Object.keys(fields.kept).length > 0
+      ? start.detailAt
+      : isFilled
+        ? Math.max(start.detailAt, Math.min(look.askedAt, sinceList))
+        : look.askedAt;
   const snapshot: Snapshot = {
     ...rest,
     list,
     detail: believed,
-    detailAt:
-      takenBack ||
-      silent ||
-      detail !== answer ||
-      (isFilled && !listed) ||
-      isElsewhere ||
-      lines.isBehind ||
-      production.kept ||
-      Object.keys(fields.kept).length > 0
-        ? start.detailAt
-        : isFilled
-          ? Math.max(start.detailAt, Math.min(look.askedAt, sinceList))
-          : look.askedAt,
+    detailAt,
     unsure: fields.unsure,
     ahead,
     supersededLines: lines.superseded,
@@ -272,6 +273,10 @@ export function applyDetail(
       : { departure: null, settling: start.settling ?? { since: known.startedAt, looks: 0 } }),
     ...(heldStill ? { heldBack: true } : {}),
     ...((returned || revoked) && !isEditable ? { returned: true } : {}),
+    ...(isCancelable !== null &&
+      detailAt === start.detailAt && {
+        cancelableAt: production.kept ? (cancelableAt ?? detailAt) : look.askedAt,
+      }),
     ...(production.lockedInAt === undefined ? {} : { lockedInAt: production.lockedInAt }),
     ...(stay && !isStayUnknown ? { stay } : {}),
   };

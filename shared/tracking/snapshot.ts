@@ -151,6 +151,8 @@ export interface Snapshot {
    * undecided whether its production started.
    */
   readonly lockedInAt?: number;
+  /** Time of the request whose detail last showed `isCancelable` of `detail` (epoch ms). Absent if that is `detailAt`. */
+  readonly cancelableAt?: number;
   /** Set after the dispatch was revoked, until a view shows the job as editable: it cannot be cancelled. */
   readonly returned?: true;
   /** Statuses that the job entered until its dispatch, the latest last: see path.ts. Absent if there are none. */

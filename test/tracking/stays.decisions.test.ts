@@ -218,6 +218,27 @@ describe('the start of production, from detail to detail (rule 21)', () => {
     expect(decided.snapshot).not.toHaveProperty('lockedInAt');
   });
 
+  test('needs a detail an hour after the last one with true, also if that one shows other values than the list', () => {
+    const shown = { description: 'A', masterJobStatus: 'Proof' };
+    const same = { description: 'A', ...cancelable };
+    const before = detail(start(shown), same, 1, shown).snapshot;
+    for (const apart of [
+      { ...same, description: 'B' },
+      { ...same, jobStatus: null },
+    ]) {
+      const last = detail(before, apart, 70, shown).snapshot;
+      expect([last.detailAt, last.cancelableAt]).toEqual([detailedAt(1), detailedAt(70)]);
+      const locked = { ...apart, isCancelable: false, permissions: { canEdit: true } };
+      const undecided = detail(last, locked, 100, shown);
+      expect(undecided.snapshot.cancelableAt).toBe(detailedAt(70));
+      expect([undecided, detail(undecided.snapshot, locked, 130, shown)].map(types)).toEqual([
+        [],
+        ['job.production_started'],
+      ]);
+      expect(detail(last, same, 140, shown).snapshot.cancelableAt).toBeUndefined();
+    }
+  });
+
   test('is not emitted if the job can be cancelled again meanwhile', () => {
     const undecided = detail(first(), locked, 70, {}).snapshot;
     const free = detail(undecided, cancelable, 140, {});

@@ -25,7 +25,7 @@ interface Production {
  * prove it.
  */
 export function compareCancelable(
-  { detail: was, detailAt, lockedInAt }: Snapshot,
+  { detail: was, detailAt, cancelableAt = detailAt, lockedInAt }: Snapshot,
   next: DetailView,
   { repeated }: Pick<CaughtUp, 'repeated'>,
   listed: Sighting | undefined,
@@ -37,7 +37,7 @@ export function compareCancelable(
   const pending = lockedInAt === undefined ? {} : { lockedInAt };
   if (now === null && before !== null) return { ...keep(before), ...pending };
   if (before === null || now === before) return { isCancelable: now, kept: false, events: [] };
-  const isLater = look.askedAt - detailAt >= MAX_LAG_MS || repeated.length > 0;
+  const isLater = look.askedAt - cancelableAt >= MAX_LAG_MS || repeated.length > 0;
   if (now) return isLater ? { isCancelable: true, kept: false, events: [] } : keep(before);
   // At dispatch, and after the departure, it says nothing about production.
   if (!listed || dispatched) return { isCancelable: false, kept: false, events: [] };
