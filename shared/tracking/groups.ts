@@ -128,7 +128,8 @@ export function withMember(
     tooLarge: group.tooLarge || members.size > MAX_MEMBERS,
     emitted: group.emitted && !opened,
     again: group.again || (group.emitted && opened),
-    since: since === null ? group.since : Math.max(since, group.since ?? 0),
+    // A group that is complete is complete without a member that leaves it, too.
+    since: since === null || !(opened || before === 'open') ? group.since : Math.max(since, group.since ?? 0),
   };
 }
 

@@ -101,6 +101,17 @@ export function toIndexEntry(work: Work, rules?: EventRules): IndexEntry | undef
   return { fingerprint: work.fingerprint, phase, nextCheckAt };
 }
 
+/** Events that change the phase of a job in its order group. */
+const MEMBERSHIP_EVENTS: readonly EventDraft['type'][] = [
+  'job.created',
+  'job.dispatched',
+  'job.dispatch_revoked',
+  'job.closed',
+  'job.cancelled',
+  'job.unavailable',
+  'job.reopened',
+];
+
 /**
  * Returns the membership changes of a work in order groups (rule 18). `phase` is `undefined` in a group
  * that the job leaves.
@@ -112,9 +123,11 @@ export function membershipChanges(work: Work): MembershipChange[] {
   // A dispatch that counts as emitted does not complete a group by itself, even if the job was in another group before.
   const isNew = before?.orderGroup !== after?.orderGroup;
   const silent = isNew && after?.phase === 'dispatched' && work.events.length === 0;
-  // Latest time at which none of the changes emitted now had happened.
-  const times = work.events.flatMap(({ data }) =>
-    'job' in data && data.observed.since !== null ? [Date.parse(data.observed.since)] : [],
+  // The membership changed after the times of the events that change it. Other events can have later times.
+  const times = work.events.flatMap((event) =>
+    'job' in event.data && changesMembership(event) && event.data.observed.since !== null
+      ? [Date.parse(event.data.observed.since)]
+      : [],
   );
   const since = times.length === 0 ? null : Math.max(...times);
   return [
@@ -123,6 +136,12 @@ export function membershipChanges(work: Work): MembershipChange[] {
       : []),
     ...(after ? [{ ...after, since, silent }] : []),
   ];
+}
+
+/** Returns whether an event changes the phase or the order group of its job. */
+function changesMembership({ type, data }: EventDraft): boolean {
+  if (type === 'job.updated') return 'orderGroup' in data.changes;
+  return MEMBERSHIP_EVENTS.includes(type);
 }
 
 /**

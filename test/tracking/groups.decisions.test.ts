@@ -101,6 +101,17 @@ describe('a pending order group (rule 18)', () => {
     expect(join(dispatched ? [dispatched] : [])).toMatchObject({ phase: 'dispatched', silent: false });
   });
 
+  test('is complete since the last change of an open or late member, not since another one left it', () => {
+    const open = group({ 1: 'open', 2: 'gone' });
+    expect(withMember(open, 1, 'dispatched', 5).since).toBe(5);
+    expect(withMember(open, 1, undefined, 5).since).toBe(5);
+    expect(withMember(open, 2, 'dispatched', 5).since).toBe(5);
+    expect(withMember(open, 2, undefined, 5).since).toBeNull();
+    const complete = group({ 1: 'dispatched', 2: 'dispatched' });
+    for (const phase of ['gone', undefined] as const)
+      expect(withMember({ ...complete, since: 3 }, 2, phase, 5).since).toBe(3);
+  });
+
   test('does not get a job as a member before it is known whether the job is new', () => {
     const job = createSnapshot(3, listed(), lookAt(0));
     expect(toRecordedState({ ...job, unproven: 1 })).toBe('unseen');

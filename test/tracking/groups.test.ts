@@ -85,6 +85,27 @@ describe('an order group (rule 18)', () => {
     expect(event?.data).toMatchObject({ observed });
   });
 
+  test('its event is dated from the dispatch, not from another change in the same poll', async () => {
+    const { rig, jobs } = await baselined(['WEB-1']);
+    const [a = 0] = jobs;
+    rig.sandbox.freedom.set({ nulls: { fields: { 'active.dateOut': 1, 'groups.dateOut': 0 } } });
+    rig.upstream.setStatus(a, 'Scheduled again');
+    await rig.poll();
+    rig.upstream.dispatch(a);
+    const dispatchedAt = rig.now();
+    await rig.pollTypes(3);
+    // Only now does the list show a reason to fetch the detail.
+    rig.upstream.setStatus(a, 'Shipped');
+    await rig.poll();
+    const times = (await rig.fresh()).flatMap(({ type, data }) =>
+      ['job.dispatched', 'order_group.dispatched'].includes(type)
+        ? [Date.parse((data.observed as { since: string }).since)]
+        : [],
+    );
+    expect(times).toHaveLength(2);
+    expect(Math.max(...times)).toBeLessThanOrEqual(dispatchedAt);
+  });
+
   test('members that never changed count: all of them are requested first', async () => {
     const rig = await createRig();
     const [early = 0, a = 0, b = 0] = Array.from({ length: 3 }, () =>
