@@ -1,23 +1,26 @@
 /** Accounts and sinks that the configuration declares. */
 import { createHash } from 'node:crypto';
+import pLimit from 'p-limit';
 import { listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
 import { type AccountSecrets, isKept } from '../shared/accounts/credentials.ts';
 import { breakDeletion, workOffDeletion } from '../shared/accounts/deletion.ts';
 import { withEventDefaults } from '../shared/accounts/event-settings.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
-import { hashClientId, warnOfSharedCredentials } from '../shared/accounts/shared-credentials.ts';
+import { hashClientId, listSharedCredentials } from '../shared/accounts/shared-credentials.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
 import { breakLease } from '../shared/delivery/lease.ts';
-import { registerSink, type SinkRecord, toSink } from '../shared/delivery/sink.ts';
+import { registerSinks, type SinkRecord, toSink } from '../shared/delivery/sink.ts';
 import { startFeed } from '../shared/log/feed-forwarding.ts';
 import { newEpoch } from '../shared/log/head.ts';
-import { cellLog, keys, sinkPk } from '../shared/storage/schema.ts';
+import { cellLog, getDrainNames, keys, sinkPk } from '../shared/storage/schema.ts';
 import { resumePolls } from '../shared/tracking/claims.ts';
 import type { HostOptions } from './host-options.ts';
 import { StartError } from './start-error.ts';
 
 /** Maximum number of accounts of one region that are listed. */
 const MAX_ACCOUNTS = 10_000;
+/** Maximum number of accounts or sinks that are written concurrently. The writer commits concurrent writes together. */
+const AT_ONCE = 32;
 /** Maximum time that a start waits for the deletion of an account that is declared again. */
 const START_MS = 600_000;
 /**
@@ -55,14 +58,17 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
     const declared = config.accounts.filter((account) => account.region === region);
     const sinks = declaredSinks(options, region);
     const known = await listAccounts(table, region, MAX_ACCOUNTS);
+    const managed = new Set(known.filter((account) => account.managed).map(({ account }) => account));
     await startFeed(table, region, { epoch: newEpoch(now) });
     for (const { id } of declared) {
-      if (known.some(({ account, managed }) => account === id && managed)) {
-        throw new ConfigError(
-          `accounts: the id "${id}" belongs to an account that was created through the API. Choose another id, or delete that account first.`,
-        );
-      }
-      if (!(await table.get(keys.deletion({ region, account: id })))) continue;
+      if (!managed.has(id)) continue;
+      throw new ConfigError(
+        `accounts: the id "${id}" belongs to an account that was created through the API. Choose another id, or delete that account first.`,
+      );
+    }
+    for (const { sk: id } of await table.getMany(
+      declared.map(({ id }) => keys.deletion({ region, account: id })),
+    )) {
       // The former account of this name is final: no other process works on this table, or its deletion was long ago.
       if (options.exclusive) await breakDeletion(table, { region, account: id });
       const deps = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
@@ -72,15 +78,16 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
         `accounts: the id "${id}" belongs to an account whose deletion is not complete. Start again in a few minutes.`,
       );
     }
-    for (const { id } of sinks) {
-      if ((await table.get(keys.sink(region, id)))?.createdAt === undefined) continue;
+    for (const { sk: id, createdAt } of await table.getMany(sinks.map(({ id }) => keys.sink(region, id)))) {
+      if (createdAt === undefined) continue;
       throw new ConfigError(
         `endpoints: the id "${id}" belongs to an endpoint that was created through the API. Choose another id.`,
       );
     }
     // Sinks before new accounts, so that they receive those accounts from the beginning.
-    for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)], now);
-    for (const { id, clientId, pollIntervalSeconds, events } of declared) {
+    await registerSinks(table, log, sinks, [...known, cellLog(region)], now);
+    const limit = pLimit(AT_ONCE);
+    await limit.map(declared, async ({ id, clientId, pollIntervalSeconds, events }) => {
       const polling = {
         secretRef: id,
         pollIntervalSeconds,
@@ -90,25 +97,28 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
       const account = { region, account: id, ...polling, events: withEventDefaults(events) };
       await registerAccount(table, log, account, { now, epoch: newEpoch(now) });
       if (options.exclusive) await resumePolls(table, account, now);
-    }
-    for (const account of known) {
+    });
+    const accountIds = new Set(declared.map(({ id }) => id));
+    await limit.map(known, async (account) => {
       if (options.exclusive && account.managed) await resumePolls(table, account, now);
-      if (!account.managed && !declared.some(({ id }) => id === account.account)) {
+      if (!account.managed && !accountIds.has(account.account)) {
         await registerAccount(table, log, { ...account, paused: true }, { now, epoch: newEpoch(now) });
       }
-    }
+    });
     const active = (await listAccounts(table, region, MAX_ACCOUNTS)).filter(({ paused }) => !paused);
-    const warnings = new Set(active.map((account) => warnOfSharedCredentials(account, active)));
-    for (const warning of warnings) if (warning !== undefined) options.onWarning?.(warning);
-    for (const item of await table.query({ pk: sinkPk(region) })) {
+    for (const warning of listSharedCredentials(active)) options.onWarning?.(warning);
+    const sinkIds = new Set(sinks.map(({ id }) => id));
+    await limit.map(await table.query({ pk: sinkPk(region) }), async (item) => {
       const sink = toSink(item);
-      if (options.exclusive) await breakLease(table, sink);
+      // The parts of a divided sink have leases of their own.
+      const mayBeLeased = item.leaseUntil !== undefined || getDrainNames(sink.id).length > 1;
+      if (options.exclusive && mayBeLeased) await breakLease(table, sink);
       // Sinks created through the API are not part of the file. Neither is the notifications sink.
-      const isDeclared = sinks.some(({ id }) => id === sink.id);
-      if (item.createdAt === undefined && !isDeclared && !sink.paused && sink.kind !== 'notifications') {
+      const isRemoved = item.createdAt === undefined && !sinkIds.has(sink.id);
+      if (isRemoved && !sink.paused && sink.kind !== 'notifications') {
         await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
       }
-    }
+    });
   }
 }
 

@@ -35,3 +35,14 @@ export function warnOfSharedCredentials(
   const names = [...same, account].map((one) => `"${one.account}"`).sort();
   return `The accounts ${names.slice(0, -1).join(', ')} and ${names.at(-1)} in region ${region} have the same credentials, so each of them reports the same jobs.`;
 }
+
+/** Returns a warning for each group of accounts of a region with the same client id or the same secret. */
+export function listSharedCredentials(accounts: readonly CredentialsIdentity[]): ReadonlySet<string> {
+  const groups = (['secretRef', 'clientHash'] as const).flatMap((name) => [
+    ...Map.groupBy(accounts, (account) => account[name]),
+  ]);
+  const warnings = groups.map(([shared, group]) =>
+    shared !== undefined && group[0] ? warnOfSharedCredentials(group[0], group) : undefined,
+  );
+  return new Set(warnings.filter((warning) => warning !== undefined));
+}

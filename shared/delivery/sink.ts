@@ -3,17 +3,25 @@
  * port.
  */
 
-import { isDeepStrictEqual } from 'node:util';
 import pLimit from 'p-limit';
 import type { EndpointKind } from '../built-in-sinks.ts';
 import { typeMatches } from '../events/types.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { type AccountRef, ALL_ACCOUNTS, drainDue, getDrainNames, keys, sinkPk } from '../storage/schema.ts';
+import { hasAttributes } from '../resources.ts';
+import {
+  type AccountRef,
+  ALL_ACCOUNTS,
+  cursorPk,
+  drainDue,
+  getDrainNames,
+  keys,
+  sinkPk,
+} from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import { combineHealth, healthAttributes, type SinkHealth, toHealth } from './health.ts';
 
-/** Maximum number of concurrent writes of cursors. */
-const WRITES_AT_ONCE = 32;
+/** Maximum number of concurrent reads and writes. */
+const AT_ONCE = 32;
 
 /** The delivery of one event to a sink. */
 export interface Delivery {
@@ -183,48 +191,75 @@ export function matchesFilter(filter: EventFilter, event: LoggedEvent): boolean 
   return fields.every(([name, value]) => data.job !== undefined && (data.job[name] ?? null) === value);
 }
 
-/**
- * Stores a sink, or updates a known one; its cursors and health stay. A new sink starts at the current heads
- * of the logs it follows. Accounts that are registered later are delivered from their beginning. An account that
- * is added again is delivered from its cursor, which becomes due at `now` (epoch ms). Unchanged items are not written.
- */
-export async function registerSink(
+/** Stores a sink: see {@link registerSinks}. */
+export function registerSink(
   table: Table,
   log: EventLog,
   sink: SinkRecord,
   accounts: readonly AccountRef[],
   now = Date.now(),
 ): Promise<void> {
-  const { region, id } = sink;
-  const followed = accounts.filter(({ account }) => follows(sink, account));
-  const stored = await table.getMany(followed.map(({ account }) => keys.cursor(region, id, account)));
-  const cursors = new Map(stored.map((cursor) => [cursor.sk, cursor]));
-  const behind: string[] = [];
+  return registerSinks(table, log, [sink], accounts, now);
+}
+
+/**
+ * Stores sinks of one region, or updates known ones; their cursors and health stay. A new sink starts at the current heads
+ * of the logs it follows. Accounts that are registered later are delivered from their beginning. An account that
+ * is added again is delivered from its cursor, which becomes due at `now` (epoch ms). Unchanged items are not written.
+ * Each head is read twice, however many sinks follow its log.
+ */
+export async function registerSinks(
+  table: Table,
+  log: EventLog,
+  sinks: readonly SinkRecord[],
+  accounts: readonly AccountRef[],
+  now: number,
+): Promise<void> {
+  const limit = pLimit(AT_ONCE);
+  const readHeads = async () =>
+    new Map(
+      await limit.map(accounts, async (ref) => [ref.account, (await log.head(ref))?.sequence ?? 0] as const),
+    );
+  const before = await readHeads();
+  const behind: { readonly sink: SinkRecord; readonly account: string }[] = [];
   // Cursors first: a wake-up of a sink without cursors would start it at the beginning.
-  await pLimit(WRITES_AT_ONCE).map(followed, async ({ account }) => {
-    const head = (await log.head({ region, account }))?.sequence ?? 0;
-    const put = { ...keys.cursor(region, id, account), sink: id, position: head };
-    const item = cursors.get(put.sk) ?? (await table.write({ put, when: [['pk', 'absent']] })).item;
-    if (item && item.dueSk === undefined && Number(item.position ?? 0) < head) behind.push(account);
-  });
-  const before = await table.get(keys.sink(region, id));
-  const attributes = sinkAttributes(sink);
-  const isSame = ([name, value]: [string, unknown]): boolean => isDeepStrictEqual(before?.[name], value);
-  if (!before || !Object.entries(attributes).every(isSame)) {
+  for (const sink of sinks) {
+    const { region, id } = sink;
+    const followed = [...before].filter(([account]) => follows(sink, account));
+    const stored = await (sink.accounts.length > 0 || followed.length === 0
+      ? table.getMany(followed.map(([account]) => keys.cursor(region, id, account)))
+      : table.query({ pk: cursorPk(region, id) }));
+    const cursors = new Map(stored.map((cursor) => [cursor.sk, cursor]));
+    await limit.map(followed, async ([account, head]) => {
+      const put = { ...keys.cursor(region, id, account), sink: id, position: head };
+      const item = cursors.get(account) ?? (await table.write({ put, when: [['pk', 'absent']] })).item;
+      if (item && item.dueSk === undefined && Number(item.position ?? 0) < head)
+        behind.push({ sink, account });
+    });
+  }
+  await limit.map(sinks, async (sink) => {
+    const attributes = sinkAttributes(sink);
+    const item = await table.get(keys.sink(sink.region, sink.id));
+    if (item && hasAttributes(item, attributes)) return;
     await putFollowers(table, sink);
-    await table.write({ update: keys.sink(region, id), set: attributes });
+    await table.write({ update: keys.sink(sink.region, sink.id), set: attributes });
+  });
+  // A wake-up in the meantime did not find the sinks.
+  for (const [account, head] of await readHeads()) {
+    if (head === before.get(account)) continue;
+    for (const sink of sinks) if (follows(sink, account)) behind.push({ sink, account });
   }
   // Last, because a drain of a sink that does not follow the account ends its due work.
-  for (const account of behind) {
-    await table.write({
+  await limit.map(behind, ({ sink: { region, id }, account }) =>
+    table.write({
       update: keys.cursor(region, id, account),
       set: drainDue(region, id, account, now),
       when: [
         ['sink', 'present'],
         ['dueSk', 'absent'],
       ],
-    });
-  }
+    }),
+  );
 }
 
 /**
