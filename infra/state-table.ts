@@ -327,7 +327,7 @@ export class StateTable extends Construct {
     const { sinkParts, followers } = this.#partitions();
     this.#allow(fn, ['GetItem'], [accounts, status, index, log, sinks, sinkParts, locks]);
     this.#allow(fn, ['BatchGetItem'], [accounts, sinkParts]);
-    this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
+    this.#allow(fn, ['Query'], [accounts, log, sinks, followers, cursors, parked, dead, replays]);
     this.#allow(fn, ['BatchWriteItem'], [followers]);
     this.#allow(fn, ['PutItem'], [log, sinks, cursors, ...this.wakePartitions()]);
     this.#allow(fn, ['UpdateItem'], [status, index, sinks, sinkParts, locks]);

@@ -24,6 +24,13 @@ export const rejected = (reason: string) => ({ kind: 'rejected', reason }) as co
 export const notFound = (what: string) =>
   ({ kind: 'unknown', reason: `There is no ${what}.` }) as const satisfies Rejection;
 
+/** Another resource would exceed a maximum: `The region has 10 endpoints`. */
+export const atMaximum = (what: string) =>
+  ({
+    kind: 'conflict',
+    reason: `${what}, which is the maximum. Delete one first.`,
+  }) as const satisfies Rejection;
+
 /** The resource was changed since it was read: `endpoint "erp"`. */
 export const modified = (what: string) =>
   ({

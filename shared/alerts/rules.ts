@@ -8,6 +8,7 @@ import { checkUrl } from '../delivery/outbound.ts';
 import { checkEmail } from '../notifications/email-address.ts';
 import type { RecordOf } from '../representation.ts';
 import {
+  atMaximum,
   type Expectation,
   getRevision,
   modified,
@@ -211,9 +212,9 @@ function checkAccountLimit(others: readonly Item[], accounts: readonly string[])
   const full = accounts.find(
     (account) => named.filter((other) => other === account).length >= MAX_ALERT_RULES_PER_ACCOUNT,
   );
-  if (full === undefined) return undefined;
-  const reason = `The account "${full}" has ${MAX_ALERT_RULES_PER_ACCOUNT} alert rules that name it, which is the maximum. Delete one first.`;
-  return { kind: 'conflict', reason };
+  return full === undefined
+    ? full
+    : atMaximum(`The account "${full}" has ${MAX_ALERT_RULES_PER_ACCOUNT} alert rules that name it`);
 }
 
 /** Deletes a rule with its state and its target. */

@@ -23,6 +23,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type * as z from 'zod';
 import { checkAccounts } from '../accounts/accounts.ts';
 import {
+  atMaximum,
   type Expectation,
   getRevision,
   hasAttributes,
@@ -33,8 +34,8 @@ import {
   revisionUnchanged,
   withoutUndefined,
 } from '../resources.ts';
-import { type AccountRef, endpointLockPk, keys } from '../storage/schema.ts';
-import type { Item, Value } from '../storage/table.ts';
+import { type AccountRef, endpointLockPk, followerPk, keys } from '../storage/schema.ts';
+import type { Item, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { listEndpoints, toEndpoint } from './endpoint.ts';
 import {
@@ -71,6 +72,8 @@ import { follows, putFollowers, type SinkRecord, sinkAttributes, toSink } from '
  */
 export const MAX_ENDPOINTS = 10_000;
 export const MAX_ENDPOINTS_PER_ACCOUNT = 100;
+/** Time (ms) for which a number of endpoints is known. */
+const COUNT_MS = 60_000;
 /** The result of creating an endpoint. */
 export type Created = {
   readonly kind: 'created';
@@ -117,7 +120,8 @@ export async function createEndpoint(
     return { kind: 'created', endpoint: toEndpoint(there), secret, late };
   }
   if (place.kind !== 'placed') return place;
-  const tooMany = checkEndpointLimits(await listEndpoints(deps, region), record.accounts, 1);
+  const tooMany =
+    (await checkRegionLimit(deps, region)) ?? (await checkAccountLimits(deps, region, record.accounts));
   if (tooMany) return tooMany;
 
   return withLock(deps, region, id, async (lock) => {
@@ -191,7 +195,7 @@ export async function updateEndpoint(
     }
     const place = await findStartPositions(deps, region, added, start ?? 'now');
     if (place.kind !== 'placed') return place;
-    const tooMany = named.length > 0 && checkEndpointLimits(await listEndpoints(deps, region), named, 0);
+    const tooMany = await checkAccountLimits(deps, region, named);
     if (tooMany) return tooMany;
 
     const outcome = await withLock(deps, region, id, async () => {
@@ -394,24 +398,38 @@ async function validateRecord(
 
 const rejectEveryQueue = (): string => 'queues are not enabled';
 
+/** Number of endpoints that a process can create in the last region before it counts again, and until when (epoch ms). */
+const allowances = new WeakMap<Table, { readonly region: string; left: number; readonly until: number }>();
+
 /**
- * Returns why no further endpoint is allowed in a region, or for one of the named accounts. Every endpoint of
- * an account adds a write per event.
+ * Returns why no further endpoint is allowed in a region. Counts again after a minute, or after a hundredth of the remaining
+ * endpoints was created, so that the creation of many does not read all others each time.
  */
-function checkEndpointLimits(
-  there: readonly Endpoint[],
-  accounts: readonly string[],
-  more: number,
-): Rejection | undefined {
-  if (there.length + more > MAX_ENDPOINTS) {
-    const reason = `The region has ${MAX_ENDPOINTS} endpoints, which is the maximum. Delete one first.`;
-    return { kind: 'conflict', reason };
+async function checkRegionLimit(deps: EndpointDeps, region: string): Promise<Rejection | undefined> {
+  const known = allowances.get(deps.table);
+  if (known?.region === region && known.left > 0 && deps.now() < known.until) {
+    known.left -= 1;
+    return undefined;
   }
-  const full = accounts.find(
-    (account) =>
-      there.filter((endpoint) => endpoint.accounts.includes(account)).length >= MAX_ENDPOINTS_PER_ACCOUNT,
-  );
-  if (full === undefined) return undefined;
-  const reason = `The account "${full}" has ${MAX_ENDPOINTS_PER_ACCOUNT} endpoints that name it, which is the maximum. Delete one first.`;
-  return { kind: 'conflict', reason };
+  const free = MAX_ENDPOINTS - (await listEndpoints(deps, region)).length;
+  allowances.set(deps.table, { region, left: Math.floor(free / 100), until: deps.now() + COUNT_MS });
+  return free > 0 ? undefined : atMaximum(`The region has ${MAX_ENDPOINTS} endpoints`);
+}
+
+/** Returns why no further endpoint can name one of these accounts. Every endpoint of an account adds a write per event. */
+async function checkAccountLimits(
+  { table }: EndpointDeps,
+  region: string,
+  accounts: readonly string[],
+): Promise<Rejection | undefined> {
+  const most = MAX_ENDPOINTS_PER_ACCOUNT;
+  const counts = accounts.map(async (account) => {
+    const followers = await table.query({ pk: followerPk({ region, account }) });
+    if (followers.length < most) return 0;
+    // Some entries may remain of endpoints that no longer name it.
+    const items = await table.getMany(followers.map(({ sk }) => keys.sink(region, sk)));
+    return items.filter((item) => toSink(item).accounts.includes(account)).length;
+  });
+  const full = accounts[(await Promise.all(counts)).findIndex((count) => count >= most)];
+  return full === undefined ? full : atMaximum(`The account "${full}" has ${most} endpoints that name it`);
 }

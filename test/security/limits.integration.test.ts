@@ -29,6 +29,7 @@ import { importRecipients } from '../../shared/notifications/recipients-csv.ts';
 import { openSealedTexts } from '../../shared/secrets.ts';
 import { historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Table } from '../../shared/storage/table.ts';
 import { apiParts } from '../support/api.ts';
 
 const REGION = 'us';
@@ -53,10 +54,13 @@ async function createWorld() {
   };
   const fill = (count: number, accounts: readonly string[]) =>
     table.putMany(
-      Array.from({ length: count }, (_, at) => ({
-        ...keys.sink(REGION, `e${at}`),
-        ...{ kind: 'webhook', target: URL, accounts, types: [], createdAt: 1, revision: 1 },
-      })),
+      Array.from({ length: count }, (_, at) => [
+        ...accounts.map((account) => ({ ...keys.follower({ region: REGION, account }, `e${at}`) })),
+        {
+          ...keys.sink(REGION, `e${at}`),
+          ...{ kind: 'webhook', target: URL, accounts, types: [], createdAt: 1, revision: 1 },
+        },
+      ]).flat(),
     );
   return { table, deps, fill };
 }
@@ -80,6 +84,25 @@ test('an account is named by a maximum number of endpoints, without effect on ot
   expect(own).toMatchObject({ kind: 'created' });
   expect(await updateEndpoint(deps, REGION, 'x', { accounts: ['other', 'acme'] })).toMatchObject(full);
   expect(await updateEndpoint(deps, REGION, 'x', { description: 'mine' })).toMatchObject({ kind: 'changed' });
+});
+
+test('the creation of endpoints does not read all others each time', async () => {
+  const { table, deps, fill } = await createWorld();
+  const [others, created] = [2_000, 50];
+  await fill(others, []);
+  let read = 0;
+  const query: Table['query'] = async (range) => {
+    const items = await table.query(range);
+    read += items.length;
+    return items;
+  };
+  const watched = { ...deps, table: { ...table, query } };
+  for (let at = 0; at < created; at += 1) {
+    const outcome = await createEndpoint(watched, REGION, { url: URL, accounts: ['acme'] });
+    expect(outcome).toMatchObject({ kind: 'created' });
+  }
+  // All others once, and for each creation the endpoints of its account.
+  expect(read).toBeLessThan(others + created * created);
 });
 
 test('an account is named by a maximum number of keys, without effect on others', async () => {
