@@ -374,7 +374,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const deleting = new Set<string>();
 
   for (const region of Object.keys(config.regions)) {
-    await indexFormerSinks(table, region, now());
+    await indexFormerSinks(table, region, now(), options.exclusive);
     await refreshSinks(region);
   }
   let ticking = false;

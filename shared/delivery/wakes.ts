@@ -252,9 +252,14 @@ export function listDueWork(
 /**
  * Indexes the sinks that version 0.1.0 stored: by the accounts that they follow, and their due work by region.
  * During an upgrade, functions of that version still write. So it is repeated for {@link REINDEX_MS} after the
- * first call, and does nothing later. A region without sinks needs no indexing.
+ * first call, and does nothing later. A region without sinks needs no indexing. `exclusive`: no other process writes, so it is not repeated.
  */
-export async function indexFormerSinks(table: Table, region: string, now: number): Promise<void> {
+export async function indexFormerSinks(
+  table: Table,
+  region: string,
+  now: number,
+  exclusive = false,
+): Promise<void> {
   const key = keys.sinkIndexing(region);
   const known = await table.get(key);
   if (known && now > Number(known.until)) return;
@@ -276,7 +281,8 @@ export async function indexFormerSinks(table: Table, region: string, now: number
       }
     }
   });
-  if (!known) await table.write({ put: { ...key, until: sinks.length > 0 ? now + REINDEX_MS : 0 } });
+  if (!known)
+    await table.write({ put: { ...key, until: sinks.length > 0 && !exclusive ? now + REINDEX_MS : 0 } });
 }
 
 /** Returns the wake marks of a region that no process has handled yet, up to a limit per shard. */

@@ -443,8 +443,6 @@ test('a start after which nothing has changed writes nothing, however many accou
   const changed = { ...config, endpoints: config.endpoints.filter(({ id }) => id === 'erp') };
   const second = await start(changed);
   await second.stop(2_000);
-  // For some time after the first start, endpoints of version 0.1.0 are indexed.
-  await table.write({ update: keys.sinkIndexing('us'), set: { until: 0 } });
   const writes: unknown[] = [];
   const note =
     <A extends unknown[], R>(write: (...args: A) => R) =>
