@@ -184,11 +184,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const forwarded = forwarder.forward(ref);
     // A failure is reported with the mark, which stays until the event is in the feed.
     forwarded.catch(() => {});
-    for (const sink of sinks.get(ref.region) ?? []) {
-      if (isReady(sink, now()) && follows(sink, ref.account)) {
-        drains.request(ref.region, getDrainName(sink.id, ref.account), [ref.account]);
-      }
-    }
+    const requested = requestDrains(ref, []);
+    const reading = refreshes.get(ref.region) ?? refreshSinks(ref.region);
+    refreshes.set(ref.region, reading);
+    run('read the sinks', () => reading.then(() => requestDrains(ref, requested)));
     const name = `${ref.region}/${ref.account}`;
     const waiting = marks.get(name);
     marks.set(name, { sequence: Math.max(sequence, waiting?.sequence ?? 0), forwarded });
@@ -203,8 +202,18 @@ export async function startHost(options: HostOptions): Promise<Host> {
   /** Accounts whose cursors are about to be marked due, with the last sequence of their log and whether the feed has it. */
   const marks = new Map<string, { readonly sequence: number; readonly forwarded: Promise<boolean> }>();
 
-  /** Sinks as of the last tick. Sufficient for a hint. */
+  /** Requests drains of the ready sinks that follow an account, except those already requested. Returns the names of all. */
+  function requestDrains({ region, account }: AccountRef, requested: readonly string[]): readonly string[] {
+    const ready = (sinks.get(region) ?? []).filter((sink) => isReady(sink, now()) && follows(sink, account));
+    const names = ready.map(({ id }) => getDrainName(id, account));
+    for (const name of names) if (!requested.includes(name)) drains.request(region, name, [account]);
+    return names;
+  }
+
+  /** Sinks as last read: when a log first grows after a tick. Sufficient for a hint. */
   const sinks = new Map<string, Sink[]>();
+  /** Reads of the sinks since the last tick. */
+  const refreshes = new Map<string, Promise<void>>();
 
   async function refreshSinks(region: string): Promise<void> {
     sinks.set(region, await listSinks(table, region));
@@ -333,7 +342,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     for (const region of Object.keys(config.regions)) {
       await startPolls(region);
       indexFormer(region);
-      await refreshSinks(region);
+      refreshes.delete(region);
       const pending = (await listPendingWakes(table, region, 100)).filter(
         ({ ref }) => !marks.has(`${region}/${ref.account}`),
       );

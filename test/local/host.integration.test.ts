@@ -23,7 +23,7 @@ import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { cursorPk, historySchema, keys, pollDuePk, wakePk } from '../../shared/storage/schema.ts';
+import { cursorPk, historySchema, keys, pollDuePk, sinkPk, wakePk } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
@@ -456,6 +456,36 @@ test('a start after which nothing has changed writes nothing, however many accou
   await start(changed, { table: watched });
   isStarted = true;
   expect(writes).toEqual([]);
+});
+
+test('ticks read no endpoint while nothing happens', async () => {
+  const { table, config, start, say, receivers } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret() },
+  ]);
+  let reads = 0;
+  const ticks = new EventEmitter();
+  const query: Table['query'] = (range) => {
+    if (range.pk === sinkPk('us')) reads += 1;
+    return table.query(range);
+  };
+  const polled = Promise.withResolvers<void>();
+  const host = await start(config, {
+    table: { ...table, query },
+    onTick: () => ticks.emit('tick'),
+    onPoll: () => polled.resolve(),
+  });
+  await polled.promise;
+  await receivers.until(() => receivers.of('/erp').length > 0);
+  // The read that the first event started has ended before the next tick.
+  await once(ticks, 'tick');
+  const atStart = reads;
+  for (let tick = 0; tick < 3; tick += 1) await once(ticks, 'tick');
+  expect(reads).toBe(atStart);
+  const { url } = receivers;
+  await createEndpoint(host.endpoints, 'us', { id: 'new', url: `${url}/new` });
+  await say(host, 1);
+  await receivers.until(() => receivers.of('/new').length > 0);
+  expect(reads).toBeGreaterThan(atStart);
 });
 
 test('no tick begins before the previous one has ended, not even the first', async () => {
