@@ -10,7 +10,6 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
-import { listAccounts } from '../shared/accounts/accounts.ts';
 import { createApi, malformedPart } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
@@ -23,7 +22,7 @@ import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { channels } from '../shared/notifications/types.ts';
 import { SecretError } from '../shared/secrets.ts';
-import { type AccountRef, cellLog } from '../shared/storage/schema.ts';
+import type { AccountRef } from '../shared/storage/schema.ts';
 import { StoreFormatError } from '../shared/storage/sqlite-store.ts';
 import { createMemoryTable } from '../shared/storage/sqlite-table.ts';
 import { type Table, TableError } from '../shared/storage/table.ts';
@@ -43,8 +42,6 @@ import { openTables } from './tables.ts';
 import { count, createTerminal, findCli, nameCli, quote } from './terminal.ts';
 import { createTracer } from './tracing.ts';
 
-/** Maximum number of accounts of a region whose logs are printed from their current position. */
-const MAX_ACCOUNTS = 10_000;
 /** Maximum time for work in progress to complete at shutdown. Interrupted work resumes after a restart. */
 const SHUTDOWN_MS = 2_500;
 /** Maximum time for the last traces to be sent at shutdown. */
@@ -305,10 +302,8 @@ async function main(): Promise<void> {
     dataDir,
   });
   const accounts = config.accounts.map(({ region, id }) => ({ region, account: id }));
-  await Promise.all([
-    printer.follow(running.log, table, regions, demo ? 'beginning' : 'now'),
-    ...(demo ? [addDemoRecipients(running.accounts, accounts)] : []),
-  ]);
+  printer.start(running.log);
+  if (demo) await addDemoRecipients(running.accounts, accounts);
 }
 
 function readArguments(): { config?: string; port?: number; seed?: number; verbose: boolean } {
@@ -522,17 +517,16 @@ function listCommands(url: string, config: Config, { apiKeyPath }: DataDir): str
   ];
 }
 
-/** Creates a printer of the events of every account and region as its log grows, each once and in order. */
+/** Creates a printer of the events that this process records in any log, each once and in order. */
 function createPrinter() {
   const positions = new Map<string, number>();
   const busy = new Map<string, boolean>();
-  /** Positions before the first events of this process, until printing starts. */
-  const beginnings = new Map<string, number>();
   let log: EventLog | undefined;
 
   async function print(ref: AccountRef): Promise<void> {
     const name = `${ref.region}/${ref.account}`;
-    if (!log || busy.has(name)) {
+    if (!log) return;
+    if (busy.has(name)) {
       busy.set(name, true);
       return;
     }
@@ -554,33 +548,22 @@ function createPrinter() {
     if (again || (page?.kind === 'events' && page.events.length > 0)) await print(ref);
   }
 
+  /** Prints the new events of a log: a number of them, up to a sequence number. */
+  function grew(ref: AccountRef, sequence: number, events: number): void {
+    const name = `${ref.region}/${ref.account}`;
+    if (!positions.has(name)) positions.set(name, sequence - events);
+    print(ref).catch(() => busy.delete(name));
+  }
+
   return {
-    /** Prints the new events of a log: a number of them, up to a sequence number. */
-    grew(ref: AccountRef, sequence: number, events: number): void {
-      const name = `${ref.region}/${ref.account}`;
-      if (!log && !beginnings.has(name)) beginnings.set(name, sequence - events);
-      print(ref).catch(() => busy.delete(`${ref.region}/${ref.account}`));
-    },
-    /** Starts printing: in a demo from the beginning of the logs, otherwise from their current end. */
-    async follow(
-      source: EventLog,
-      table: Table,
-      regions: readonly string[],
-      from: 'beginning' | 'now',
-    ): Promise<void> {
-      // Accounts created later are printed from the beginning of their log.
-      const accounts = regions.map((region) => listAccounts(table, region, MAX_ACCOUNTS));
-      const refs = [...(await Promise.all(accounts)).flat(), ...regions.map(cellLog)];
-      for (const ref of refs) {
-        const name = `${ref.region}/${ref.account}`;
-        const head = from === 'now' ? await source.head(ref) : undefined;
-        // The start itself may have recorded events, such as account.restored.
-        positions.set(name, (from === 'now' ? beginnings.get(name) : undefined) ?? head?.sequence ?? 0);
-      }
+    grew,
+    /** Starts printing, with the events that the start itself recorded, such as account.restored. */
+    start(source: EventLog): void {
       log = source;
-      busy.clear();
-      beginnings.clear();
-      for (const ref of refs) print(ref).catch(() => busy.delete(`${ref.region}/${ref.account}`));
+      for (const [name, position] of positions) {
+        const [region = '', account = ''] = name.split('/');
+        grew({ region, account }, position, 0);
+      }
     },
   };
 }
