@@ -249,7 +249,6 @@ export function applyDetail(
     takenBack ||
     silent ||
     detail !== answer ||
-    (isFilled && !listed) ||
     isElsewhere ||
     lines.isBehind ||
     production.kept ||

@@ -37,6 +37,17 @@ function takeAll(window: CursorWindow): number[] {
   return taken;
 }
 
+test('events that become done are counted: those that are not wanted, and those after an event that is not done', () => {
+  const window = new CursorWindow(0, '2');
+  window.add(createEvents([1, 2, 3, 4]), ({ sequence }) => sequence !== 3);
+  expect([window.position, window.doneCount]).toEqual([0, 1]);
+  const [first, fourth] = [window.take(), window.take()];
+  if (fourth) window.settle(fourth);
+  expect([window.position, window.ahead, window.doneCount]).toEqual([0, '2-4', 2]);
+  if (first) window.settle(first);
+  expect([window.position, window.doneCount]).toEqual([4, 3]);
+});
+
 describe('lanes', () => {
   test('are the jobs; events without a job share one', () => {
     expect(getLane({ jobNumber: 12 })).toBe('12');

@@ -1142,6 +1142,21 @@ describe('a job whose dispatch was revoked (rule 3)', () => {
     expect(list(back, { ...editable, description: 'b' }, 66).snapshot.returned).toBeUndefined();
   });
 
+  test('is returned or not whatever parcels were removed', () => {
+    const [a, ownA, ownB] = [
+      { ...editable, tracking: [parcel('A')] },
+      { ...out, shippingAddresses: [parcel('A')] },
+      { ...locked, shippingAddresses: [parcel('B')] },
+    ];
+    const sent = detail(list(start(editable), a, 1).snapshot, ownA, 1, a).snapshot;
+    const back = detail(list(sent, editable, 5).snapshot, locked, 5, editable);
+    expect(types(back)).toEqual(['job.dispatch_revoked', 'job.tracking_removed']);
+    expect(list(back.snapshot, { ...editable, description: 'b' }, 6).snapshot.returned).toBe(true);
+    const removed = detail(detail(back.snapshot, ownB, 70, locked).snapshot, locked, 72, locked);
+    expect(types(removed)).toEqual(['job.tracking_removed']);
+    expect(list(removed.snapshot, { ...editable, description: 'b' }, 73).snapshot.returned).toBeUndefined();
+  });
+
   test('is not returned while a view shows its dispatch', () => {
     const sent = start(out);
     expect(detail(sent, out, 1, out).snapshot).not.toHaveProperty('returned');

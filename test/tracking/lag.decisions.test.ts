@@ -681,6 +681,9 @@ describe('a parcel that was withdrawn', () => {
     expect(types(twice)).toEqual(['job.tracking_updated']);
     const behind = detail(twice.snapshot, ownOne, 18, two);
     expect([behind, detail(behind.snapshot, ownTwo, 20, two)].flatMap(types)).toEqual([]);
+    const delisted = detail(twice.snapshot, ownOne, 18);
+    expect(types(delisted)).toEqual([]);
+    expect(summarize(delisted.snapshot).tracking).toEqual([{ number: 'A', link: 'https://x/2' }]);
     expect(types(detail(behind.snapshot, ownOne, 65, two))).toEqual(['job.tracking_updated']);
   });
 
@@ -688,6 +691,16 @@ describe('a parcel that was withdrawn', () => {
     const gone = detail(list(list(first, a, 2).snapshot, {}, 3).snapshot, {}, 3, {}).snapshot;
     const entry = (poll: number) => applyClosedEntry(gone, sighting(a, poll), knownAt(at(poll)));
     expect([entry(9), entry(64)].map(types)).toEqual([[], ['job.tracking_added']]);
+  });
+
+  test('is not kept for longer than an hour after another one', () => {
+    expect(first.withdrawn).toBeUndefined();
+    const gone = replaced();
+    expect(gone.withdrawn).toMatchObject([{ value: { number: 'A' }, list: true, detail: false }]);
+    expect(detail(gone, ownB, 8, b).snapshot.withdrawn).toEqual(gone.withdrawn);
+    const empty = detail(list(gone, {}, 90).snapshot, {}, 90, {});
+    expect(types(empty)).toEqual(['job.tracking_removed']);
+    expect(empty.snapshot.withdrawn).toMatchObject([{ value: { number: 'B' }, list: true }]);
   });
 
   test('is one of at most eight values', () => {

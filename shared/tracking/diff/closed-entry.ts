@@ -12,7 +12,7 @@ import { withoutWithdrawn } from './withdrawn.ts';
  */
 export function applyClosedEntry(before: Snapshot, { view: entry, look }: Sighting, known: Known): Step {
   if (before.returned) return buildStep(before, look, sinceListed(before, known), []);
-  const view = withoutWithdrawn(entry, null, before, look.askedAt, 'closed');
+  const view = withoutWithdrawn(entry, null, before, look.askedAt);
   const zone = before.detail?.timezone ?? null;
   const dispatch = applyDispatchDate(before.announced.dateOut, null, view.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, null, view.tracking, []);

@@ -1,5 +1,4 @@
 /** Dispatch dates and parcels that are no longer valid, but that a view that is behind can still show (rule 4). Pure. */
-import type { TrackingEntry } from '../../events/catalogue.ts';
 import type { Snapshot, Withdrawn } from '../snapshot.ts';
 import { sameTime } from '../timestamps.ts';
 import { type ListView, pairUp } from '../views.ts';
@@ -9,65 +8,71 @@ import { MAX_LAG_MS } from './lag.ts';
 const MAX_VALUES = 8;
 
 type Shown = Pick<ListView, 'dateOut' | 'tracking'>;
+type Value = Withdrawn['value'];
 
 /** Adds the emitted values that `now` no longer contains. `at` is the time of the response that shows this (epoch ms). */
 export function addWithdrawn(
-  { withdrawn = [], announced: was, list, detail }: Snapshot,
+  { withdrawn, announced: was, list, detail }: Snapshot,
   now: Shown,
   at: number,
-): readonly Withdrawn[] | undefined {
-  const gone = [was.dateOut, ...was.tracking].filter((value) => value !== null && !shows(now, value));
-  if (gone.length === 0) return withdrawn.length > 0 ? withdrawn : undefined;
-  const added = gone.flatMap((value) =>
-    value === null ? [] : [{ value, at, list: shows(list, value), detail: shows(detail, value) }],
-  );
-  return [...withdrawn.filter((one) => isRecent(one, at)), ...added].slice(-MAX_VALUES);
+): Snapshot['withdrawn'] {
+  const gone = listValues(was).filter((value) => !shows(now, value));
+  if (gone.length === 0) return withdrawn;
+  const added = gone.map((value) => ({
+    ...{ value, at, list: shows(list, value), detail: shows(detail, value) },
+  }));
+  return [...(withdrawn ?? []).filter((one) => isRecent(one, at)), ...added].slice(-MAX_VALUES);
 }
 
 /**
  * Returns a view, requested at `askedAt` (epoch ms), with its former values (`was`) instead of those that were withdrawn
- * within {@link MAX_LAG_MS} and that it shows for the first time. Returns the same object if there are none.
+ * within {@link MAX_LAG_MS} and that it shows for the first time. Returns the same object if there are none. `kind` is absent for
+ * entries of the full list, whose former values are not known.
  */
 export function withoutWithdrawn<V extends Shown>(
   view: V,
   was: Shown | null,
-  { withdrawn = [], announced }: Snapshot,
+  { withdrawn, announced }: Snapshot,
   askedAt: number,
-  kind: 'list' | 'detail' | 'closed',
+  kind?: 'list' | 'detail',
 ): V {
-  const isOutdated = (value: string | TrackingEntry | null): boolean =>
-    value !== null &&
+  const isOutdated = (value: Value): boolean =>
     !shows(announced, value) &&
-    withdrawn.some(
-      (one) => isRecent(one, askedAt) && (kind === 'closed' || !one[kind]) && isSame(one.value, value),
-    );
+    withdrawn?.some((one) => isRecent(one, askedAt) && !(kind && one[kind]) && isSame(one.value, value)) ===
+      true;
   // A detail with an earlier dispatch date is compared with the dates of the list.
-  const isDateOutdated = kind !== 'detail' && announced.dateOut === null && isOutdated(view.dateOut);
+  const isDateOutdated =
+    kind !== 'detail' && announced.dateOut === null && view.dateOut !== null && isOutdated(view.dateOut);
   if (!isDateOutdated && !view.tracking.some(isOutdated)) return view;
+  const former = was ?? { dateOut: null, tracking: [] };
   return {
     ...view,
-    dateOut: isDateOutdated ? (was?.dateOut ?? null) : view.dateOut,
+    dateOut: isDateOutdated ? former.dateOut : view.dateOut,
     tracking: view.tracking.flatMap((entry) =>
-      isOutdated(entry) ? pairUp(was?.tracking ?? [], [entry]).both.map(([former]) => former) : [entry],
+      isOutdated(entry) ? pairUp(former.tracking, [entry]).both.map(([own]) => own) : [entry],
     ),
   };
 }
 
 /** Returns whether the list, requested at `askedAt` (epoch ms), may be from before a dispatch that was revoked since. */
-export function mayPrecedeDispatch(withdrawn: Snapshot['withdrawn'] = [], askedAt: number): boolean {
-  return withdrawn.some((one) => typeof one.value === 'string' && !one.list && isRecent(one, askedAt));
+export function mayPrecedeDispatch(withdrawn: Snapshot['withdrawn'], askedAt: number): boolean {
+  const isUnseenDate = (one: Withdrawn): boolean => typeof one.value === 'string' && !one.list;
+  return withdrawn?.some((one) => isUnseenDate(one) && isRecent(one, askedAt)) === true;
 }
 
 function isRecent({ at }: Withdrawn, time: number): boolean {
   return time - at < MAX_LAG_MS;
 }
 
-function shows(view: Shown | null, value: string | TrackingEntry): boolean {
-  return view !== null && [view.dateOut, ...view.tracking].some((one) => one !== null && isSame(one, value));
+function shows(view: Shown | null, value: Value): boolean {
+  return view !== null && listValues(view).some((one) => isSame(one, value));
 }
 
-function isSame(a: string | TrackingEntry, b: string | TrackingEntry): boolean {
-  if (typeof a === 'string' || typeof b === 'string')
-    return typeof a === typeof b && sameTime(a as string, b as string);
-  return a.number === b.number && a.link === b.link;
+function listValues({ dateOut, tracking }: Shown): Value[] {
+  return [...(dateOut === null ? [] : [dateOut]), ...tracking];
+}
+
+function isSame(a: Value, b: Value): boolean {
+  if (typeof a === 'string') return typeof b === 'string' && sameTime(a, b);
+  return typeof b !== 'string' && a.number === b.number && a.link === b.link;
 }
