@@ -104,22 +104,6 @@ describe('A job that moves to another group', () => {
   });
 });
 
-describe('A dispatched job that joins another group', () => {
-  it('is in its next event, also if the search for its jobs is behind', async () => {
-    const { rig, a, b } = await group();
-    rig.upstream.edit(b, { orderGroup: 'WEB-2' });
-    await rig.poll();
-    for (const job of [a, b]) rig.upstream.dispatch(job);
-    expect((await groupEvents(rig)).groups).toHaveLength(2);
-    rig.pass(900);
-    rig.sandbox.freedom.set({ lagSeconds: { groups: 900 } });
-    rig.upstream.edit(b, { orderGroup: 'WEB-1' });
-    expect((await groupEvents(rig, 60)).groups).toMatchObject([
-      { orderGroup: 'WEB-1', jobs: [a, b], repeated: true },
-    ]);
-  });
-});
-
 describe('Members that close without dispatch', () => {
   it('the closing of the last open member completes the group: it is among the excluded jobs', async () => {
     const { rig, a, b } = await group();

@@ -66,15 +66,11 @@ async function confirmGroup(
   const { shown: answered, look, whole } = await readGroup(client, group, true, signal);
   const isDispatched = ({ jobNumber, dateOut }: ShownMember): boolean =>
     dateOut !== null && group.members.get(jobNumber) === 'dispatched';
-  const confirmed = new Set(answered.filter(isDispatched).map(({ jobNumber }) => jobNumber));
-  const out = [...group.members].flatMap(([jobNumber, phase]) => (phase === 'dispatched' ? [jobNumber] : []));
-  const { recorded, isOther, isTracked } = await readRecordedStates(
+  const { recorded, isOther } = await readRecordedStates(
     poll,
     name,
-    [...answered.map(({ jobNumber }) => jobNumber), ...out].filter((jobNumber) => !confirmed.has(jobNumber)),
+    answered.flatMap((member) => (isDispatched(member) ? [] : [member.jobNumber])),
   );
-  const isAnswered = new Set(answered.map(({ jobNumber }) => jobNumber));
-  const lacksDispatch = out.some((jobNumber) => !isAnswered.has(jobNumber) && isTracked(jobNumber));
   const shown = answered.filter((member) => !isOther(member));
   // Only such a job can be closed, or in the list again, without the log containing that.
   const unclear = shown.filter((member) => {
@@ -89,8 +85,7 @@ async function confirmGroup(
     recorded,
     new Set((active?.shown ?? shown).map(({ jobNumber }) => jobNumber)),
   );
-  const isOutdated = lacksDispatch && verdict.kind === 'complete';
-  if (!whole || active?.whole === false || isOutdated || verdict.kind === 'unproven') {
+  if (!whole || active?.whole === false || verdict.kind === 'unproven') {
     groups.triedInVain(name, context);
     return undefined;
   }
@@ -109,19 +104,14 @@ async function confirmGroup(
 }
 
 /**
- * Returns lookups of the state of each job according to the log, whether an entry without a group is a job of another one
- * (the ordering API may ignore the filter), and whether a dispatched job still exists
- * as far as is known.
+ * Returns lookups of the state of each job according to the log, and whether an entry without a group is a job of another one:
+ * the ordering API may ignore the filter.
  */
 async function readRecordedStates(
   { tracked, status }: Poll,
   name: string,
   jobNumbers: readonly number[],
-): Promise<{
-  recorded(jobNumber: number): RecordedState;
-  isOther(member: ShownMember): boolean;
-  isTracked(jobNumber: number): boolean;
-}> {
+): Promise<{ recorded(jobNumber: number): RecordedState; isOther(member: ShownMember): boolean }> {
   const known = await readSnapshots(tracked, jobNumbers);
   const groupOf = (jobNumber: number): string | null => {
     const snapshot = known.get(jobNumber);
@@ -138,10 +128,6 @@ async function readRecordedStates(
       const state = read(jobNumber);
       // A job that moved to another group: either the answer or the log is behind.
       return state !== 'history' && (groupOf(jobNumber) ?? name) !== name ? 'unseen' : state;
-    },
-    isTracked(jobNumber) {
-      const { departure, ended } = known.get(jobNumber) ?? {};
-      return read(jobNumber) === 'dispatched' && departure === null && ended !== 'unavailable';
     },
     isOther: ({ jobNumber, groupMissing }) =>
       groupMissing === true && read(jobNumber) !== 'unseen' && groupOf(jobNumber) !== name,
