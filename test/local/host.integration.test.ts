@@ -1,4 +1,7 @@
-/** The complete self-hosted process: endpoints of the configuration and of the API, on DynamoDB and real sockets. */
+/**
+ * The complete self-hosted process: endpoints of the configuration and of the API, on DynamoDB and real sockets.
+ * One file: all tests start the process with the same ordering API, receivers and tables.
+ */
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
