@@ -639,6 +639,7 @@ describe('a parcel that was withdrawn', () => {
     const both = { shippingAddresses: [parcel('A'), parcel('B')] };
     const behind = detail(replaced(), both, 17, b);
     expect(types(behind)).toEqual([]);
+    expect(behind.snapshot.detail?.tracking).toEqual([{ number: 'B', link: null }]);
     expect(detail(behind.snapshot, both, 68, b).events).toMatchObject([
       {
         type: 'job.tracking_added',
