@@ -184,10 +184,11 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const forwarded = forwarder.forward(ref);
     // A failure is reported with the mark, which stays until the event is in the feed.
     forwarded.catch(() => {});
-    const requested = requestDrains(ref, []);
-    const reading = refreshes.get(ref.region) ?? refreshSinks(ref.region);
-    refreshes.set(ref.region, reading);
-    run('read the sinks', () => reading.then(() => requestDrains(ref, requested)));
+    const requested = requestDrains(ref);
+    if (!refreshed.has(ref.region)) {
+      refreshed.add(ref.region);
+      run('read the sinks', () => refreshSinks(ref.region).then(() => requestDrains(ref, requested)));
+    }
     const name = `${ref.region}/${ref.account}`;
     const waiting = marks.get(name);
     marks.set(name, { sequence: Math.max(sequence, waiting?.sequence ?? 0), forwarded });
@@ -203,17 +204,20 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const marks = new Map<string, { readonly sequence: number; readonly forwarded: Promise<boolean> }>();
 
   /** Requests drains of the ready sinks that follow an account, except those already requested. Returns the names of all. */
-  function requestDrains({ region, account }: AccountRef, requested: readonly string[]): readonly string[] {
+  function requestDrains(
+    { region, account }: AccountRef,
+    requested: ReadonlySet<string> = new Set(),
+  ): ReadonlySet<string> {
     const ready = (sinks.get(region) ?? []).filter((sink) => isReady(sink, now()) && follows(sink, account));
-    const names = ready.map(({ id }) => getDrainName(id, account));
-    for (const name of names) if (!requested.includes(name)) drains.request(region, name, [account]);
+    const names = new Set(ready.map(({ id }) => getDrainName(id, account)));
+    for (const name of names) if (!requested.has(name)) drains.request(region, name, [account]);
     return names;
   }
 
   /** Sinks as last read: when a log first grows after a tick. Sufficient for a hint. */
   const sinks = new Map<string, Sink[]>();
-  /** Reads of the sinks since the last tick. */
-  const refreshes = new Map<string, Promise<void>>();
+  /** Regions whose sinks were read since the last tick. */
+  const refreshed = new Set<string>();
 
   async function refreshSinks(region: string): Promise<void> {
     sinks.set(region, await listSinks(table, region));
@@ -342,7 +346,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     for (const region of Object.keys(config.regions)) {
       await startPolls(region);
       indexFormer(region);
-      refreshes.delete(region);
+      refreshed.delete(region);
       const pending = (await listPendingWakes(table, region, 100)).filter(
         ({ ref }) => !marks.has(`${region}/${ref.account}`),
       );
