@@ -11,6 +11,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { binary, KEY, type Region, startSite } from '../support/cli-site.ts';
 import { fakeApi, launch } from '../support/command.ts';
 import { startIssuer } from '../support/issuer.ts';
+import { findPort } from '../support/port.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-doctor-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -40,16 +41,6 @@ async function withClock(seconds: number): Promise<string> {
   await once(server, 'listening');
   open.push(() => server.close());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-/** Returns a port without a server. */
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 describe('doctor', () => {
@@ -82,7 +73,7 @@ describe('doctor', () => {
   });
 
   test('without a running Jobwire: that is reported, and the credentials of the configuration are tested', async () => {
-    const args = configure(site.region, { port: await findFreePort() });
+    const args = configure(site.region, { port: await findPort() });
     const started = await run(args, { ...env(), JOBWIRE_URL: '' });
     expect(started.code).toBe(1);
     expect(notOk(started.out)).toMatchObject([{ check: 'Jobwire API', state: 'fail' }]);
@@ -100,7 +91,7 @@ describe('doctor', () => {
 
   test('a wrong realm and a wrong path of the ordering API are reported with the setting to correct', async () => {
     const { baseUrl, authUrl, realm } = site.region;
-    const unused = { port: await findFreePort() };
+    const unused = { port: await findPort() };
     const offline = { ...env(), JOBWIRE_URL: '' };
     const wrongRealm = await run(configure({ baseUrl, authUrl, realm: 'moon' }, unused), offline);
     expect(find(wrongRealm.out, 'Region us')).toEqual({
@@ -161,8 +152,8 @@ describe('doctor', () => {
 
   test('an address that this machine does not have is reported with the setting', async () => {
     const host = '192.0.2.1';
-    const port = await findFreePort();
-    const metrics = { port: await findFreePort(), host };
+    const port = await findPort();
+    const metrics = { port: await findPort(), host };
     const ended = await run(
       configure(site.region, { port, host, metrics, dataDir: join(folder, 'new') }),
       env(),
@@ -214,7 +205,7 @@ describe('doctor', () => {
       message: `${port} is in use by another program.`,
       fix: expect.stringContaining('metrics.port'),
     });
-    const free = await run(configure(site.region, { metrics: { port: await findFreePort() } }), env());
+    const free = await run(configure(site.region, { metrics: { port: await findPort() } }), env());
     expect(find(free.out, 'Metrics port')).toMatchObject({ state: 'ok' });
   });
 
@@ -232,7 +223,7 @@ describe('doctor', () => {
     });
     const own = await run(configure(site.region, { port, dataDir: site.dataDir }), env());
     expect(find(own.out, 'Port')).toMatchObject({ state: 'ok', message: `Jobwire runs on ${port}.` });
-    const unset = await run(configure(site.region, { port: await findFreePort() }), { JOBWIRE_URL: '' });
+    const unset = await run(configure(site.region, { port: await findPort() }), { JOBWIRE_URL: '' });
     expect(find(unset.out, 'Credentials')).toMatchObject({ state: 'warn' });
   });
 
@@ -263,7 +254,7 @@ describe('doctor', () => {
     utimesSync(config, later, later);
     expect((await check())?.message).toMatch(/: \S+doctor\.json\.$/);
     // The running Jobwire does not use the new port.
-    const moved = configure(site.region, { port: await findFreePort(), dataDir: site.dataDir });
+    const moved = configure(site.region, { port: await findPort(), dataDir: site.dataDir });
     const ended = await run(moved, { ...env(), JOBWIRE_URL: '' });
     expect(find(ended.out, 'Settings')).toMatchObject({ state: 'warn' });
   });
@@ -294,7 +285,7 @@ describe('doctor', () => {
       mode: 0o600,
     });
     const offline = { ...env(), JOBWIRE_URL: '', JOBWIRE_API_KEY: '', XDG_CONFIG_HOME: home };
-    const port = await findFreePort();
+    const port = await findPort();
     const args = configure(site.region, { port });
     const own = await run(args, offline);
     expect(find(own.out, 'Jobwire API')?.message).toContain(`http://127.0.0.1:${port} can’t be reached`);
@@ -388,7 +379,7 @@ describe('doctor', () => {
   });
 
   test('missing AWS credentials for SMS are reported', async () => {
-    const smtp = { host: '127.0.0.1', port: await findFreePort() };
+    const smtp = { host: '127.0.0.1', port: await findPort() };
     const notifications = { from: 'orders@acme.example', smtp, sms: { awsRegion: 'us-east-1' } };
     const args = configure(site.region, { publicUrl: 'https://jobwire.example.com', notifications });
     const none = join(folder, 'none');

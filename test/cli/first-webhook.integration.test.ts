@@ -4,9 +4,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { cleanEnv, findPort, launch, listChildren, type Running } from '../support/command.ts';
+import { cleanEnv, launch, listChildren, type Running } from '../support/command.ts';
 import { startSandbox } from '../support/jobwire.ts';
 import { getBlocks, getCommands, readSection } from '../support/markdown.ts';
+import { findPort } from '../support/port.ts';
 
 const section = readSection('docs/self-hosting.md', 'First webhook');
 const commands = getCommands(section);

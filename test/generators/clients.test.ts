@@ -7,9 +7,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test } from 'vitest';
-import { findPort, launch } from '../support/command.ts';
+import { launch } from '../support/command.ts';
 import { configFor, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 import { getBlocks, getCommands, readSection } from '../support/markdown.ts';
+import { findPort } from '../support/port.ts';
 import { COMPILE_MS, INSTALL_MS, installOapiCodegen, installPythonClient, makeEmpty, run } from './tools.ts';
 
 const KEY = 'a-key-for-the-tests-only';

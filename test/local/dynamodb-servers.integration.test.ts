@@ -8,9 +8,9 @@ import { promisify } from 'node:util';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { createTables } from '../../local/dynamo-tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
-import { findPort } from '../support/command.ts';
 import { createDynamoClient, startDynamo } from '../support/dynoxide.ts';
 import { builtProgram, configFor, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+import { findPort } from '../support/port.ts';
 
 const KEY = 'a-key-for-the-tests-only';
 const env = {

@@ -34,6 +34,7 @@ import { launchChromium } from './chromium.ts';
 import type { Running } from './command.ts';
 import { launchFirefox } from './firefox.ts';
 import { configFor, generatedKey, launchJobwire, startSandbox } from './jobwire.ts';
+import { findPort } from './port.ts';
 
 /** A running `npm start`. */
 export interface Site {
@@ -144,7 +145,7 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
     const { sandbox } = await startSandbox({ world }, (stop) => cleanups.push(stop));
     const receiver = await startReceiver();
     cleanups.push(() => receiver.stop());
-    const port = await freePort();
+    const port = await findPort();
     const url = `http://127.0.0.1:${port}`;
     const mailbox = await startMailbox({ publicUrl: url });
     cleanups.push(() => mailbox.stop());
@@ -201,7 +202,7 @@ function createSite(argumentsFor: (port: number) => readonly string[]): Site {
       return { id: key.id, key: secret };
     },
     async start() {
-      const port = site.url === '' ? await freePort() : Number(new URL(site.url).port);
+      const port = site.url === '' ? await findPort() : Number(new URL(site.url).port);
       running = launchJobwire(argumentsFor(port), { end: () => {} });
       site.url = (await running.printed(/HTTP API +(http\S+)/)).trim();
       await running.printed(/(Live events)/);
@@ -214,14 +215,6 @@ function createSite(argumentsFor: (port: number) => readonly string[]): Site {
     },
   };
   return site;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
 }
 
 async function startReceiver(): Promise<Receiver & { stop(): Promise<void> }> {

@@ -80,16 +80,6 @@ export function launch(
   };
 }
 
-/** Returns a free port on loopback. */
-export async function findPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 /** Returns the ids of the child processes of a process, at any depth. */
 export async function listChildren(pid: number): Promise<number[]> {
   const list = spawn('ps', ['-e', '-o', 'pid=,ppid='], { stdio: ['ignore', 'pipe', 'ignore'] });

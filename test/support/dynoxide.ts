@@ -5,10 +5,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { findPort } from './port.ts';
 
 const HOST = '127.0.0.1';
 const START_TIMEOUT_MS = 15_000;
@@ -32,7 +32,7 @@ export interface Dynoxide {
 export async function startDynamo({ dbPath }: { readonly dbPath?: string } = {}): Promise<Dynoxide> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await launch(await freePort(), dbPath);
+      return await launch(await findPort(), dbPath);
     } catch (cause) {
       const taken = cause instanceof Error && /in use/i.test(cause.message);
       if (!taken || attempt === PORT_ATTEMPTS) throw cause;
@@ -121,13 +121,4 @@ async function answers(endpoint: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen({ host: HOST, port: 0, exclusive: true });
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  return typeof address === 'object' && address ? address.port : 0;
 }
