@@ -1,7 +1,6 @@
 /** Processes of a compared system: their start and end, CPU time and memory. Linux only (`/proc`). */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -115,22 +114,6 @@ export async function waitUntil(
     if (performance.now() > end) throw new Error(`Waited ${timeoutMs / 1000} s for ${what}.`);
     await sleep(25);
   }
-}
-
-/** Returns ports that are free. */
-export async function findPorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await new Promise((resolve) => server.once('listening', resolve));
-      return server;
-    }),
-  );
-  return servers.map((server) => {
-    const address = server.address();
-    server.close();
-    return typeof address === 'object' && address ? address.port : 0;
-  });
 }
 
 interface ProcessState {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { build } from 'esbuild';
 import { Agent, request } from 'undici';
 import { toEvent } from '../../shared/events/event.ts';
+import { findPort } from '../../test/support/port.ts';
 import { toDraft } from '../wire.ts';
 import {
   createPostgres,
@@ -14,7 +15,7 @@ import {
   type Database,
   listMissingPackages,
 } from './databases.ts';
-import { createProcesses, findPorts, type Processes, type Program, run, waitUntil } from './processes.ts';
+import { createProcesses, type Processes, type Program, run, waitUntil } from './processes.ts';
 
 /** Names of the systems. */
 export const SYSTEMS = ['jobwire', 'svix', 'outpost'] as const;
@@ -88,7 +89,7 @@ export async function buildJobwire(folder: string): Promise<Program> {
 export async function createSystem(name: SystemName, folder: string, jobwire: Program): Promise<System> {
   mkdirSync(folder, { recursive: true });
   const processes = createProcesses(folder);
-  const ports = await findPorts(6);
+  const ports = await Promise.all(Array.from({ length: 6 }, findPort));
   if (name === 'jobwire') return createJobwire(processes, folder, ports, jobwire);
   return name === 'svix' ? createSvix(processes, folder, ports) : createOutpost(processes, folder, ports);
 }

@@ -46,6 +46,11 @@ const STORE_EVERY = 100;
 const LINGERING = { storeEvery: 16, holdMs: 250 };
 /** Minimum interval (ms) of early stores. */
 const EARLY_STORE_MS = 10;
+/** Number of events of one cursor after which a waiting cursor gets its turn. */
+const SHARE_EVENTS = 400;
+/** Interval (ms) at which a busy drain queries due cursors. The more there are, the longer the interval. */
+const LOOK_AGAIN_MS = 2_000;
+const DUE_PER_LOOK = 200;
 
 /**
  * Positions that all drains of a process store before {@link STORE_EVERY} events are done: at most one in {@link EARLY_STORE_MS}. So if few
@@ -62,11 +67,6 @@ export class EarlyStores {
     return isFree;
   }
 }
-/** Number of events of one cursor after which a waiting cursor gets its turn. */
-const SHARE_EVENTS = 400;
-/** Interval (ms) at which a busy drain queries due cursors. The more there are, the longer the interval. */
-const LOOK_AGAIN_MS = 2_000;
-const DUE_PER_LOOK = 200;
 
 /** Reports whether a cursor belongs to a replay, by its sort key. */
 function isReplay(name: string): boolean {

@@ -18,9 +18,7 @@ export function addWithdrawn(
 ): Snapshot['withdrawn'] {
   const gone = listValues(was).filter((value) => !shows(now, value));
   if (gone.length === 0) return withdrawn;
-  const added = gone.map((value) => ({
-    ...{ value, at, list: shows(list, value), detail: shows(detail, value) },
-  }));
+  const added = gone.map((value) => ({ value, at, list: shows(list, value), detail: shows(detail, value) }));
   return [...(withdrawn ?? []).filter((one) => isRecent(one, at)), ...added].slice(-MAX_VALUES);
 }
 
