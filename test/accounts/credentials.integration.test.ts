@@ -2,7 +2,8 @@
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test, vi } from 'vitest';
 import { createConnector } from '../../shared/accounts/connect.ts';
-import { createSecretReader, openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
+import { openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
+import { createSecretReader } from '../../shared/accounts/owner-secrets.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createHttpRig } from '../support/tracker.ts';

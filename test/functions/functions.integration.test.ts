@@ -37,7 +37,7 @@ import {
 import { createWakeSinksHandler } from '../../functions/handlers/wake-sinks.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
 import { findAccount, registerAccount, schedule } from '../../shared/accounts/accounts.ts';
-import { createSecretReader } from '../../shared/accounts/credentials.ts';
+import { createSecretReader } from '../../shared/accounts/owner-secrets.ts';
 import { createApi } from '../../shared/api/app.ts';
 import {
   type DeliveryOutcome,
