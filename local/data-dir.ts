@@ -25,8 +25,21 @@ import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { explainError, findCode } from '../shared/error-codes.ts';
 import { findOtherOwner } from './owner.ts';
-import { type AwsCredentials, newAwsCredentials } from './signature.ts';
 import { StartError } from './start-error.ts';
+
+/** A pair of AWS credentials. */
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+/** Generates random credentials. */
+export function newAwsCredentials(): AwsCredentials {
+  return {
+    accessKeyId: `AKIA${randomBytes(8).toString('hex').toUpperCase()}`,
+    secretAccessKey: randomBytes(30).toString('base64'),
+  };
+}
 
 /** The folder is unusable. The message is the problem, followed by its fix. */
 export class DataDirError extends StartError {

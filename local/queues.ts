@@ -6,7 +6,8 @@ import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client
 import { CreateQueueCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
 import type { buildApp } from 'fauxqs';
 import { explainError } from '../shared/error-codes.ts';
-import { type AwsCredentials, isSigned, namesCredentials, newAwsCredentials } from './signature.ts';
+import { type AwsCredentials, newAwsCredentials } from './data-dir.ts';
+import { isSigned, namesCredentials } from './signature.ts';
 import { StartError } from './start-error.ts';
 
 const HOST = '127.0.0.1';

@@ -1,22 +1,9 @@
 /** Verification of AWS Signature Version 4 in the Authorization header, for one pair of credentials. */
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { Sha256 } from '../shared/sha256.ts';
-
-/** A pair of AWS credentials. */
-export interface AwsCredentials {
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-}
-
-/** Generates random credentials. */
-export function newAwsCredentials(): AwsCredentials {
-  return {
-    accessKeyId: `AKIA${randomBytes(8).toString('hex').toUpperCase()}`,
-    secretAccessKey: randomBytes(30).toString('base64'),
-  };
-}
+import type { AwsCredentials } from './data-dir.ts';
 
 /** A request as received. */
 export interface SignedRequest {

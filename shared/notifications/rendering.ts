@@ -1,10 +1,10 @@
 /**
  * Renders messages so that an account's own template cannot delay anything else. Own templates run in a worker thread with a memory limit,
- * one at a time. A template that takes too long is killed with the worker. Built-in templates are rendered in the calling thread.
+ * one at a time. A template that takes too long is killed with the worker. Built-in templates are rendered in the calling
+ * thread, which loads them for the first message: a start need not wait for them.
  */
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { workerFile } from '../worker-file.ts';
-import { renderEmail, renderSms } from './render.ts';
 import type { Rendered, RenderedEmail, RenderedSms, RenderInput } from './render-types.ts';
 import type { Template, TemplatePlace, TemplateProblem } from './template.ts';
 
@@ -139,8 +139,14 @@ export function createRenderer({
   }
 
   return {
-    email: async (input, owner) => (input.template ? render('email', input, owner) : renderEmail(input)),
-    sms: async (input, owner) => (input.template ? render('sms', input, owner) : renderSms(input)),
+    async email(input, owner) {
+      return input.template
+        ? render('email', input, owner)
+        : (await import('./render.ts')).renderEmail(input);
+    },
+    async sms(input, owner) {
+      return input.template ? render('sms', input, owner) : (await import('./render.ts')).renderSms(input);
+    },
     async check(place, template, owner) {
       try {
         return (await enqueue({ what: 'check', place, template }, owner)) as TemplateProblem[];

@@ -15,8 +15,8 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { newAwsCredentials } from '../../local/data-dir.ts';
 import { type FauxqsOptions, QueuesError, startFauxqs } from '../../local/queues.ts';
-import { newAwsCredentials } from '../../local/signature.ts';
 
 const modulePath = JSON.stringify(new URL('../../local/queues.ts', import.meta.url).href);
 
