@@ -110,7 +110,7 @@ describe('docs/events.md', () => {
       Object.entries(catalogue).map(([type, { when, data }]) => ({
         type,
         when,
-        data: Object.entries<z.ZodType>(data.shape).flatMap(([name, value]) => {
+        data: Object.entries<z.ZodType>(data().shape).flatMap(([name, value]) => {
           if (name === 'changes')
             return Object.keys((value as z.ZodObject).shape).map((field) => `changes.${field}`);
           const isCommon =

@@ -5,7 +5,7 @@
  */
 import * as z from 'zod';
 import { ENDPOINT_KINDS } from '../built-in-sinks.ts';
-import { catalogue } from '../events/catalogue.ts';
+import { JobSummary } from '../events/catalogue.ts';
 import {
   endpointId,
   existingId,
@@ -28,7 +28,7 @@ const MAX_NAMES = 200;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
-const { tracking: _, ...jobFieldShapes } = catalogue['job.created'].data.shape.job.shape;
+const { tracking: _, ...jobFieldShapes } = JobSummary.shape;
 /** The job fields in events that a filter can compare with a value, each with its accepted values. */
 export const jobFieldValues: Readonly<Record<string, z.ZodType>> = jobFieldShapes;
 const jobFieldNames = Object.keys(jobFieldShapes);

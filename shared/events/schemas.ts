@@ -43,10 +43,10 @@ function toPlainSchema(schema: z.ZodType): JsonSchema {
 
 /** Objects that are part of many events. */
 const SHARED = (() => {
-  const { job, observed } = catalogue['job.created'].data.shape;
-  const { status } = catalogue['job.status_changed'].data.shape.changes.shape;
-  const { canEdit } = catalogue['job.locked'].data.shape.changes.shape;
-  const { orderGroupSequence } = catalogue['job.updated'].data.shape.changes.shape;
+  const { job, observed } = catalogue['job.created'].data().shape;
+  const { status } = catalogue['job.status_changed'].data().shape.changes.shape;
+  const { canEdit } = catalogue['job.locked'].data().shape.changes.shape;
+  const { orderGroupSequence } = catalogue['job.updated'].data().shape.changes.shape;
   const [from, to] = ['Value before the change.', 'Value after the change.'];
   const shapes = [
     [
@@ -124,7 +124,7 @@ function withTitles(schema: JsonSchema, title: string): JsonSchema {
 /** Returns the schema of a type's `data`, with references to the shared schemas and a title for each other object. */
 export function toDataSchema(type: EventType): JsonSchema {
   const data = withReferences(
-    toPlainSchema(catalogue[type].data),
+    toPlainSchema(catalogue[type].data()),
     (plain) => SHARED.find((one) => one.plain === plain)?.name,
   );
   return withTitles(data, `${pascalCase(type)}Data`);

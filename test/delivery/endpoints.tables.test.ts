@@ -1047,7 +1047,7 @@ describe.runIf(mayUseNetwork)('a ping over a socket', () => {
       data: { region: REGION, endpoint: 'erp' },
     });
     expect(headers['webhook-id']).toBe(envelope.id);
-    expect(catalogue['jobwire.ping'].data.parse(envelope.data)).toEqual(envelope.data);
+    expect(catalogue['jobwire.ping'].data().parse(envelope.data)).toEqual(envelope.data);
     const { entries } = await rig.deps.deliveries.bySink(REGION, 'erp');
     expect(entries).toMatchObject([
       { cause: 'ping', eventId: envelope.id, type: 'jobwire.ping', outcome: 'delivered' },

@@ -126,7 +126,7 @@ eachTable('A restored table', (makeTable) => {
     const [event] = page?.kind === 'events' ? page.events : [];
     expect(event).toMatchObject({ sequence: 3, type: 'account.restored' });
     const { id, data } = JSON.parse(event?.json ?? '') as JobEvent;
-    expect(catalogue['account.restored'].data.parse(data)).toMatchObject({ after: `${epoch}.2` });
+    expect(catalogue['account.restored'].data().parse(data)).toMatchObject({ after: `${epoch}.2` });
     const renewed = id.split('.')[1] ?? '';
     expect(renewed > epoch, 'sorts behind what was before').toBe(true);
 

@@ -85,7 +85,7 @@ export const types = (step: { events: readonly EventDraft[] }): string[] =>
 /** Returns a step after checking that its events conform to the catalogue. */
 export function checked<S extends Step>(step: S): S {
   for (const { type, data } of step.events) {
-    const parsed = catalogue[type as EventType].data.safeParse({ account: 'acme', region: 'us', ...data });
+    const parsed = catalogue[type as EventType].data().safeParse({ account: 'acme', region: 'us', ...data });
     expect(parsed.error, type).toBeUndefined();
   }
   return step;

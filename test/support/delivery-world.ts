@@ -127,7 +127,7 @@ export async function createDeliveryRig(
       if (page?.kind !== 'events') throw new Error('The cell has no log.');
       return page.events.map(({ json }) => {
         const { type, data } = JSON.parse(json);
-        expect(catalogue[type as EventType].data.parse(data)).toEqual(data);
+        expect(catalogue[type as EventType].data().parse(data)).toEqual(data);
         return { type, ...data };
       });
     },

@@ -181,7 +181,7 @@ async function assemble<S extends SandboxApp>(
         if (page?.kind !== 'events' || page.events.length === 0) return events;
         for (const { json, sequence } of page.events) {
           const event = JSON.parse(json) as JobEvent;
-          catalogue[event.type as EventType].data.parse(event.data);
+          catalogue[event.type as EventType].data().parse(event.data);
           events.push(event);
           read = sequence;
         }

@@ -97,7 +97,7 @@ async function createCell(options: CellOptions = {}) {
     return page.events.map(({ json, sequence }) => {
       read.set(ref.account, sequence);
       const event = JSON.parse(json) as JobEvent;
-      catalogue[event.type as EventType].data.parse(event.data);
+      catalogue[event.type as EventType].data().parse(event.data);
       return event;
     });
   }
