@@ -13,6 +13,7 @@ import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { createApi, malformedPart } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
+import { loadGroups } from '../shared/api/routes/groups.ts';
 import { createSignIn } from '../shared/api/sign-in.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
@@ -48,6 +49,8 @@ const SHUTDOWN_MS = 2_500;
 const TRACES_MS = 500;
 /** Maximum time of each step of the check of the mail server at the start. */
 const MAIL_CHECK_MS = 10_000;
+/** Time from the start until the rest of the program is loaded. */
+const LOAD_REST_MS = 10_000;
 /** Exit code for an invalid configuration. A service manager need not start Jobwire again. */
 const INVALID_CONFIG = 2;
 /** Address that the CLI uses by default. */
@@ -304,6 +307,18 @@ async function main(): Promise<void> {
   const accounts = config.accounts.map(({ region, id }) => ({ region, account: id }));
   printer.start(running.log);
   if (demo) await addDemoRecipients(running.accounts, accounts);
+  setTimeout(loadRest, LOAD_REST_MS).unref();
+}
+
+/** Loads what the start did not need, before an update can replace the files of this running program. */
+async function loadRest(): Promise<void> {
+  try {
+    await loadGroups();
+    await import('../shared/notifications/render.ts');
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : cause;
+    if (!ending) console.error(`Warning: files of the program are missing. Restart Jobwire: ${why}`);
+  }
 }
 
 function readArguments(): { config?: string; port?: number; seed?: number; verbose: boolean } {

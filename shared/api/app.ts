@@ -1,8 +1,9 @@
 /**
- * The HTTP API: one app of the routes in `routes/`, for a Node server and for Lambda. Between requests it stores only caches:
+ * The HTTP API: an app of each group of routes in `routes/`, for a Node server and for Lambda. Between requests it stores only caches:
  * reads in progress, verified keys, and numbers of failed authentications.
  */
-import { type Context, Hono } from 'hono';
+import { randomUUID } from 'node:crypto';
+import { type Context, type ErrorHandler, Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { cors } from 'hono/cors';
 import { methodNotAllowed } from 'hono/method-not-allowed';
@@ -33,8 +34,7 @@ import {
   type RouteParts,
   tags,
 } from './route.ts';
-import { IMPORT_PATH } from './routes/account-moves.ts';
-import { routes } from './routes/all.ts';
+import { groups, type RouteGroup } from './routes/groups.ts';
 import { IssuerError, NoAccessError, type SignIn } from './sign-in.ts';
 import { createStaticReader, type StaticBody, toStaticBody } from './static-body.ts';
 import type { Slots } from './waiting-limit.ts';
@@ -104,25 +104,43 @@ const RETRY_MS = 1_000;
 export const WAIT_MS = 25_000;
 /** `Retry-After` if the table does not respond. */
 const RETRY_AFTER_SECONDS = 5;
-/** Maximum body size. Sufficient for an endpoint with a thousand accounts. */
+/** Maximum size of a body, unless its route defines one. Sufficient for an endpoint with a thousand accounts. */
 const MAX_BODY_BYTES = 100_000;
-/** Maximum size of a page of an account that is moved to this cell: two items of the table, in base64. */
-const MAX_IMPORT_BYTES = 1_500_000;
 /** Lifetime of CORS preflight results. */
 const CORS_SECONDS = 600;
 
 const NO_ACCESS =
   'You are signed in, but not in a group with access to Jobwire. Ask an administrator to add you to such a group.';
 
-/** Creates the app. Every response has an `x-request-id`; every error is a problem document ({@link problem}). */
+/**
+ * Creates the app. Every response has an `x-request-id`; every error is a problem document ({@link problem}). Routes are loaded in
+ * groups, each at its first request.
+ */
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
-  const { regions, now, growth, deliveries, corsOrigins = [] } = deps;
+  const parts = toParts(deps);
+  const loaded = new Map<RouteGroup, Hono<ApiEnv>>();
+  const api = new Hono<ApiEnv>();
+  api.all('*', async (c) => {
+    const group = groups.find(({ paths }) => paths.test(c.req.path)) as RouteGroup;
+    const app = loaded.get(group) ?? createGroup(deps, parts, await group.load());
+    loaded.set(group, app);
+    return app.fetch(c.req.raw, c.env);
+  });
+  // Called only if a group can't be loaded.
+  api.onError((cause, c) => {
+    c.set('requestId', randomUUID());
+    return respondToErrors(parts)(cause, c);
+  });
+  return api;
+}
+
+function toParts(deps: ApiDeps): RouteParts {
+  const { regions, now, growth, deliveries } = deps;
   // Concurrent readers of the same data share reads.
   const [table, log] = [shareTableReads(deps.table), shareReads(deps.log)];
   const documents = deps.readFile && documentsFrom(deps.readFile);
   const schemas = createSchemas(deps.schemaBaseUrl ?? '');
-  const failures = createFailureLimit();
-  const parts: RouteParts = {
+  return {
     feed: {
       ...{ table, log, regions, growth, now },
       feed: createCellFeed(table, now),
@@ -137,7 +155,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     },
     slots: deps.slots,
     signIn: deps.signIn,
-    failures,
+    failures: createFailureLimit(),
     pairingStarts: createFailureLimit(),
     pairingGuesses: createFailureLimit(),
     schemas,
@@ -162,6 +180,11 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     },
     report: (c, cause) => deps.onError?.(cause, about(c)),
   };
+}
+
+/** Creates the app of some routes. Other paths respond with 404, or without a key with 401. */
+function createGroup(deps: ApiDeps, parts: RouteParts, routes: readonly Route[]): Hono<ApiEnv> {
+  const { now, corsOrigins = [] } = deps;
   const app = new Hono<ApiEnv>();
 
   app.use(requestId());
@@ -212,24 +235,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     await next();
   });
   app.notFound((c) => problem(c, 'not-found', { detail: 'There is no such resource.' }));
-  app.onError((cause, c) => {
-    if (cause instanceof NoAccessError) return problem(c, 'forbidden', { detail: NO_ACCESS });
-    // Not a failure of Jobwire: the client has closed the connection. It needs no key for this.
-    if ('code' in cause && cause.code === 'ECONNRESET' && c.req.raw.signal.aborted) {
-      return problem(c, 'invalid-body', { detail: 'The body is incomplete.' });
-    }
-    parts.report(c, cause);
-    if (cause instanceof TableError || cause instanceof IssuerError) {
-      const what = cause instanceof IssuerError ? 'identity provider' : 'store';
-      return problem(c, 'service-unavailable', {
-        detail: `The ${what} does not respond. Retry later.`,
-        headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
-      });
-    }
-    return problem(c, 'internal-server-error', {
-      detail: 'An unexpected error occurred. It is logged under `requestId`.',
-    });
-  });
+  app.onError(respondToErrors(parts));
   const limitBody = (maxSize: number) =>
     bodyLimit({
       maxSize,
@@ -237,7 +243,12 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
         problem(c, 'content-too-large', { detail: `The body must be no larger than ${maxSize} bytes.` }),
     });
   const limitUsual = limitBody(MAX_BODY_BYTES);
-  app.use((c, next) => (c.req.path === IMPORT_PATH ? next() : limitUsual(c, next)));
+  const limits = new Map<string, MiddlewareHandler>(
+    routes.flatMap(({ spec: { path, maxBodyBytes } }) =>
+      maxBodyBytes === undefined ? [] : [[path, limitBody(maxBodyBytes)]],
+    ),
+  );
+  app.use((c, next) => (limits.has(c.req.path) ? next() : limitUsual(c, next)));
 
   // Malformed requests are rejected before authentication (RFC 9112, 3.2; RFC 3986, 2.1).
   app.use(async (c, next) => {
@@ -253,21 +264,21 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   });
 
   const served = routes.filter(({ spec, surface }) => {
-    if (spec.document) return documents;
+    if (spec.document) return deps.readFile;
     if (spec.tag === 'Notifications' && !deps.notifications) return false;
     if (surface === 'manage') return deps.manage && (spec.tag !== 'Alerts' || deps.alerts);
-    return surface === 'live' || deliveries;
+    return surface === 'live' || deps.deliveries;
   });
   const open = served.filter(({ spec }) => spec.role === null);
   for (const route of open) mount(route);
   // Routes registered before this are public. Everything after it requires a key, also unknown paths.
-  app.use('/v1/*', requireKey(deps.keyring, failures));
+  app.use('/v1/*', requireKey(deps.keyring, parts.failures));
   if (deps.requestLimit) app.use('/v1/*', limitRequests(deps.requestLimit));
   // After authentication, because a body without `Content-Length` is read into memory.
-  app.use(IMPORT_PATH, limitBody(MAX_IMPORT_BYTES));
+  for (const [path, limit] of limits) app.use(path, limit);
   app.use(
     methodNotAllowed({
-      app: everyRoute(),
+      app: toApp(routes),
       onMethodNotAllowed: (c, methods) =>
         problem(c, 'method-not-allowed', {
           detail: `The path supports these methods: ${methods.join(', ')}.`,
@@ -281,6 +292,28 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   function mount(route: Route): void {
     app.on(route.spec.method.toUpperCase(), toPattern(route), route.handler(parts));
   }
+}
+
+/** Returns the error handler of an app. */
+function respondToErrors({ report }: RouteParts): ErrorHandler<ApiEnv> {
+  return (cause, c) => {
+    if (cause instanceof NoAccessError) return problem(c, 'forbidden', { detail: NO_ACCESS });
+    // Not a failure of Jobwire: the client has closed the connection. It needs no key for this.
+    if ('code' in cause && cause.code === 'ECONNRESET' && c.req.raw.signal.aborted) {
+      return problem(c, 'invalid-body', { detail: 'The body is incomplete.' });
+    }
+    report(c, cause);
+    if (cause instanceof TableError || cause instanceof IssuerError) {
+      const what = cause instanceof IssuerError ? 'identity provider' : 'store';
+      return problem(c, 'service-unavailable', {
+        detail: `The ${what} does not respond. Retry later.`,
+        headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
+      });
+    }
+    return problem(c, 'internal-server-error', {
+      detail: 'An unexpected error occurred. It is logged under `requestId`.',
+    });
+  };
 }
 
 /** Returns the part of a URL with invalid percent-encoding, or `undefined` if both are valid. */
@@ -299,8 +332,8 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** Returns an app of all routes of all functions, so that `Allow` lists every method of a path. */
-function everyRoute(): Hono<ApiEnv> {
+/** Returns an app of routes, also of those that another function serves, so that `Allow` lists every method of a path. */
+function toApp(routes: readonly Route[]): Hono<ApiEnv> {
   const app = new Hono<ApiEnv>();
   for (const route of routes) app.on(route.spec.method.toUpperCase(), toPattern(route), (c) => c.notFound());
   return app;

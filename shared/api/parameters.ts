@@ -2,7 +2,8 @@
 import * as z from 'zod';
 import { eventTypes } from '../events/catalogue.ts';
 import { typeMatches } from '../events/types.ts';
-import { suggestType, timestamp } from '../validation.ts';
+import { CELL_LOG } from '../storage/schema.ts';
+import { isId, suggestType, timestamp } from '../validation.ts';
 
 /** A parameter that must occur exactly once. */
 export const one = z.string('must be given once');
@@ -146,4 +147,11 @@ export function pageInTime<T>(
   const at = timeOf(last);
   const count = all.slice(0, begin + limit).filter((one) => timeOf(one) === at).length;
   return { page, next: encodePlace(`${at}/${count}`) };
+}
+
+/** Parses an event id into its parts. Returns `undefined` if it is not valid; only valid ids are looked up. */
+export function parseEventId(id: string) {
+  const [, account = '', epoch, sequence] = /^([^.]+)\.([0-9a-z]{1,32})\.(\d{1,15})$/.exec(id) ?? [];
+  if (epoch === undefined || !(isId(account) || account === CELL_LOG)) return undefined;
+  return { account, epoch, sequence: Number(sequence) };
 }

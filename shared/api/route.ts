@@ -189,6 +189,8 @@ export interface RouteSpec<
   readonly body?: B;
   /** Instead of `body`: a form, as web pages and mail programs send it. Other fields are ignored; an unreadable form has no fields. */
   readonly form?: B;
+  /** Maximum size of the body, checked after the authentication. Default: that of most routes, checked before it. */
+  readonly maxBodyBytes?: number;
   /** Example body for the document. */
   readonly example?: z.input<B>;
   /** Additional request headers for the document. */

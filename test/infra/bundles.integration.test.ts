@@ -109,12 +109,15 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 
 /** Maximum size of a bundle. */
 const LIMIT_BYTES = 1_000_000;
-/** Larger bundles. All of the API contain all routes. `manage` validates addresses and templates, and sends test e-mails. */
+/**
+ * Larger bundles. All of the API contain all routes, in groups that are loaded when they are needed: that costs 2 % of size and saves 9 to
+ * 17 % of a cold start (docs/decisions/0086-route-groups.md). `manage` validates addresses and templates, and sends test e-mails.
+ */
 const LIMITS: Readonly<Record<string, number>> = {
   notify: 1_500_000,
-  api: 1_240_000,
-  live: 1_240_000,
-  manage: 1_570_000,
+  api: 1_265_000,
+  live: 1_265_000,
+  manage: 1_592_000,
 };
 /** Logical ids of the functions, without construct path and hash, where they differ from the name of the entry. */
 const IDS: Readonly<Record<string, string>> = {
@@ -156,7 +159,7 @@ test.each(functionEntries())('the bundle of %s has exactly its list, each once',
 
 test.each(functionEntries())('the bundle of %s has the English messages of zod only', (entry) => {
   const { files } = built(entry);
-  expect(files.filter((file) => file.includes('/zod/') && file.includes('/locales/'))).toEqual([
+  expect(files.filter((file) => /\/zod\/.*\/locales\/(?!index\.js$)/.test(file))).toEqual([
     expect.stringMatching(/\/locales\/en\.js$/),
   ]);
 });

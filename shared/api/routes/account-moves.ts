@@ -8,8 +8,8 @@ import { type Route, route } from '../route.ts';
 
 const TO_RULE = 'must be 1 to 300 characters that name the other cell, such as the base URL of its API';
 
-/** Path of the route that accepts large bodies. */
-export const IMPORT_PATH = '/v1/accounts/import';
+/** Maximum size of a page of an account that is moved to this cell: two items of the table, in base64. */
+const MAX_IMPORT_BYTES = 1_500_000;
 
 /** The routes, of the cell that the account leaves and of the one that it enters. */
 export const moveRoutes: readonly Route[] = [
@@ -114,8 +114,8 @@ export const moveRoutes: readonly Route[] = [
   ),
   route(
     {
-      ...{ method: 'post', path: IMPORT_PATH, id: 'importAccount', tag: 'Accounts' },
-      ...{ role: 'admin', allAccounts: true, repeatable: true },
+      ...{ method: 'post', path: '/v1/accounts/import', id: 'importAccount', tag: 'Accounts' },
+      ...{ role: 'admin', allAccounts: true, repeatable: true, maxBodyBytes: MAX_IMPORT_BYTES },
       summary: 'Import an account from another cell',
       description:
         'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts the polls of the account, unless the account was paused before the move. A page can be sent again without a further effect. The only exception: if a page is sent again after the last page, its suppressions are still added.',

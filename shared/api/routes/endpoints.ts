@@ -23,11 +23,10 @@ import { type ActionCall, recordOnEndpoint } from '../attention/recording.ts';
 import type { SubjectAction } from '../attention/views.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, flag, limit, one } from '../parameters.ts';
+import { afterBy, decodePlace, encodePlace, flag, limit, one, parseEventId } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource } from '../resource.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
-import { parseEventId } from './events.ts';
 
 function decodeEndpointPlace(text: string) {
   const [, id, region] = /^([^/]+)\/([^/]+)$/.exec(decodePlace(text) ?? '') ?? [];

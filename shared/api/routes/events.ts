@@ -6,10 +6,9 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseCursor } from '../../log/head.ts';
 import { createEncoder, timestamp } from '../../representation.ts';
-import { type AccountRef, CELL_LOG, isCell, keys } from '../../storage/schema.ts';
+import { type AccountRef, isCell, keys } from '../../storage/schema.ts';
 import { shareCalls } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';
-import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofRegion } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
 import {
@@ -36,7 +35,7 @@ import {
   readFeedPage,
   readNewestFeedPage,
 } from '../merged-feed.ts';
-import { cursorBy, eventLimit, integer, MAX_EVENTS, one, typePatterns } from '../parameters.ts';
+import { cursorBy, eventLimit, integer, MAX_EVENTS, one, parseEventId, typePatterns } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { rateLimitHeaders } from '../rate-limit-headers.ts';
 import { type Route, type RouteParts, route, type Subject } from '../route.ts';
@@ -278,13 +277,6 @@ function createPageReader(feed: FeedDeps) {
   );
   pages.set(feed, read);
   return read;
-}
-
-/** Parses an event id into its parts. Returns `undefined` if it is not valid; only valid ids are looked up. */
-export function parseEventId(id: string) {
-  const [, account = '', epoch, sequence] = /^([^.]+)\.([0-9a-z]{1,32})\.(\d{1,15})$/.exec(id) ?? [];
-  if (epoch === undefined || !(isId(account) || account === CELL_LOG)) return undefined;
-  return { account, epoch, sequence: Number(sequence) };
 }
 
 /** An event by its id: of an account of the key, or of the log of a region for a key for all accounts. */
