@@ -501,7 +501,8 @@ export class CursorRuns {
     // A snapshot: events completed while the delivery log is written are not included.
     const { position, ahead, doneCount } = window;
     const counts = { ...run.counts };
-    await this.#deps.beforeStoring();
+    const preceding = this.#deps.beforeStoring();
+    if (!table.ordered) await preceding;
     const mine = this.#ownership;
     const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
     const update = this.#toKey(run.name);

@@ -78,8 +78,9 @@ export async function openSqliteTables(
     return result;
   };
   return {
-    table: createTable('state', reader, commit, turn),
-    history: createTable('history', reader, commit, turn),
+    // The writer executes the orders of both tables one after the other.
+    table: { ...createTable('state', reader, commit, turn), ordered: true },
+    history: { ...createTable('history', reader, commit, turn), ordered: true },
     close() {
       // The writer closes last: the last connection to close cleans up the database.
       if (!closed) reader.close();

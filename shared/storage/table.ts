@@ -126,6 +126,11 @@ export interface Table {
   transact(writes: readonly Write[], token: string, durability?: Durability): Promise<TransactOutcome>;
   /** Returns the units consumed so far. */
   units(): Units;
+  /**
+   * Whether writes of this table and of the other table of the installation take effect in the order of their calls, also if the process is
+   * killed: a write need not wait for another one that must precede it. Absent: they do not.
+   */
+  readonly ordered?: true;
 }
 
 /** DynamoDB's limit on the actions of one transaction. */

@@ -1003,6 +1003,36 @@ describe('a lingering drain', () => {
     expect(await drained).toMatchObject({ outcome: 'drained', delivered: 6 });
   });
 
+  test.each([
+    { ordered: true, what: 'does not wait for the delivery log, which is written first' },
+    { ordered: undefined, what: 'waits until the delivery log is written' },
+  ] as const)('a position $what (tables with ordered writes: $ordered)', async ({ ordered }) => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.say(jobs(1, 'a'));
+    const writes: string[] = [];
+    const logged = Promise.withResolvers<void>();
+    const table: typeof rig.table = {
+      ...rig.table,
+      ...(ordered && { ordered }),
+      write(write) {
+        if ('update' in write && write.set.position === 1) writes.push('position');
+        return rig.table.write(write);
+      },
+    };
+    const deliveries = {
+      async record() {
+        writes.push('delivery log');
+        await logged.promise;
+      },
+    };
+    const drained = drainSink({ ...rig.deps, table, deliveries }, REGION, 'erp', rig.state.now + 60_000);
+    for (let turn = 0; turn < 200; turn += 1) await setImmediate();
+    expect(writes).toEqual(ordered ? ['delivery log', 'position'] : ['delivery log']);
+    logged.resolve();
+    expect(await drained).toMatchObject({ outcome: 'drained', delivered: 1 });
+    expect(writes).toEqual(['delivery log', 'position']);
+  });
+
   test('sends new events of other jobs while an event is in delivery', async () => {
     const rig = await createDeliveryRig(delivered);
     const [ref] = rig.refs;
