@@ -13,7 +13,6 @@ import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { createApi, malformedPart } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
-import { loadGroups } from '../shared/api/routes/groups.ts';
 import { createSignIn } from '../shared/api/sign-in.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
@@ -37,6 +36,7 @@ import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
 import type { EmbeddedFauxqs } from './queues.ts';
+import { LOAD_REST_MS, loadRest } from './rest.ts';
 import { adviseRestore, openSecretKey } from './secret-key.ts';
 import { StartError } from './start-error.ts';
 import { openTables } from './tables.ts';
@@ -49,8 +49,6 @@ const SHUTDOWN_MS = 2_500;
 const TRACES_MS = 500;
 /** Maximum time of each step of the check of the mail server at the start. */
 const MAIL_CHECK_MS = 10_000;
-/** Time from the start until the rest of the program is loaded. */
-const LOAD_REST_MS = 10_000;
 /** Exit code for an invalid configuration. A service manager need not start Jobwire again. */
 const INVALID_CONFIG = 2;
 /** Address that the CLI uses by default. */
@@ -307,18 +305,14 @@ async function main(): Promise<void> {
   const accounts = config.accounts.map(({ region, id }) => ({ region, account: id }));
   printer.start(running.log);
   if (demo) await addDemoRecipients(running.accounts, accounts);
-  setTimeout(loadRest, LOAD_REST_MS).unref();
-}
-
-/** Loads what the start did not need, before an update can replace the files of this running program. */
-async function loadRest(): Promise<void> {
-  try {
-    await loadGroups();
-    await import('../shared/notifications/render.ts');
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : cause;
-    if (!ending) console.error(`Warning: files of the program are missing. Restart Jobwire: ${why}`);
-  }
+  setTimeout(
+    () =>
+      loadRest().catch((cause: unknown) => {
+        const why = cause instanceof Error ? cause.message : cause;
+        if (!ending) console.error(`Warning: files of the program are missing. Restart Jobwire: ${why}`);
+      }),
+    LOAD_REST_MS,
+  ).unref();
 }
 
 function readArguments(): { config?: string; port?: number; seed?: number; verbose: boolean } {
