@@ -29,6 +29,7 @@ import { type Table, TableError } from '../shared/storage/table.ts';
 import { readApiFile } from './api-files.ts';
 import { createDashboard } from './dashboard.ts';
 import { type DataDir, openDataDir } from './data-dir.ts';
+import { LOAD_DEFERRED_MS, loadDeferredModules } from './deferred-modules.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { addDemoRecipients } from './demo-customers.ts';
 import { createFailureLines } from './failure-lines.ts';
@@ -36,7 +37,6 @@ import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
 import type { EmbeddedFauxqs } from './queues.ts';
-import { LOAD_REST_MS, loadRest } from './rest.ts';
 import { adviseRestore, openSecretKey } from './secret-key.ts';
 import { StartError } from './start-error.ts';
 import { openTables } from './tables.ts';
@@ -307,11 +307,11 @@ async function main(): Promise<void> {
   if (demo) await addDemoRecipients(running.accounts, accounts);
   setTimeout(
     () =>
-      loadRest().catch((cause: unknown) => {
+      loadDeferredModules().catch((cause: unknown) => {
         const why = cause instanceof Error ? cause.message : cause;
         if (!ending) console.error(`Warning: files of the program are missing. Restart Jobwire: ${why}`);
       }),
-    LOAD_REST_MS,
+    LOAD_DEFERRED_MS,
   ).unref();
 }
 

@@ -6,9 +6,9 @@
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { readApiFile } from '../../local/api-files.ts';
 import { openDataDir } from '../../local/data-dir.ts';
+import { LOAD_DEFERRED_MS, loadDeferredModules } from '../../local/deferred-modules.ts';
 import { getClientAddress } from '../../local/guard.ts';
 import { startHost } from '../../local/host.ts';
-import { LOAD_REST_MS, loadRest } from '../../local/rest.ts';
 import { openTables } from '../../local/tables.ts';
 import { createAccount } from '../../shared/accounts/managed-accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
@@ -59,7 +59,7 @@ const server = createAdaptorServer({
   },
 });
 server.listen(Number(port), '127.0.0.1');
-setTimeout(loadRest, LOAD_REST_MS).unref();
+setTimeout(loadDeferredModules, LOAD_DEFERRED_MS).unref();
 process.on('SIGTERM', async () => {
   server.close();
   await host.stop(2_500);
