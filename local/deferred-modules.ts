@@ -7,5 +7,6 @@ export const LOAD_DEFERRED_MS = 10_000;
 /** Loads these modules, before an update can replace the files of the running program. Throws if files are missing. */
 export async function loadDeferredModules(): Promise<void> {
   await loadGroups();
+  await import('./notifications.ts');
   await import('../shared/notifications/render.ts');
 }

@@ -32,9 +32,6 @@ import { createForwarder, LOGS_AT_ONCE } from '../shared/log/feed-forwarding.ts'
 import { epochFloor } from '../shared/log/head.ts';
 import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
-import { syncOwnUser } from '../shared/notifications/own-user.ts';
-import { sendDue } from '../shared/notifications/sender.ts';
-import { unfollowAccount } from '../shared/notifications/settings.ts';
 import type { EmailTransport } from '../shared/notifications/types.ts';
 import { indexFormerData, removeEntriesOf } from '../shared/search/indexing.ts';
 import { openSealedTexts } from '../shared/secrets.ts';
@@ -42,6 +39,7 @@ import { type AccountRef, getDrainName } from '../shared/storage/schema.ts';
 import { type Claim, claimDue } from '../shared/tracking/claims.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
+import type { PollDeps } from '../shared/tracking/poll-context.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/schedule.ts';
 import { declaredSinks, reconcile, withDeclared } from './declared.ts';
 import { createDrainers } from './drainers.ts';
@@ -137,7 +135,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       config.accounts.some((declared) => declared.id === account && declared.region === region),
     lateWritesMs: LATE_WRITES_MS,
     removeReferences: createReferenceRemover(endpoints),
-    unfollowNotifications: unfollowAccount,
+    unfollowNotifications: async (...args) => (await import('./notifications.ts')).unfollowAccount(...args),
     removeSearchEntries: removeEntriesOf,
   };
   for (const region of leastEpoch === undefined ? [] : Object.keys(config.regions)) {
@@ -295,6 +293,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           ...transports,
           ...toGrace(options),
         };
+        const { sendDue } = await import('./notifications.ts');
         const report = await sendDue(deps, region, now() + SEND_MS);
         if (report.notices + report.sent + report.later + report.failed + report.suppressed > 0) {
           options.onSend?.(report, region);
@@ -334,7 +333,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     }
   }
   async function poll(ref: Claim): Promise<void> {
-    const deps = { table, log, settings, now, newId: randomUUID, connect, syncApiUser: syncOwnUser };
+    const deps: PollDeps = {
+      ...{ table, log, settings, now, newId: randomUUID, connect },
+      syncApiUser: async (...args) => (await import('./notifications.ts')).syncOwnUser(...args),
+    };
     options.onPollStart?.(ref);
     const lagMs = Math.max(0, now() - ref.dueAt);
     const report = await pollAccount(deps, ref, now() + POLL_MS);

@@ -8,7 +8,6 @@ import type { ConnectionPool } from '../shared/delivery/outbound.ts';
 import type { SigningReader } from '../shared/delivery/signing-secrets.ts';
 import type { SinkPort, SinkRecord } from '../shared/delivery/sink.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
-import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
 import type { EmailTransport, SendOutcome, SmsTransport } from '../shared/notifications/types.ts';
 import { declaredSinks } from './declared.ts';
 import type { HostOptions } from './host-options.ts';
@@ -127,7 +126,9 @@ export async function openSink(
     case 'sqs':
       if (!openQueue) throw new Error(NO_QUEUES);
       return openQueue(record.target);
-    case 'notifications':
+    case 'notifications': {
+      const { createNotificationsSink } = await import('./notifications.ts');
       return createNotificationsSink({ table, history, now: Date.now, ...toGrace(options) });
+    }
   }
 }

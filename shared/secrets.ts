@@ -146,9 +146,12 @@ export function createSealedTexts(table: Table, source: KeySource): SealedTexts 
  */
 export async function openSealedTexts(table: Table, key: Uint8Array): Promise<SealedTexts> {
   const place = keys.secretKeyCheck();
-  const put = { ...place, sealed: seal(key, CHECK, CHECK) };
+  const create = async () => {
+    const put = { ...place, sealed: seal(key, CHECK, CHECK) };
+    return (await table.write({ put, when: [['pk', 'absent']] })).item;
+  };
   // Read first: a start waits for as few writes as possible.
-  const known = (await table.get(place)) ?? (await table.write({ put, when: [['pk', 'absent']] })).item;
+  const known = (await table.get(place)) ?? (await create());
   const check = known?.sealed;
   if (!(check instanceof Uint8Array) || unseal(key, CHECK, check) !== CHECK) {
     throw new SecretError(

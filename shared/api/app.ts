@@ -13,6 +13,7 @@ import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import { getDataSchema } from '../events/catalogue.ts';
 import { createCellFeed } from '../log/cell-feed.ts';
 import { type EventLog, shareReads } from '../log/log.ts';
+import { once } from '../once.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import { shareTableReads } from '../storage/shared-reads.ts';
 import { type Table, TableError } from '../storage/table.ts';
@@ -106,6 +107,8 @@ export const WAIT_MS = 25_000;
 const RETRY_AFTER_SECONDS = 5;
 /** Maximum size of a body, unless its route defines one. Sufficient for an endpoint with a thousand accounts. */
 const MAX_BODY_BYTES = 100_000;
+/** Methods whose requests have no body here. To ask the request for it takes longer than to route it. */
+const BODYLESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 /** Lifetime of CORS preflight results. */
 const CORS_SECONDS = 600;
 
@@ -248,7 +251,7 @@ function createGroup(deps: ApiDeps, parts: RouteParts, routes: readonly Route[])
       maxBodyBytes === undefined ? [] : [[path, limitBody(maxBodyBytes)]],
     ),
   );
-  app.use((c, next) => (limits.has(c.req.path) ? next() : limitUsual(c, next)));
+  app.use((c, next) => (BODYLESS.has(c.req.method) || limits.has(c.req.path) ? next() : limitUsual(c, next)));
 
   // Malformed requests are rejected before authentication (RFC 9112, 3.2; RFC 3986, 2.1).
   app.use(async (c, next) => {
@@ -276,9 +279,12 @@ function createGroup(deps: ApiDeps, parts: RouteParts, routes: readonly Route[])
   if (deps.requestLimit) app.use('/v1/*', limitRequests(deps.requestLimit));
   // After authentication, because a body without `Content-Length` is read into memory.
   for (const [path, limit] of limits) app.use(path, limit);
+  const all = once(() => toApp(routes));
   app.use(
     methodNotAllowed({
-      app: toApp(routes),
+      get app() {
+        return all();
+      },
       onMethodNotAllowed: (c, methods) =>
         problem(c, 'method-not-allowed', {
           detail: `The path supports these methods: ${methods.join(', ')}.`,

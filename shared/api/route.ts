@@ -15,6 +15,7 @@ import type { AlertRuleDeps } from '../alerts/rules.ts';
 import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import type { EndpointDeps } from '../delivery/endpoint-edits.ts';
 import type { Channel, EmailTransport } from '../notifications/types.ts';
+import { once } from '../once.ts';
 import { createEncoder, type RecordOf } from '../representation.ts';
 import type { Expectation, Rejection } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
@@ -272,10 +273,13 @@ export function route<
     parts: RouteParts,
   ) => Answered<RecordOf<A>> | Promise<Answered<RecordOf<A>>>,
 ): Route {
-  const paramsSchema = z.object({ ...spec.of?.params, ...spec.params?.shape });
-  const encode = createEncoder(spec.answer.schema);
-  const querySchema = withSubject(spec.query ?? z.strictObject({}), spec.of?.query);
-  const csv = getCsvPage(spec);
+  // Created at the first request, because a start need not wait for all routes.
+  const prepare = once(() => ({
+    paramsSchema: z.object({ ...spec.of?.params, ...spec.params?.shape }),
+    querySchema: withSubject(spec.query ?? z.strictObject({}), spec.of?.query),
+    encode: createEncoder(spec.answer.schema),
+    csv: getCsvPage(spec),
+  }));
   return {
     spec,
     surface: spec.waits ? 'live' : spec.method === 'get' ? 'read' : 'manage',
@@ -286,6 +290,7 @@ export function route<
       if (spec.allAccounts && caller.accounts !== null) {
         return problem(c, 'forbidden', { detail: 'This operation requires a key for all accounts.' });
       }
+      const { paramsSchema, querySchema, encode, csv } = prepare();
       const params = paramsSchema.safeParse(c.req.param(), { reportInput: true });
       if (!params.success) return invalidInput(c, 'invalid-parameter', params.error, paramsSchema);
       const query = querySchema.safeParse(readQuery(c), { reportInput: true });

@@ -4,6 +4,7 @@
  * One file: it is one list.
  */
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { getSchemaPath } from './types.ts';
 
 const timestamp = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
@@ -82,12 +83,6 @@ const transaction = z.object({
 });
 
 const ofAccount = { ...base, observed: observed.partial().optional() };
-
-/** Creates a value when it is first needed. */
-function once<T>(create: () => T): () => T {
-  let value: T | undefined;
-  return () => (value ??= create());
-}
 
 /**
  * All event types with the condition under which each is emitted and the schema of its `data`. A schema is created when it is needed: a
