@@ -233,7 +233,9 @@ export class ParkedLanes {
       // So a dead event is listed as long as it can be sent again.
       ttl: Math.ceil((diedAt + Math.max(LEAST_DEAD_MS, this.#deps.log.retentionMs)) / 1000),
     };
-    const all: GuardedWrites = [...writes, { put: dead }];
+    const [, ...others] = writes;
+    // The attention queue finds by this mark which endpoints have dead events.
+    const all: GuardedWrites = [this.#lease.whileHeld({ lastDiedAt: diedAt }), ...others, { put: dead }];
     if (account !== ref.account) {
       const data = { endpoint: this.#sink, account, sequence, event, attempts, reason };
       const draft: EventDraft = { type: 'endpoint.event_dead', time: diedAt, data };

@@ -16,7 +16,7 @@ import {
 import type { AttentionAction } from '../../shared/api/attention/state.ts';
 import { readFigures } from '../../shared/api/figures.ts';
 import { type Caller, OPERATOR } from '../../shared/api/keys.ts';
-import { registerSink } from '../../shared/delivery/sink.ts';
+import { registerSink, sinkAttributes } from '../../shared/delivery/sink.ts';
 import { recordNoMessage } from '../../shared/notifications/messages.ts';
 import type { Message } from '../../shared/notifications/records.ts';
 import {
@@ -432,6 +432,39 @@ eachTable('the attention queue', (makeTable) => {
     expect(items[0]?.cause.summary).toBe(
       '1 event rejected on every attempt (The endpoint responded with status 422).',
     );
+  });
+
+  test('finds endpoints with a problem behind any number of others, and says so only if there are too many', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    const { region } = rig.ref;
+    const common = { region, accounts: [], types: [], paused: false, target: 'https://erp.example' };
+    const put = (id: string, more: object = {}) => ({
+      ...keys.sink(region, id),
+      ...sinkAttributes({ ...common, id, kind: 'webhook' }),
+      ...more,
+    });
+    const failing = { failures: 3, failingSince: rig.now() - 60_000, waitUntil: rig.now() + 60_000 };
+    const named = (prefix: string, count: number, more = {}) =>
+      Array.from({ length: count }, (_, at) => put(`${prefix}-${String(at).padStart(4, '0')}`, more));
+    const dead = {
+      ...keys.dead(region, 'z-dead', rig.ref.account, 1),
+      ...{ eventId: 'e', type: 'job.updated', attempts: 3, lane: '1', parkedAt: 0, reason: 'Rejected.' },
+      ...{ account: rig.ref.account, sequence: 1, diedAt: rig.now() },
+    };
+    await rig.table.putMany([
+      ...named('ok', 1_100),
+      ...[put('z-failing', failing), put('z-disabled', { disabledAt: rig.now() })],
+      ...[put('z-dead', { lastDiedAt: rig.now() }), dead],
+    ]);
+    const { items, counts } = await list();
+    const found = Object.fromEntries(items.map(({ kind, subject }) => [subject.id, kind]));
+    expect(found).toEqual({
+      ...{ 'z-dead': 'events_dead', 'z-disabled': 'endpoint_disabled', 'z-failing': 'endpoint_failing' },
+    });
+    expect(counts.complete).toBe(true);
+    await rig.table.putMany(named('failing', 200, failing));
+    expect((await list()).counts.complete).toBe(false);
   });
 
   test('counts webhooks and queues as endpoints, and no topic', async () => {

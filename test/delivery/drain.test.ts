@@ -677,10 +677,15 @@ describe('rejected events', () => {
         reason: 'The endpoint responded with status 422.',
       },
     ]);
-    expect((await listDeadPage(rig.table, REGION, 'erp', { limit: 10 })).dead).toMatchObject([
+    const { dead } = await listDeadPage(rig.table, REGION, 'erp', { limit: 10 });
+    expect(dead).toMatchObject([
       { eventId: 'acme.e1.1', attempts: 4, sequence: 1, diedAt: expect.any(Number) },
     ]);
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
+    const sink = await rig.table.get(keys.sink(REGION, 'erp'));
+    expect(sink?.lastDiedAt, 'the mark by which the attention queue finds the endpoint').toBe(
+      dead[0]?.diedAt,
+    );
   });
 
   test.each([

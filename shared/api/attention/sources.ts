@@ -15,6 +15,7 @@ import {
   type AccountRef,
   accountPk,
   dueUntil,
+  getDrainNames,
   keys,
   lateIndexPk,
   markedJobPk,
@@ -58,8 +59,9 @@ const MAX = {
   lateJobsOfAccount: 100,
   lateJobs: 500,
   markedJobs: 500,
-  endpoints: 1_000,
-  /** Endpoints whose dead events are read, those with a problem first. */
+  /** As many as a region can have. */
+  endpoints: 10_000,
+  /** Endpoints whose parked and dead events are read, those with a problem first. */
   inspected: 200,
   parked: 1_100,
   dead: 100,
@@ -288,14 +290,29 @@ async function findEndpoints(deps: SourceDeps, region: string, caller: Caller) {
   const theirs = (await withHealthOfParts(deps.table, known)).filter((item) =>
     isForEndpoint(caller, toEndpoint(item)),
   );
-  const hasProblem = (item: Item) => Number(toSink(item).health.failures > 0 || item.parking === true);
-  const sorted = [...theirs].sort((a, b) => hasProblem(b) - hasProblem(a));
+  const since = deps.now() - DEAD_MS;
+  const marked = new Set(theirs.filter((item) => hasProblem(item, since)));
+  const sorted = [...marked, ...theirs.filter((item) => !marked.has(item))];
   return {
     items: await inspect(deps, sorted.slice(0, MAX.inspected)),
-    complete: all.length < MAX.endpoints && theirs.length <= MAX.inspected,
+    complete: all.length < MAX.endpoints && marked.size <= MAX.inspected,
     // Topics, the event bus and the messages to customers are no endpoints of a user.
     watched: theirs.filter(({ kind }) => isEndpointKind(kind)).length,
   };
+}
+
+/** Reports whether an endpoint fails, is disabled, has parked events, or had an event that died after a time. */
+function hasProblem(item: Item, since: number): boolean {
+  const { failures, disabledAt } = toSink(item).health;
+  // The state of parts has its own marks.
+  const isDivided = getDrainNames(item.sk).length > 1;
+  return (
+    failures > 0 ||
+    disabledAt !== null ||
+    item.parking === true ||
+    Number(item.lastDiedAt) > since ||
+    isDivided
+  );
 }
 
 /** Returns the items of endpoints, with their parked and dead events. */
