@@ -8,13 +8,19 @@ export function formatCsvRow(cells: readonly unknown[]): string {
   return cells.map(formatCsvCell).join(',');
 }
 
-const FORMULA = /^[=+\-@\t\r\n]/;
+/** Beginning of text that a spreadsheet would interpret as a formula. Some accept full-width characters, too. */
+const FORMULA = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
 
 /** Returns a cell: text as it is, arrays and objects as JSON. Text that a spreadsheet would interpret as a formula gets a leading apostrophe. */
 function formatCsvCell(value: unknown): string {
   const text = value !== null && typeof value === 'object' ? JSON.stringify(value) : String(value ?? '');
   const guarded = typeof value === 'string' && FORMULA.test(text) ? `'${text}` : text;
   return /[",;\t\r\n]|^\s|\s$/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
+}
+
+/** Returns the text of a cell without the apostrophe that {@link formatCsvRow} adds to what looks like a formula. */
+export function parseCsvCell(cell: string): string {
+  return cell.startsWith("'") && FORMULA.test(cell.slice(1)) ? cell.slice(1) : cell;
 }
 
 /** Returns a field of a JSON object by its path: `status.openJobs`. */

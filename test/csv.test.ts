@@ -3,7 +3,7 @@ import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { describeCsv } from '../shared/api/csv.ts';
-import { countCsvRows, formatCsvRow, getField } from '../shared/csv.ts';
+import { countCsvRows, formatCsvRow, getField, parseCsvCell } from '../shared/csv.ts';
 
 describe('a CSV row', () => {
   it('is read back by a CSV parser as it was, with quotes, separators and line breaks', () => {
@@ -11,12 +11,18 @@ describe('a CSV row', () => {
     expect(parse(`${formatCsvRow(cells)}\r\n`)).toEqual([cells]);
   });
 
-  it.each(['=1+1', '+44 20 7946 0000', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1'])(
-    'has no cell that a spreadsheet interprets as a formula: %j',
-    (text) => {
-      expect(parse(formatCsvRow([text, 'x']))).toEqual([[`'${text}`, 'x']]);
-    },
-  );
+  it.each([
+    ...['=1+1', '+44 20 7946 0000', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1'],
+    ...['\uff1d1+1', '\uff0b1', '\uff0d1', '\uff20SUM(A1)'],
+  ])('has no cell that a spreadsheet interprets as a formula, and is read back as it was: %j', (text) => {
+    expect(parse(formatCsvRow([text, 'x']))).toEqual([[`'${text}`, 'x']]);
+    expect(parseCsvCell(`'${text}`)).toBe(text);
+  });
+
+  it('keeps an apostrophe at the beginning of other text', () => {
+    expect(parse(formatCsvRow(["'s-Hertogenbosch"]))).toEqual([["'s-Hertogenbosch"]]);
+    expect(parseCsvCell("'s-Hertogenbosch")).toBe("'s-Hertogenbosch");
+  });
 
   it('has numbers, booleans and absent values as they are, and arrays and objects as JSON', () => {
     expect(parse(formatCsvRow([-5, 0, true, false, null, undefined, ['a', 'b'], { c: 1 }]))).toEqual([

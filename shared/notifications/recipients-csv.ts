@@ -7,6 +7,7 @@
  */
 import { parse } from 'csv-parse/sync';
 import pLimit from 'p-limit';
+import { parseCsvCell } from '../csv.ts';
 import { type Rejection, rejected } from '../resources.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
@@ -164,8 +165,8 @@ function detectSeparator(text: string): string {
   return [',', ';', '\t'].reduce((best, other) => (count(other) > count(best) ? other : best));
 }
 
-/** A cell as one line, without the apostrophe that guards against formulas. */
-const parseCell = (cell: string): string => cell.replaceAll(/\s*\n\s*/g, ' ').replace(/^'(?=[=+\-@])/, '');
+/** A cell as one line. */
+const parseCell = (cell: string): string => parseCsvCell(cell.replaceAll(/\s*\n\s*/g, ' '));
 
 /** Other accepted column names. Case, spaces, hyphens and underscores are ignored. */
 const ALIASES: { readonly [name: string]: Column } = {
