@@ -255,10 +255,13 @@ function parseQuietHours(text: string, flags: FlagValues<typeof FIELDS>) {
   return { from, to, zone, action, days: parseList(flags['quiet-days']) ?? [...DAYS] };
 }
 
-const STATE_STYLE = { ok: 'green', pending: 'yellow', firing: 'red', off: 'dim' } as const;
+const STATE_STYLE = { ok: 'green', pending: 'yellow', firing: 'red', new: 'dim', off: 'dim' } as const;
 
-const getState = ({ enabled, state }: AlertRule): keyof typeof STATE_STYLE =>
-  enabled ? state.status : 'off';
+/** Returns the state of a rule. `new`: it was not evaluated yet. */
+function getState({ enabled, state }: AlertRule): keyof typeof STATE_STYLE {
+  if (!enabled) return 'off';
+  return state.since === null ? 'new' : state.status;
+}
 const formatCondition = ({ condition, threshold }: AlertRule): string => `${condition} > ${threshold}`;
 const formatTarget = ({ target }: AlertRule): string =>
   `${target.kind}: ${target.to?.join(', ') ?? target.host}`;

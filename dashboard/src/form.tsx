@@ -77,7 +77,7 @@ export function FormActions(props: {
   );
 }
 
-/** Lists the errors of the form, once an attempt has failed. Takes the focus; each line leads to its field. */
+/** Lists the errors of the form in the order of its fields, once an attempt has failed. Takes the focus; each line leads to its field. */
 export function FormErrors() {
   const { failedAttempts, formError, error: lastError, form, reload } = useFormContext();
   const summary = useRef<HTMLDivElement>(null);
@@ -85,12 +85,14 @@ export function FormErrors() {
   const errors = Object.entries(form.errors).flatMap(([field, error]) =>
     error ? [{ field, message: String(error) }] : [],
   );
+  const order = Object.keys(labels);
+  errors.sort((one, other) => order.indexOf(one.field) - order.indexOf(other.field));
   // biome-ignore lint/correctness/useExhaustiveDependencies: reads the labels and takes the focus once per failed attempt
   useEffect(() => {
     if (failedAttempts === 0) return;
-    setLabels(
-      Object.fromEntries(errors.map(({ field }) => [field, getLabel(findInput(summary.current, field))])),
-    );
+    const inputs = errors.map(({ field }) => [field, findInput(summary.current, field)] as const);
+    inputs.sort(([, one], [, other]) => (one && other && isBefore(other, one) ? 1 : -1));
+    setLabels(Object.fromEntries(inputs.map(([field, input]) => [field, getLabel(input)])));
     summary.current?.focus();
   }, [failedAttempts]);
   if (failedAttempts === 0 || (errors.length === 0 && formError === null)) return null;
@@ -152,6 +154,10 @@ function findInput(within: Element | null, field: string): HTMLElement | null {
   return found.matches('input, textarea, select, button')
     ? found
     : found.querySelector<HTMLElement>('input, textarea, select, button');
+}
+
+function isBefore(one: Node, other: Node): boolean {
+  return (other.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING) !== 0;
 }
 
 /** Returns the visible label of a control; of a checkbox or radio button in a group, the group's legend. */

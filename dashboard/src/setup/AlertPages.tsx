@@ -27,6 +27,7 @@ const STATES = {
 
 function StateOf({ rule: { enabled, state } }: { readonly rule: AlertRule }) {
   if (!enabled) return <Badge>Off</Badge>;
+  if (state.since === null) return <Badge>Not evaluated yet</Badge>;
   return <Badge tone={STATES[state.status].tone}>{STATES[state.status].label}</Badge>;
 }
 
