@@ -464,7 +464,7 @@ describe('endpoints', () => {
     await expect.poll(() => page.getByRole('link', { name: id, exact: true }).count()).toBe(0);
   });
 
-  test('all errors of a form appear at once, each at its field', async () => {
+  test('all errors of a form appear at once, each at its field and in the order of the fields', async () => {
     const page = await signedIn(site, '/setup/new-endpoint?region=us');
     const posts = getRequests(page, 'POST');
     await field(page, 'Id').fill('No Such');
@@ -500,6 +500,18 @@ describe('endpoints', () => {
       expect(await errorAt(field(page, label)), label).toMatch(/It must be/);
     await button(errorSummary(page), 'Accounts').click();
     expect(await page.evaluate(() => (document.activeElement as HTMLInputElement).name)).toBe('accountScope');
+    const places: number[] = [];
+    for (const link of await errorSummary(page).getByRole('button').all()) {
+      await link.click();
+      places.push(
+        await page.evaluate(() =>
+          [...document.querySelectorAll('input, select, textarea')].indexOf(
+            document.activeElement as Element,
+          ),
+        ),
+      );
+    }
+    expect(places, 'in the order of the fields').toEqual(places.toSorted((one, other) => one - other));
     expect(posts).toEqual([]);
 
     const other = await signedIn(site, '/setup/new-endpoint?region=us');
