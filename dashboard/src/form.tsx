@@ -90,9 +90,12 @@ export function FormErrors() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: reads the labels and takes the focus once per failed attempt
   useEffect(() => {
     if (failedAttempts === 0) return;
-    const inputs = errors.map(({ field }) => [field, findInput(summary.current, field)] as const);
-    inputs.sort(([, one], [, other]) => (one && other && isBefore(other, one) ? 1 : -1));
-    setLabels(Object.fromEntries(inputs.map(([field, input]) => [field, getLabel(input)])));
+    const inputs = summary.current?.closest('form')?.querySelectorAll<HTMLElement>('[data-path]') ?? [];
+    const paths = [...inputs].map(({ dataset }) => dataset.path ?? '');
+    errors.sort((one, other) => paths.indexOf(one.field) - paths.indexOf(other.field));
+    setLabels(
+      Object.fromEntries(errors.map(({ field }) => [field, getLabel(findInput(summary.current, field))])),
+    );
     summary.current?.focus();
   }, [failedAttempts]);
   if (failedAttempts === 0 || (errors.length === 0 && formError === null)) return null;
@@ -154,10 +157,6 @@ function findInput(within: Element | null, field: string): HTMLElement | null {
   return found.matches('input, textarea, select, button')
     ? found
     : found.querySelector<HTMLElement>('input, textarea, select, button');
-}
-
-function isBefore(one: Node, other: Node): boolean {
-  return (other.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING) !== 0;
 }
 
 /** Returns the visible label of a control; of a checkbox or radio button in a group, the group's legend. */

@@ -13,7 +13,6 @@ import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import { getDataSchema } from '../events/catalogue.ts';
 import { createCellFeed } from '../log/cell-feed.ts';
 import { type EventLog, shareReads } from '../log/log.ts';
-import { once } from '../once.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import { shareTableReads } from '../storage/shared-reads.ts';
 import { type Table, TableError } from '../storage/table.ts';
@@ -107,7 +106,7 @@ export const WAIT_MS = 25_000;
 const RETRY_AFTER_SECONDS = 5;
 /** Maximum size of a body, unless its route defines one. Sufficient for an endpoint with a thousand accounts. */
 const MAX_BODY_BYTES = 100_000;
-/** Methods whose requests have no body here. To ask the request for it takes longer than to route it. */
+/** Methods whose requests have no body. Reading it would create a complete `Request` first. */
 const BODYLESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 /** Lifetime of CORS preflight results. */
 const CORS_SECONDS = 600;
@@ -279,12 +278,9 @@ function createGroup(deps: ApiDeps, parts: RouteParts, routes: readonly Route[])
   if (deps.requestLimit) app.use('/v1/*', limitRequests(deps.requestLimit));
   // After authentication, because a body without `Content-Length` is read into memory.
   for (const [path, limit] of limits) app.use(path, limit);
-  const all = once(() => toApp(routes));
   app.use(
     methodNotAllowed({
-      get app() {
-        return all();
-      },
+      app: toApp(routes),
       onMethodNotAllowed: (c, methods) =>
         problem(c, 'method-not-allowed', {
           detail: `The path supports these methods: ${methods.join(', ')}.`,

@@ -7,7 +7,7 @@
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, getDrainName, keys } from '../storage/schema.ts';
-import type { Item, Table, TransactOutcome, Write } from '../storage/table.ts';
+import type { Item, Table, TransactOutcome, Value, Write } from '../storage/table.ts';
 import { getRetryWait } from './health.ts';
 import type { Lease } from './lease.ts';
 import {
@@ -167,11 +167,12 @@ export class ParkedLanes {
 
   /**
    * Removes an event that reached the sink, or can no longer reach it; the next event becomes the first of its lane.
-   * `write` replaces the plain removal if more is to be written. Returns true if this call removed it.
+   * `write` replaces the plain removal if more is to be written. `mark`: new attributes of the sink. Returns true if this call removed it.
    */
   settle(
     parked: ParkedEvent,
     write: (writes: GuardedWrites) => Promise<TransactOutcome> = (writes) => this.#transact(writes),
+    mark?: { readonly [attribute: string]: Value },
   ): Promise<boolean> {
     return this.#runSerially(async () => {
       for (;;) {
@@ -180,7 +181,11 @@ export class ParkedLanes {
         const isStored = next !== undefined && !this.#unstored.has(next);
         const due = isStored ? { ...next, retryAt: this.#deps.now() } : undefined;
         const gone: Write = { delete: this.#toKey(parked), when: [['pk', 'present']] };
-        const outcome = await write([this.#lease.whileHeld(), gone, ...(due ? [this.#toUpdate(due)] : [])]);
+        const outcome = await write([
+          this.#lease.whileHeld(mark),
+          gone,
+          ...(due ? [this.#toUpdate(due)] : []),
+        ]);
         if (outcome.done || outcome.failed.includes(1)) {
           if (due) this.#replace(due);
           this.#remove(parked);
@@ -213,7 +218,9 @@ export class ParkedLanes {
       return false;
     }
     const diedAt = now();
-    return this.settle(parked, (writes) => this.#deadLetter({ ...rejected, diedAt }, writes));
+    // The attention queue finds by this mark which endpoints have dead events.
+    const mark = { lastDiedAt: diedAt };
+    return this.settle(parked, (writes) => this.#deadLetter({ ...rejected, diedAt }, writes), mark);
   }
 
   /**
@@ -233,9 +240,7 @@ export class ParkedLanes {
       // So a dead event is listed as long as it can be sent again.
       ttl: Math.ceil((diedAt + Math.max(LEAST_DEAD_MS, this.#deps.log.retentionMs)) / 1000),
     };
-    const [, ...others] = writes;
-    // The attention queue finds by this mark which endpoints have dead events.
-    const all: GuardedWrites = [this.#lease.whileHeld({ lastDiedAt: diedAt }), ...others, { put: dead }];
+    const all: GuardedWrites = [...writes, { put: dead }];
     if (account !== ref.account) {
       const data = { endpoint: this.#sink, account, sequence, event, attempts, reason };
       const draft: EventDraft = { type: 'endpoint.event_dead', time: diedAt, data };

@@ -885,6 +885,7 @@ test('alerts: added, listed, changed, tested and removed; the URL is never print
   const added = await site.run('alerts', 'add', 'late', ...fields);
   expect([added.code, added.err]).toEqual([0, '']);
   expect(added.out).toMatch(/^Fires if +late_jobs > 5$/m);
+  expect(added.out, 'not evaluated yet').toMatch(/^State +new$/m);
   expect((await site.run('alerts', 'list')).out).toMatch(/^late +us +(new|ok) +late_jobs > 5 +/m);
   const changed = await site.json('alerts', 'change', 'late', '--above', '7', '--enabled', 'off');
   expect(changed[0]).toMatchObject({ threshold: 7, enabled: false, repeatMinutes: 60 });

@@ -1,11 +1,12 @@
 /**
- * Reads what needs attention in a region, from indexes that contain only such subjects. The number of reads is bounded: see the
- * limits. What exceeds them is reported as incomplete.
+ * Reads what needs attention in a region, from indexes that contain only such subjects, and from the records of all endpoints. The number
+ * of reads is bounded: see the limits. What exceeds them is reported as incomplete.
  */
 import pLimit from 'p-limit';
 import { type Account, type Status, toAccount, toStatus } from '../../accounts/accounts.ts';
 import { isEndpointKind } from '../../built-in-sinks.ts';
 import { toEndpoint } from '../../delivery/endpoint.ts';
+import { toHealth } from '../../delivery/health.ts';
 import { type DeadEvent, listDeadPage, listParkedPage } from '../../delivery/parked-events.ts';
 import { toSink, withHealthOfParts } from '../../delivery/sink.ts';
 import { listUndelivered, readMessage } from '../../notifications/message-history.ts';
@@ -303,7 +304,7 @@ async function findEndpoints(deps: SourceDeps, region: string, caller: Caller) {
 
 /** Reports whether an endpoint fails, is disabled, has parked events, or had an event that died after a time. */
 function hasProblem(item: Item, since: number): boolean {
-  const { failures, disabledAt } = toSink(item).health;
+  const { failures, disabledAt } = toHealth(item);
   // The state of parts has its own marks.
   const isDivided = getDrainNames(item.sk).length > 1;
   return (
