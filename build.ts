@@ -6,7 +6,8 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BuildOptions, build } from 'esbuild';
+import { build } from 'esbuild';
+import { bundleProgram, MODULES } from './bundles.ts';
 import { buildDashboard } from './dashboard/build.ts';
 import { writeConfigDocuments, writeDocuments } from './documents.ts';
 import { PACKED, writeApiFiles } from './local/api-files.ts';
@@ -29,37 +30,19 @@ const { name, version, description, type, engines, exports, bin, devDependencies
   readFileSync('package.json', 'utf8'),
 );
 const cli = join(out, 'cli');
-const bundled = {
-  bundle: true,
-  platform: 'node',
-  target: 'node20.18',
-  format: 'esm',
-  // Names stay, because they appear in errors that users report. To restore short names at run time would cost each start 30 ms.
-  minifyWhitespace: true,
-  minifySyntax: true,
-  splitting: true,
-  mainFields: ['module', 'main'],
-  legalComments: 'none',
-  metafile: true,
-  logLevel: 'warning',
-  // Some packages are CommonJS and load Node's own modules by `require`.
-  banner: {
-    js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
-  },
-} as const satisfies BuildOptions;
-
-const [command, library, fauxqs] = await Promise.all([
-  // Code that only `start` and `doctor` need is in separate files, which other CLI commands do not load.
+const bundles = await Promise.all([
+  // Code that only some commands need is in separate files, which others do not load.
   build({
-    ...bundled,
+    ...MODULES,
     entryPoints: {
       jobwire: 'cli/main.ts',
       'sqlite-writer': 'shared/storage/sqlite-writer.ts',
       'render-worker': 'shared/notifications/render-worker.ts',
     },
     outdir: cli,
-    external: ['#fauxqs'],
+    external: ['#fauxqs', '../local/main.ts'],
   }),
+  bundleProgram('local/main.ts', cli, 'start'),
   // What others import: without Node, and not minified.
   build({
     ...{ bundle: true, format: 'esm', platform: 'neutral', target: 'es2022', metafile: true },
@@ -68,7 +51,7 @@ const [command, library, fauxqs] = await Promise.all([
   }),
   // Files that are loaded by their path in the package keep that path (local/embedded.ts).
   build({
-    ...bundled,
+    ...MODULES,
     entryPoints: ['app', 'persistence', 'sqs/sqsStore', 'sns/snsStore', 's3/s3Store'].map(
       (file) => `node_modules/fauxqs/dist/${file}.js`,
     ),
@@ -82,7 +65,7 @@ await writeApiFiles(join(cli, PACKED));
 cpSync(await buildDashboard(), join(cli, PACKED_DASHBOARD), { recursive: true });
 cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
 cpSync('sandbox/panel', join(cli, 'panel'), { recursive: true });
-writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, library.metafile, fauxqs.metafile]));
+writeFileSync(join(cli, 'licenses.txt'), licensesOf(bundles.map(({ metafile }) => metafile)));
 
 // For `jobwire start` on an older Node. Installed only on request.
 const beside = { node: `>=${Number.parseInt(devDependencies.node, 10)}` };

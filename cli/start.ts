@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { quote } from '../local/terminal.ts';
+import { loadProgram } from '../shared/short-start.ts';
 import { type Context, UsageError } from './command.ts';
 
 /** Node version that the embedded parts require and the project is tested on. */
@@ -30,7 +31,7 @@ export async function start(
       process.channel?.unref();
     }
     process.argv.splice(2, process.argv.length, ...args);
-    await import('../local/main.ts');
+    await loadProgram(() => import('../local/main.ts'), import.meta, 'start');
     return undefined;
   });
 }

@@ -9,7 +9,6 @@ import { createConnector } from '../shared/accounts/connect.ts';
 import { openLocalAccountSecrets } from '../shared/accounts/credentials.ts';
 import { workOffDeletions } from '../shared/accounts/deletion.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
-import { evaluateAlerts } from '../shared/alerts/evaluate.ts';
 import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth-signal.ts';
 import type { AlertParts } from '../shared/api/route.ts';
@@ -265,6 +264,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     if (minutes.get(region) === minute) return;
     minutes.set(region, minute);
     run('evaluate alert rules', async () => {
+      const { evaluateAlerts } = await import('../shared/alerts/evaluate.ts');
       const summary = await evaluateAlerts(
         { table, history, now, ...alerts.sending, onMessage: options.onAlert },
         region,
@@ -361,7 +361,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       );
       for (const name of await listDueSinks(table, region, now())) drains.request(region, name);
       startSender(region);
-      startMinute(region);
+      if (ticks > 0) startMinute(region);
       if (!deleting.has(region)) {
         deleting.add(region);
         run('delete accounts', () =>
@@ -370,7 +370,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
       }
       options.onTick?.(region);
     }
+    ticks += 1;
   }
+  /** Number of completed ticks. The first one does only what polls and deliveries need. */
+  let ticks = 0;
   /** Regions whose jobs and recipients are all in the search index. */
   const indexed = new Set<string>();
   let indexing = false;

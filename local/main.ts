@@ -76,13 +76,11 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 // exit code lets a service manager restart it.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => void end(code === 'EPIPE' ? 0 : 1));
 
-try {
-  await main();
-} catch (cause) {
+main().catch((cause: unknown) => {
   // What fails while the program ends is a consequence.
   if (!ending) console.error(describeStartError(cause) ?? cause);
-  await end(cause instanceof ConfigError ? INVALID_CONFIG : 1);
-}
+  return end(cause instanceof ConfigError ? INVALID_CONFIG : 1);
+});
 
 async function main(): Promise<void> {
   const args = readArguments();

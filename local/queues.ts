@@ -1,5 +1,6 @@
 /** SNS and SQS for self-hosted Jobwire: fauxqs, in this process, on loopback. Acknowledged messages survive a kill -9. */
 import { mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
@@ -198,11 +199,13 @@ async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
   const fauxqs = await import('#fauxqs');
   if (dataDir === undefined) return fauxqs.buildApp({ logger: false });
   const entry = import.meta.resolve('#fauxqs');
-  const load = async (file: string) =>
-    (await import(new URL(file, entry).href)) as Record<string, new (...args: string[]) => unknown>;
-  const [sqs, sns, s3, persistence] = await Promise.all(
-    ['./sqs/sqsStore.js', './sns/snsStore.js', './s3/s3Store.js', './persistence.js'].map(load),
-  );
+  const require = createRequire(entry);
+  const [sqs, sns, s3, persistence] = [
+    './sqs/sqsStore.js',
+    './sns/snsStore.js',
+    './s3/s3Store.js',
+    './persistence.js',
+  ].map((file) => require(file) as Record<string, new (...args: string[]) => unknown>);
   if (!sqs?.SqsStore || !sns?.SnsStore || !s3?.S3Store || !persistence?.PersistenceManager) {
     throw new QueuesError('This version of fauxqs is not supported: its stores were not found.');
   }

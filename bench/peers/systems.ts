@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { build } from 'esbuild';
 import { Agent, request } from 'undici';
+import { bundleProgram, MODULES } from '../../bundles.ts';
 import { toEvent } from '../../shared/events/event.ts';
 import { findPort } from '../../test/support/port.ts';
 import { toDraft } from '../wire.ts';
@@ -64,20 +65,15 @@ export function findMissing(systems: readonly SystemName[]): string | undefined 
 /** Builds Jobwire as a package. `folder`: where. Returns how to run the compared program. */
 export async function buildJobwire(folder: string): Promise<Program> {
   execFileSync(process.execPath, ['build.ts', folder], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
-  // As build.ts bundles the CLI, so that it finds the same files beside it.
+  // As build.ts bundles the CLI, so that it starts from compiled code and finds the same files beside it.
+  const cli = join(folder, 'cli');
+  await bundleProgram(join(import.meta.dirname, 'jobwire.ts'), cli, 'bench-host');
+  const contents = `import { loadProgram } from '../../shared/short-start.ts'; loadProgram(null, import.meta, 'bench-host');`;
   await build({
-    // As the CLI starts: from compiled code.
-    stdin: {
-      contents: "import '../../shared/short-start.ts'; await import('./jobwire.ts');",
-      resolveDir: import.meta.dirname,
-    },
-    outdir: join(folder, 'cli'),
-    ...{ bundle: true, splitting: true, minifyWhitespace: true, minifySyntax: true, logLevel: 'warning' },
-    ...{ platform: 'node', format: 'esm', mainFields: ['module', 'main'], external: ['#fauxqs'] },
-    entryNames: 'bench',
-    banner: {
-      js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
-    },
+    ...MODULES,
+    stdin: { contents, resolveDir: import.meta.dirname },
+    outfile: join(cli, 'bench.js'),
+    splitting: false,
   });
   // A copy: pages of a program that the benchmark runs too would count only in part.
   const command = join(folder, 'node');

@@ -1,8 +1,19 @@
 /** The compiled code that the built CLI keeps between starts. */
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { Script } from 'node:vm';
 import { afterAll, describe, expect, inject, test } from 'vitest';
 
 describe('compiled code', () => {
@@ -38,5 +49,59 @@ describe('compiled code', () => {
     }
     expect(readdirSync(cache)).toEqual([]);
     expect(readdirSync(home)).toEqual(before);
+  });
+
+  describe('of jobwire start', () => {
+    const folder = join(home, 'start');
+    const env = { XDG_CACHE_HOME: folder };
+    /** Starts with a configuration that does not exist. Returns the exit code and the error. */
+    const fail = () => {
+      const args = [program, 'start', '--config', 'missing.json'];
+      const { status, stderr } = spawnSync(process.execPath, args, { cwd: home, env, encoding: 'utf8' });
+      return { status, stderr };
+    };
+    const findKept = () => {
+      const names = readdirSync(join(folder, 'jobwire')).filter((name) => name.startsWith('start-'));
+      return names.map((name) => join(folder, 'jobwire', name));
+    };
+    const expected = { status: 1, stderr: expect.stringContaining('missing.json') };
+
+    test('contains the functions that were called, and only a damaged file is written again', () => {
+      expect(fail()).toEqual(expected);
+      const [kept = '', ...others] = findKept();
+      expect(others).toEqual([]);
+      const written = statSync(kept);
+      const source = readFileSync(join(dirname(program), 'start.cjs'), 'latin1');
+      expect(written.size).toBeGreaterThan(1.5 * new Script(source).createCachedData().length);
+      expect(written.mode & 0o777).toBe(0o600);
+
+      expect(fail()).toEqual(expected);
+      expect(statSync(kept).ino).toBe(written.ino);
+
+      const code = readFileSync(kept);
+      for (const damaged of [
+        code.subarray(0, 1_000),
+        Buffer.alloc(0),
+        code.map((byte, at) => byte ^ +(at === 90_000)),
+      ]) {
+        writeFileSync(kept, damaged);
+        expect(fail()).toEqual(expected);
+        expect(readFileSync(kept).length).toBeGreaterThan(0.9 * code.length);
+        expect(findKept()).toEqual([kept]);
+      }
+    });
+
+    test('is kept while it runs, because V8 later discards code that is not called', async () => {
+      rmSync(folder, { recursive: true });
+      const child = spawn(process.execPath, [program, 'start', '--port', '0'], {
+        cwd: home,
+        env,
+        stdio: 'ignore',
+      });
+      const ended = once(child, 'exit');
+      await expect.poll(() => findKept(), { timeout: 60_000 }).toHaveLength(1);
+      child.kill('SIGKILL');
+      await ended;
+    });
   });
 });
