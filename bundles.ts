@@ -8,6 +8,8 @@ const BUNDLE = {
   // Names stay, because they appear in errors that users report. To restore short names at run time would cost each start 30 ms.
   minifyWhitespace: true,
   minifySyntax: true,
+  // Node prints the line of an uncaught error.
+  lineLimit: 160,
   mainFields: ['module', 'main'],
   legalComments: 'none',
   metafile: true,
