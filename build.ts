@@ -30,7 +30,8 @@ const { name, version, description, type, engines, exports, bin, devDependencies
   readFileSync('package.json', 'utf8'),
 );
 const cli = join(out, 'cli');
-const bundles = await Promise.all([
+const [program, ...bundles] = await Promise.all([
+  bundleProgram('local/main.ts', cli, 'start'),
   // Code that only some commands need is in separate files, which others do not load.
   build({
     ...MODULES,
@@ -42,7 +43,6 @@ const bundles = await Promise.all([
     outdir: cli,
     external: ['#fauxqs', '../local/main.ts'],
   }),
-  bundleProgram('local/main.ts', cli, 'start'),
   // What others import: without Node, and not minified.
   build({
     ...{ bundle: true, format: 'esm', platform: 'neutral', target: 'es2022', metafile: true },
@@ -65,7 +65,10 @@ await writeApiFiles(join(cli, PACKED));
 cpSync(await buildDashboard(), join(cli, PACKED_DASHBOARD), { recursive: true });
 cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
 cpSync('sandbox/panel', join(cli, 'panel'), { recursive: true });
-writeFileSync(join(cli, 'licenses.txt'), licensesOf(bundles.map(({ metafile }) => metafile)));
+writeFileSync(
+  join(cli, 'licenses.txt'),
+  licensesOf([...program, ...bundles.flatMap(({ metafile }) => Object.keys(metafile.inputs))]),
+);
 
 // For `jobwire start` on an older Node. Installed only on request.
 const beside = { node: `>=${Number.parseInt(devDependencies.node, 10)}` };
@@ -90,11 +93,10 @@ const guide = readFileSync('docs/receiving-events.md', 'utf8');
 writeFileSync(join(out, 'README.md'), guide.replace(/\[([^\]]*)\]\((?!https?:|#)[^)]*\)/g, '$1'));
 copyFileSync('docs/jobwire.schema.json', join(out, 'jobwire.schema.json'));
 
-/** Returns the licences of every package in the bundles. */
-function licensesOf(metafiles: readonly { inputs: Record<string, unknown> }[]): string {
-  const inputs = metafiles.flatMap(({ inputs }) => Object.keys(inputs));
+/** Returns the licences of every package in the bundles. `sources`: their paths. */
+function licensesOf(sources: readonly string[]): string {
   const folders = new Set(
-    inputs.flatMap((input) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0] ?? []),
+    sources.flatMap((source) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(source)?.[0] ?? []),
   );
   const parts = [...folders].sort().map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));

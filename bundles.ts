@@ -1,5 +1,7 @@
 /** Bundles for Node. */
-import { type BuildOptions, build, type Metafile } from 'esbuild';
+import { relative } from 'node:path';
+import type { BuildOptions } from 'esbuild';
+import { type Plugin, rolldown } from 'rolldown';
 
 const BUNDLE = {
   bundle: true,
@@ -25,37 +27,38 @@ export const MODULES = {
   },
 } as const satisfies BuildOptions;
 
-const PROGRAM = {
-  ...BUNDLE,
-  ...{ format: 'cjs', charset: 'ascii', outExtension: { '.js': '.cjs' } },
-} as const satisfies BuildOptions;
+/** Escapes other characters, because `requireKept` reads ASCII, which takes less time and memory. */
+const ASCII: Plugin = {
+  name: 'ascii',
+  generateBundle(_, bundle) {
+    for (const chunk of Object.values(bundle)) {
+      if (chunk.type === 'chunk') chunk.code = chunk.code.replace(/[\u0080-\uffff]/g, escapeUnit);
+    }
+  },
+};
 
-/** Large packages that only the mailbox of the demo loads. */
-const SEPARATE = ['mailparser', 'smtp-server'];
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
 
 /**
- * Writes a module and all that it imports to the file `name`.cjs of a folder, as a function of `require`, `module` and `import.meta`.
- * `loadProgram` of shared/short-start.ts executes it. The modules cannot use `await` at their top level.
+ * Writes a program to a folder as CommonJS modules for `requireKept` of shared/short-start.ts: `name`.cjs contains all modules that `entry`
+ * loads at its start, and further files those that are loaded later. The modules cannot use `await` at their top level. Returns the
+ * paths of all sources, relative to the working folder.
  */
-export async function bundleProgram(
-  entry: string,
-  folder: string,
-  name: string,
-): Promise<{ readonly metafile: Metafile }> {
-  const files = SEPARATE.map((one) => `./${one}.cjs`);
-  const [program, packages] = await Promise.all([
-    build({
-      ...PROGRAM,
-      ...{ entryPoints: { [name]: entry }, outdir: folder },
-      alias: Object.fromEntries(SEPARATE.map((one, at) => [one, files[at] ?? one])),
-      external: ['#fauxqs', ...files],
-      // `import()` would need an experimental feature of Node there.
-      supported: { 'dynamic-import': false },
-      define: { 'import.meta': '__importMeta' },
-      banner: { js: '(function (require, module, __importMeta) {' },
-      footer: { js: '})' },
-    }),
-    build({ ...PROGRAM, entryPoints: SEPARATE, outdir: folder }),
-  ]);
-  return { metafile: { inputs: { ...program.metafile.inputs, ...packages.metafile.inputs }, outputs: {} } };
+export async function bundleProgram(entry: string, folder: string, name: string): Promise<string[]> {
+  await using bundle = await rolldown({
+    input: { [name]: entry },
+    ...{ platform: 'node', external: ['#fauxqs'], resolve: { mainFields: [...BUNDLE.mainFields] } },
+    transform: { define: { 'import.meta.resolve': 'undefined' } },
+    plugins: [ASCII],
+  });
+  const { output } = await bundle.write({
+    ...{ dir: folder, format: 'cjs', comments: false },
+    ...{ entryFileNames: '[name].cjs', chunkFileNames: `${name}-[name]-[hash].cjs` },
+    codeSplitting: { groups: [{ name, tags: ['$initial'] }] },
+  });
+  return output.flatMap((chunk) =>
+    chunk.type === 'chunk' ? chunk.moduleIds.map((id) => relative('.', id)) : [],
+  );
 }

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
 import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
 import { CreateQueueCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
 import type { buildApp } from 'fauxqs';
@@ -198,14 +199,14 @@ function toRejection(contentType: string): string {
 async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
   const fauxqs = await import('#fauxqs');
   if (dataDir === undefined) return fauxqs.buildApp({ logger: false });
-  const entry = import.meta.resolve('#fauxqs');
-  const require = createRequire(entry);
-  const [sqs, sns, s3, persistence] = [
-    './sqs/sqsStore.js',
-    './sns/snsStore.js',
-    './s3/s3Store.js',
-    './persistence.js',
-  ].map((file) => require(file) as Record<string, new (...args: string[]) => unknown>);
+  // The bundle has no `import.meta.resolve`. In the sources, `require` does not find the ES module.
+  const entry =
+    import.meta.resolve?.('#fauxqs') ?? pathToFileURL(createRequire(import.meta.url).resolve('#fauxqs')).href;
+  const load = async (file: string) =>
+    (await import(new URL(file, entry).href)) as Record<string, new (...args: string[]) => unknown>;
+  const [sqs, sns, s3, persistence] = await Promise.all(
+    ['./sqs/sqsStore.js', './sns/snsStore.js', './s3/s3Store.js', './persistence.js'].map(load),
+  );
   if (!sqs?.SqsStore || !sns?.SnsStore || !s3?.S3Store || !persistence?.PersistenceManager) {
     throw new QueuesError('This version of fauxqs is not supported: its stores were not found.');
   }

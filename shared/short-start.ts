@@ -8,7 +8,7 @@ import module from 'node:module';
 const require = module.createRequire(import.meta.url);
 const { lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync }: typeof import('node:fs') =
   require('node:fs');
-const { isAbsolute, join }: typeof import('node:path') = require('node:path');
+const { basename, dirname, isAbsolute, join }: typeof import('node:path') = require('node:path');
 const vm: typeof import('node:vm') = require('node:vm');
 const zlib: typeof import('node:zlib') = require('node:zlib');
 
@@ -24,33 +24,31 @@ const folder = isAbsolute(path) && isPrivate(path) ? path : undefined;
 if (folder !== undefined) module.enableCompileCache?.(folder);
 
 /**
- * Loads a part of a program that exports `T`: by `load` from the sources, otherwise as `name`.cjs beside the caller, which
- * bundles.ts writes. Node's own cache contains only what is compiled before a file is executed. For this part, the functions that a
- * start calls are kept, too. `meta`: `import.meta` of the caller.
+ * Loads a CommonJS module as `require` does, but keeps its compiled code as it is after the start. Node's own cache contains only what is
+ * compiled before a module is executed. `file`: its path. The file must be ASCII.
  */
-export async function loadProgram<T>(load: () => Promise<T>, meta: ImportMeta, name: string): Promise<T> {
-  if (meta.filename.endsWith('.ts')) return load();
-  const filename = join(meta.dirname, `${name}.cjs`);
-  const source = readFileSync(filename);
+export function requireKept(file: string): void {
+  const source = readFileSync(file);
   const version = `${process.version}-${process.arch}-${zlib.crc32(source).toString(16)}`;
-  const keptFile = folder === undefined ? undefined : join(folder, `${name}-${version}`);
+  const keptFile = folder === undefined ? undefined : join(folder, `${basename(file)}-${version}`);
   const kept = keptFile === undefined ? undefined : readKept(keptFile);
-  const script = new vm.Script(source.toString('latin1'), {
-    filename,
+  const script = new vm.Script(module.wrap(source.toString('latin1')), {
+    filename: file,
     ...(kept ? { cachedData: kept } : {}),
   });
-  const loaded: { exports?: T } = {};
-  script.runInThisContext()(module.createRequire(filename), loaded, meta);
-  if (keptFile !== undefined && (kept === undefined || script.cachedDataRejected)) {
-    const keep = () => {
-      clearTimeout(timer);
-      process.off('exit', keep);
-      writeKept(keptFile, script.createCachedData());
-    };
-    const timer = setTimeout(keep, STARTED_MS).unref();
-    process.once('exit', keep);
-  }
-  return loaded.exports as T;
+  const loaded = new module.Module(file);
+  const require = module.createRequire(file);
+  // Modules that are loaded later find it there.
+  require.cache[file] = loaded;
+  script.runInThisContext()(loaded.exports, require, loaded, file, dirname(file));
+  if (keptFile === undefined || (kept !== undefined && !script.cachedDataRejected)) return;
+  const keep = () => {
+    clearTimeout(timer);
+    process.off('exit', keep);
+    writeKept(keptFile, script.createCachedData());
+  };
+  const timer = setTimeout(keep, STARTED_MS).unref();
+  process.once('exit', keep);
 }
 
 /** Returns kept code. `undefined`: there is none, or the file is damaged. */

@@ -68,13 +68,11 @@ export async function buildJobwire(folder: string): Promise<Program> {
   // As build.ts bundles the CLI, so that it starts from compiled code and finds the same files beside it.
   const cli = join(folder, 'cli');
   await bundleProgram(join(import.meta.dirname, 'jobwire.ts'), cli, 'bench-host');
-  const contents = `import { loadProgram } from '../../shared/short-start.ts'; loadProgram(null, import.meta, 'bench-host');`;
-  await build({
-    ...MODULES,
-    stdin: { contents, resolveDir: import.meta.dirname },
-    outfile: join(cli, 'bench.js'),
-    splitting: false,
-  });
+  const start = `import { requireKept } from '../../shared/short-start.ts';
+    import { join } from 'node:path';
+    requireKept(join(import.meta.dirname, 'bench-host.cjs'));`;
+  const stdin = { contents: start, resolveDir: import.meta.dirname };
+  await build({ ...MODULES, stdin, outdir: cli, entryNames: 'bench' });
   // A copy: pages of a program that the benchmark runs too would count only in part.
   const command = join(folder, 'node');
   copyFileSync(process.execPath, command);
