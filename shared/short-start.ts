@@ -6,7 +6,7 @@ import module from 'node:module';
 
 // An import of these modules would also load parts of them that a start does not need.
 const require = module.createRequire(import.meta.url);
-const { lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync }: typeof import('node:fs') =
+const { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync }: typeof import('node:fs') =
   require('node:fs');
 const { basename, dirname, isAbsolute, join }: typeof import('node:path') = require('node:path');
 const vm: typeof import('node:vm') = require('node:vm');
@@ -17,10 +17,10 @@ const STARTED_MS = 5_000;
 /** Bytes of the checksum before kept code. */
 const CHECKSUM = 4;
 
-const { HOME, USERPROFILE, XDG_CACHE_HOME = '' } = process.env;
+const { HOME, NODE_DISABLE_COMPILE_CACHE, USERPROFILE, XDG_CACHE_HOME = '' } = process.env;
 const home = HOME || USERPROFILE || '';
 const path = join(isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(home, '.cache'), 'jobwire');
-const folder = isAbsolute(path) && isPrivate(path) ? path : undefined;
+const folder = !NODE_DISABLE_COMPILE_CACHE && isAbsolute(path) && isPrivate(path) ? path : undefined;
 if (folder !== undefined) module.enableCompileCache?.(folder);
 
 /**
@@ -72,6 +72,9 @@ function writeKept(file: string, code: Buffer): void {
     renameSync(part, file);
   } catch {
     // The next start compiles again.
+    try {
+      rmSync(part, { force: true });
+    } catch {}
   }
 }
 

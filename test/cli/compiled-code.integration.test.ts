@@ -39,12 +39,13 @@ describe('compiled code', () => {
     expect(readdirSync(join(home, 'other', 'jobwire'))).toHaveLength(1);
   });
 
-  test('is not kept where others could write it, and never in the working folder', () => {
+  test('is not kept where others could write it, in the working folder, or if Node is told to keep none', () => {
     rmSync(cache, { recursive: true });
     mkdirSync(cache);
     chmodSync(cache, 0o770);
     const before = readdirSync(home);
-    for (const more of [{ HOME: home }, { HOME: '/dev/null' }, { HOME: 'relative' }, {}]) {
+    const off = { XDG_CACHE_HOME: join(home, 'off'), NODE_DISABLE_COMPILE_CACHE: '1' };
+    for (const more of [{ HOME: home }, { HOME: '/dev/null' }, { HOME: 'relative' }, {}, off]) {
       expect(run(more as Record<string, string>)).toMatch(/\d/);
     }
     expect(readdirSync(cache)).toEqual([]);
