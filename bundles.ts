@@ -54,7 +54,7 @@ export async function bundleProgram(entry: string, folder: string, name: string)
     plugins: [ASCII],
   });
   const { output } = await bundle.write({
-    ...{ dir: folder, format: 'cjs', comments: false },
+    ...{ dir: folder, format: 'cjs', comments: false, minify: false },
     ...{ entryFileNames: '[name].cjs', chunkFileNames: `${name}-[name]-[hash].cjs` },
     codeSplitting: { groups: [{ name, tags: ['$initial'] }] },
   });

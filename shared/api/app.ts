@@ -327,8 +327,8 @@ export function malformedPart(url: string): 'path' | 'query' | undefined {
 
 function isPercentEncoded(text: string): boolean {
   try {
-    decodeURIComponent(text);
-    return true;
+    // The result is used, because a bundler may remove a call without effects, although it can throw.
+    return decodeURIComponent(text) !== undefined;
   } catch {
     return false;
   }
