@@ -49,7 +49,7 @@ const [program, ...bundles] = await Promise.all([
     entryPoints: { 'client/index': 'client/index.ts', 'receive/index': 'receive/index.ts' },
     ...{ outdir: out, mainFields: ['module', 'main'], logLevel: 'warning' },
   }),
-  // Files that are loaded by their path in the package keep that path (local/embedded.ts).
+  // Files that are loaded by their path in the package keep that path (local/queues.ts).
   build({
     ...MODULES,
     entryPoints: ['app', 'persistence', 'sqs/sqsStore', 'sns/snsStore', 's3/s3Store'].map(

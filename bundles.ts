@@ -3,8 +3,9 @@ import { relative } from 'node:path';
 import type { BuildOptions } from 'esbuild';
 import { type Plugin, rolldown } from 'rolldown';
 
-const BUNDLE = {
-  bundle: true,
+/** Options of bundles that are ES modules. */
+export const MODULES = {
+  ...{ bundle: true, format: 'esm', splitting: true },
   platform: 'node',
   target: 'node20.18',
   // Names stay, because they appear in errors that users report. To restore short names at run time would cost each start 30 ms.
@@ -16,18 +17,13 @@ const BUNDLE = {
   legalComments: 'none',
   metafile: true,
   logLevel: 'warning',
-} as const satisfies BuildOptions;
-
-/** Options of bundles that are ES modules. Some packages are CommonJS and load Node's own modules by `require`. */
-export const MODULES = {
-  ...BUNDLE,
-  ...{ format: 'esm', splitting: true },
+  // Some packages are CommonJS and load Node's own modules by `require`.
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
   },
 } as const satisfies BuildOptions;
 
-/** Escapes other characters, because `requireKept` reads ASCII, which takes less time and memory. */
+/** Escapes characters that are not ASCII: `requireCached` reads ASCII, which takes less time and memory. */
 const ASCII: Plugin = {
   name: 'ascii',
   generateBundle(_, bundle) {
@@ -42,14 +38,14 @@ function escapeUnit(unit: string): string {
 }
 
 /**
- * Writes a program to a folder as CommonJS modules for `requireKept` of shared/short-start.ts: `name`.cjs contains all modules that `entry`
+ * Writes a program to a folder as CommonJS modules for `requireCached` of shared/short-start.ts: `name`.cjs contains all modules that `entry`
  * loads at its start, and further files those that are loaded later. The modules cannot use `await` at their top level. Returns the
  * paths of all sources, relative to the working folder.
  */
 export async function bundleProgram(entry: string, folder: string, name: string): Promise<string[]> {
   await using bundle = await rolldown({
     input: { [name]: entry },
-    ...{ platform: 'node', external: ['#fauxqs'], resolve: { mainFields: [...BUNDLE.mainFields] } },
+    ...{ platform: 'node', external: ['#fauxqs'], resolve: { mainFields: [...MODULES.mainFields] } },
     transform: { define: { 'import.meta.resolve': 'undefined' } },
     plugins: [ASCII],
   });

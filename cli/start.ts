@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { quote } from '../local/terminal.ts';
-import { requireKept } from '../shared/short-start.ts';
+import { requireCached } from '../shared/short-start.ts';
 import { type Context, UsageError } from './command.ts';
 
 /** Node version that the embedded parts require and the project is tested on. */
@@ -32,7 +32,7 @@ export async function start(
     }
     process.argv.splice(2, process.argv.length, ...args);
     if (import.meta.filename.endsWith('.ts')) await import('../local/main.ts');
-    else requireKept(join(import.meta.dirname, 'start.cjs'));
+    else requireCached(join(import.meta.dirname, 'start.cjs'));
     return undefined;
   });
 }

@@ -345,6 +345,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
   /** Does the work of the Lambda that is scheduled each minute: due polls, remaining wake marks, sinks due for a retry, notifications. */
   async function tick(): Promise<void> {
+    const isFirst = !hasTicked;
+    hasTicked = true;
     for (const region of Object.keys(config.regions)) {
       await startPolls(region);
       indexFormer(region);
@@ -361,7 +363,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       );
       for (const name of await listDueSinks(table, region, now())) drains.request(region, name);
       startSender(region);
-      if (ticks > 0) startMinute(region);
+      if (!isFirst) startMinute(region);
       if (!deleting.has(region)) {
         deleting.add(region);
         run('delete accounts', () =>
@@ -370,10 +372,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
       }
       options.onTick?.(region);
     }
-    ticks += 1;
   }
-  /** Number of completed ticks. The first one does only what polls and deliveries need. */
-  let ticks = 0;
+  /** Whether a tick has begun. The first one does only what polls and deliveries need. */
+  let hasTicked = false;
   /** Regions whose jobs and recipients are all in the search index. */
   const indexed = new Set<string>();
   let indexing = false;

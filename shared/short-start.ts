@@ -1,20 +1,16 @@
 /**
- * Makes a start shorter (docs/decisions/0087-kept-code.md): keeps compiled code between starts. Import it before other modules. Kept code
- * is executed as it is, so nothing is kept unless the folder belongs to this user alone.
+ * Makes a start shorter (docs/decisions/0087-code-cache.md): stores compiled code between starts. Import it before other modules. Stored
+ * code is executed as it is, so nothing is stored unless the folder belongs to this user alone.
  */
+import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
-
-// An import of these modules would also load parts of them that a start does not need.
-const require = module.createRequire(import.meta.url);
-const { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync }: typeof import('node:fs') =
-  require('node:fs');
-const { basename, dirname, isAbsolute, join }: typeof import('node:path') = require('node:path');
-const vm: typeof import('node:vm') = require('node:vm');
-const zlib: typeof import('node:zlib') = require('node:zlib');
+import { basename, dirname, isAbsolute, join } from 'node:path';
+import vm from 'node:vm';
+import zlib from 'node:zlib';
 
 /** Time after which a program has executed what its start needs. Later, V8 discards the compiled code of functions that are not called. */
 const STARTED_MS = 5_000;
-/** Bytes of the checksum before kept code. */
+/** Bytes of the checksum before the code. */
 const CHECKSUM = 4;
 
 const { HOME, NODE_DISABLE_COMPILE_CACHE, USERPROFILE, XDG_CACHE_HOME = '' } = process.env;
@@ -24,35 +20,36 @@ const folder = !NODE_DISABLE_COMPILE_CACHE && isAbsolute(path) && isPrivate(path
 if (folder !== undefined) module.enableCompileCache?.(folder);
 
 /**
- * Loads a CommonJS module as `require` does, but keeps its compiled code as it is after the start. Node's own cache contains only what is
+ * Loads a CommonJS module as `require` does, and stores its compiled code as it is after the start. Node's own cache contains only what is
  * compiled before a module is executed. `file`: its path. The file must be ASCII.
  */
-export function requireKept(file: string): void {
+export function requireCached(file: string): void {
   const source = readFileSync(file);
   const version = `${process.version}-${process.arch}-${zlib.crc32(source).toString(16)}`;
-  const keptFile = folder === undefined ? undefined : join(folder, `${basename(file)}-${version}`);
-  const kept = keptFile === undefined ? undefined : readKept(keptFile);
+  const cacheFile = folder === undefined ? undefined : join(folder, `${basename(file)}-${version}`);
+  const cached = cacheFile === undefined ? undefined : readCode(cacheFile);
   const script = new vm.Script(module.wrap(source.toString('latin1')), {
     filename: file,
-    ...(kept ? { cachedData: kept } : {}),
+    ...(cached ? { cachedData: cached } : {}),
   });
   const loaded = new module.Module(file);
   const require = module.createRequire(file);
   // Modules that are loaded later find it there.
   require.cache[file] = loaded;
   script.runInThisContext()(loaded.exports, require, loaded, file, dirname(file));
-  if (keptFile === undefined || (kept !== undefined && !script.cachedDataRejected)) return;
-  const keep = () => {
+  loaded.loaded = true;
+  if (cacheFile === undefined || (cached !== undefined && !script.cachedDataRejected)) return;
+  const store = () => {
     clearTimeout(timer);
-    process.off('exit', keep);
-    writeKept(keptFile, script.createCachedData());
+    process.off('exit', store);
+    writeCode(cacheFile, script.createCachedData());
   };
-  const timer = setTimeout(keep, STARTED_MS).unref();
-  process.once('exit', keep);
+  const timer = setTimeout(store, STARTED_MS).unref();
+  process.once('exit', store);
 }
 
-/** Returns kept code. `undefined`: there is none, or the file is damaged. */
-function readKept(file: string): Buffer | undefined {
+/** Returns stored code. `undefined`: there is none, or the file is damaged. */
+function readCode(file: string): Buffer | undefined {
   let bytes: Buffer;
   try {
     bytes = readFileSync(file);
@@ -63,7 +60,7 @@ function readKept(file: string): Buffer | undefined {
   return code.length > 0 && bytes.readUInt32LE() === zlib.crc32(code) ? code : undefined;
 }
 
-function writeKept(file: string, code: Buffer): void {
+function writeCode(file: string, code: Buffer): void {
   const checksum = Buffer.alloc(CHECKSUM);
   checksum.writeUInt32LE(zlib.crc32(code));
   const part = `${file}.${process.pid}`;

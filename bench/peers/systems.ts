@@ -68,9 +68,9 @@ export async function buildJobwire(folder: string): Promise<Program> {
   // As build.ts bundles the CLI, so that it starts from compiled code and finds the same files beside it.
   const cli = join(folder, 'cli');
   await bundleProgram(join(import.meta.dirname, 'jobwire.ts'), cli, 'bench-host');
-  const start = `import { requireKept } from '../../shared/short-start.ts';
+  const start = `import { requireCached } from '../../shared/short-start.ts';
     import { join } from 'node:path';
-    requireKept(join(import.meta.dirname, 'bench-host.cjs'));`;
+    requireCached(join(import.meta.dirname, 'bench-host.cjs'));`;
   const stdin = { contents: start, resolveDir: import.meta.dirname };
   await build({ ...MODULES, stdin, outdir: cli, entryNames: 'bench' });
   // A copy: pages of a program that the benchmark runs too would count only in part.

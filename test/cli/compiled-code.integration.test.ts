@@ -1,4 +1,4 @@
-/** The compiled code that the built CLI keeps between starts. */
+/** The compiled code that the built CLI stores between starts. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -30,7 +30,7 @@ describe('compiled code', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
 
-  test('is kept in a folder of the user alone', () => {
+  test('is stored in a folder of the user alone', () => {
     const version = run({ HOME: home });
     expect(version).toMatch(/\d/);
     expect(readdirSync(cache)).toHaveLength(1);
@@ -39,7 +39,7 @@ describe('compiled code', () => {
     expect(readdirSync(join(home, 'other', 'jobwire'))).toHaveLength(1);
   });
 
-  test('is not kept where others could write it, in the working folder, or if Node is told to keep none', () => {
+  test('is not stored where others could write it, in the working folder, or with NODE_DISABLE_COMPILE_CACHE', () => {
     rmSync(cache, { recursive: true });
     mkdirSync(cache);
     chmodSync(cache, 0o770);
@@ -61,7 +61,7 @@ describe('compiled code', () => {
       const { status, stderr } = spawnSync(process.execPath, args, { cwd: home, env, encoding: 'utf8' });
       return { status, stderr };
     };
-    const findKept = () => {
+    const findStored = () => {
       const names = readdirSync(join(folder, 'jobwire')).filter((name) => name.startsWith('start.cjs-'));
       return names.map((name) => join(folder, 'jobwire', name));
     };
@@ -69,9 +69,9 @@ describe('compiled code', () => {
 
     test('contains the functions that were called, and only a damaged file is written again', () => {
       expect(fail()).toEqual(expected);
-      const [kept = '', ...others] = findKept();
+      const [stored = '', ...others] = findStored();
       expect(others).toEqual([]);
-      const written = statSync(kept);
+      const written = statSync(stored);
       const source = readFileSync(join(dirname(program), 'start.cjs'), 'latin1');
       expect(written.size).toBeGreaterThan(
         1.1 * new Script(`(function(){${source}\n})`).createCachedData().length,
@@ -79,22 +79,22 @@ describe('compiled code', () => {
       expect(written.mode & 0o777).toBe(0o600);
 
       expect(fail()).toEqual(expected);
-      expect(statSync(kept).ino).toBe(written.ino);
+      expect(statSync(stored).ino).toBe(written.ino);
 
-      const code = readFileSync(kept);
+      const code = readFileSync(stored);
       for (const damaged of [
         code.subarray(0, 1_000),
         Buffer.alloc(0),
         code.map((byte, at) => byte ^ +(at === 90_000)),
       ]) {
-        writeFileSync(kept, damaged);
+        writeFileSync(stored, damaged);
         expect(fail()).toEqual(expected);
-        expect(readFileSync(kept).length).toBeGreaterThan(0.9 * code.length);
-        expect(findKept()).toEqual([kept]);
+        expect(readFileSync(stored).length).toBeGreaterThan(0.9 * code.length);
+        expect(findStored()).toEqual([stored]);
       }
     });
 
-    test('is kept while it runs, because V8 later discards code that is not called', async () => {
+    test('is stored while it runs, because V8 later discards code that is not called', async () => {
       rmSync(folder, { recursive: true });
       const child = spawn(process.execPath, [program, 'start', '--port', '0'], {
         cwd: home,
@@ -102,7 +102,7 @@ describe('compiled code', () => {
         stdio: 'ignore',
       });
       const ended = once(child, 'exit');
-      await expect.poll(() => findKept(), { timeout: 60_000 }).toHaveLength(1);
+      await expect.poll(() => findStored(), { timeout: 60_000 }).toHaveLength(1);
       child.kill('SIGKILL');
       await ended;
     });
