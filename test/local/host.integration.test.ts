@@ -26,7 +26,15 @@ import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { cursorPk, historySchema, keys, pollDuePk, sinkPk, wakePk } from '../../shared/storage/schema.ts';
+import {
+  alertRulePk,
+  cursorPk,
+  historySchema,
+  keys,
+  pollDuePk,
+  sinkPk,
+  wakePk,
+} from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
@@ -519,6 +527,27 @@ test('no tick begins before the previous one has ended, not even the first', asy
   open.push(() => host.stop(2_000));
   await ticked.promise;
   expect(most).toBe(1);
+});
+
+test('alert rules of a region are evaluated although every tick fails for another one', async () => {
+  const stored = createMemoryTable();
+  const evaluated = Promise.withResolvers<void>();
+  const table: Table = {
+    ...stored,
+    async query(query) {
+      if (query.pk === alertRulePk('us')) evaluated.resolve();
+      if (query.pk === wakePk('nz', 0)) throw new Error('The table does not respond.');
+      return stored.query(query);
+    },
+  };
+  const service = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', realm: 'none' };
+  const host = await startHost({
+    ...{ config: parseConfig({ regions: { us: service, nz: service }, accounts: [] }, {}), table },
+    ...{ history: createMemoryTable(historySchema), secretKey: Buffer.alloc(32, 1) },
+    ...{ publicUrl: 'http://jobwire.example', exclusive: true, tickMs: 5, onFault: () => {} },
+  });
+  open.push(() => host.stop(2_000));
+  await evaluated.promise;
 });
 
 test('remains of an endpoint whose deletion was interrupted are removed within a minute after its lock has expired', async () => {
