@@ -10,7 +10,7 @@ import type { SealedTexts } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
 import { type AlertMessage, toBody, toEmail } from './message.ts';
 import { listAlertRules, readTarget, type StoredRule, saveState } from './rules.ts';
-import { type AlertReport, advance, recordFailure, recordSuccess } from './state.ts';
+import { type AlertReport, advance, clearFailures, recordFailure } from './state.ts';
 import { type AlertTables, createValueReader } from './values.ts';
 
 const MINUTE_MS = 60_000;
@@ -107,7 +107,7 @@ async function evaluate(
   const problem = await sendAlert(deps, stored, toMessage(deps, { ...stored, state }, report));
   deps.onMessage?.(stored, problem);
   const after =
-    problem === null ? recordSuccess(state) : recordFailure(state, before, report, { problem, now: now() });
+    problem === null ? clearFailures(state) : recordFailure(state, before, report, { problem, now: now() });
   await saveState(table, { ...stored, stateItem }, after);
   return { firing, sent: problem === null };
 }

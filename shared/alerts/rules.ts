@@ -30,7 +30,7 @@ import {
   type AlertTarget,
   NewAlertRule,
 } from './rule-input.ts';
-import { type AlertState, INITIAL_STATE } from './state.ts';
+import { type AlertState, clearFailures, INITIAL_STATE } from './state.ts';
 
 /** A rule as responses show it. */
 export type AlertRule = RecordOf<typeof AlertRuleSchema>;
@@ -196,6 +196,9 @@ export async function updateAlertRule(
   if (!changed.done) return modified(`alert rule "${id}"`);
   if (!rule.enabled || rule.condition !== before.condition) {
     await deps.table.write({ delete: keys.alertState(region, id) });
+  } else if (target && stored.state.problem !== null) {
+    // The failures of the former target do not delay messages to the new one.
+    await saveState(deps.table, stored, clearFailures(stored.state));
   }
   const current = await readAlertRule(deps.table, region, id);
   return current ? { rule: toView(current) } : notFound(`alert rule "${id}"`);

@@ -29,10 +29,13 @@ export interface AlertState {
 /** What a message reports: the rule fires, still fires, or no longer fires. */
 export type AlertReport = 'firing' | 'reminder' | 'resolved';
 
+/** A message that is due is sent at once. */
+const NO_FAILURES = { failures: 0, retryAt: 0 } as const;
+
 /** The state before the first evaluation. */
 export const INITIAL_STATE: AlertState = {
   ...{ status: 'ok', since: null, value: null, announced: false, sentAt: null },
-  ...{ failures: 0, retryAt: 0, problem: null },
+  ...{ ...NO_FAILURES, problem: null },
 };
 
 const MINUTE_MS = 60_000;
@@ -57,8 +60,11 @@ export function advance(
   now: number,
 ): { readonly state: AlertState; readonly report: AlertReport | null } {
   if (value === null) return { state: before, report: null };
-  const state = { ...before, value, ...nextStatus(rule, before, value > rule.threshold, now) };
-  const fires = state.status === 'firing';
+  const status = nextStatus(rule, before, value > rule.threshold, now);
+  const fires = status.status === 'firing';
+  // Failures delay no message about another change.
+  const retry = fires === (before.status === 'firing') ? {} : NO_FAILURES;
+  const state = { ...before, value, ...status, ...retry };
   if (isQuiet(rule.quietHours, now)) {
     const isDropped = rule.quietHours?.action === 'drop' && state.status !== 'pending';
     return { state: isDropped ? { ...state, announced: fires } : state, report: null };
@@ -96,9 +102,9 @@ function send(state: AlertState, report: AlertReport, now: number) {
   return { state: { ...state, ...sent }, report };
 }
 
-/** Returns the state after a message was sent. */
-export function recordSuccess(state: AlertState): AlertState {
-  return { ...state, failures: 0, retryAt: 0, problem: null };
+/** Returns the state without failures: after a message was sent, or for a new target. */
+export function clearFailures(state: AlertState): AlertState {
+  return { ...state, ...NO_FAILURES, problem: null };
 }
 
 /** Returns the state after a message could not be sent. `before`: the state before {@link advance}. */
@@ -111,7 +117,7 @@ export function recordFailure(
   const failures = state.failures + 1;
   const { sentAt } = before;
   if (report === 'resolved' && failures >= MAX_RESOLVED_FAILURES) {
-    return { ...state, sentAt, problem, announced: false, failures: 0, retryAt: 0 };
+    return { ...state, sentAt, problem, announced: false, ...NO_FAILURES };
   }
   const waitMs = RETRY_MS[Math.min(failures, RETRY_MS.length) - 1] ?? MINUTE_MS;
   return { ...state, sentAt, problem, failures, announced: before.announced, retryAt: now + waitMs };

@@ -201,6 +201,21 @@ describe('an alert rule', () => {
     ]);
   });
 
+  it('is sent to a new target in the next minute', async () => {
+    const world = await start();
+    await world.createRule({ target: { kind: 'webhook', url: `${world.url}/wrong` } });
+    await world.kill(true);
+    world.receiver.status = 500;
+    for (const _ of [1, 2, 3, 4]) await world.nextMinute();
+    world.receiver.status = 204;
+    const changed = await world.ask('PATCH', '/dead', {
+      body: { target: { kind: 'webhook', url: world.url } },
+    });
+    expect(changed.body.state).toMatchObject({ status: 'firing', problem: null });
+    await world.nextMinute();
+    expect(world.posts.at(-1)).toMatchObject({ path: SECRET_PATH, body: { type: 'alert.firing' } });
+  });
+
   it.each([
     ['slack', (body: Body) => [body.text, body.blocks[0].text.text]],
     ['teams', (body: Body) => body.attachments[0].content.body.map(({ text }: Body) => text)],

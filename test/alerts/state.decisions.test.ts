@@ -4,10 +4,10 @@ import type { QuietHours } from '../../shared/alerts/rule-input.ts';
 import {
   type AlertState,
   advance,
+  clearFailures,
   INITIAL_STATE,
   isQuiet,
   recordFailure,
-  recordSuccess,
 } from '../../shared/alerts/state.ts';
 
 const MINUTE = 60_000;
@@ -22,7 +22,7 @@ function play(rule: Partial<Rule>, values: readonly (number | null)[], from: Par
   let state: AlertState = { ...INITIAL_STATE, ...from };
   const log = values.map((value, minute) => {
     const result = advance({ ...RULE, ...rule }, state, value, START + minute * MINUTE);
-    state = result.report === null ? result.state : recordSuccess(result.state);
+    state = result.report === null ? result.state : clearFailures(result.state);
     return result.report === null ? state.status : `${result.report}!`;
   });
   return { log, state };
@@ -79,12 +79,28 @@ describe('a message that is not accepted', () => {
     expect(advance(RULE, state, 6, START + 2 * MINUTE).report).toBeNull();
     const retried = advance(RULE, state, 6, START + 6 * MINUTE);
     expect(retried.report).toBe('firing');
-    expect(recordSuccess(retried.state)).toMatchObject({ announced: true, problem: null, failures: 0 });
+    expect(clearFailures(retried.state)).toMatchObject({ announced: true, problem: null, failures: 0 });
   });
 
   it('is not followed by a report of the end if the alert was never reported', () => {
     const state = fail({ ...INITIAL_STATE }, 6, START);
     expect(advance(RULE, state, 0, START + 10 * MINUTE).report).toBeNull();
+  });
+
+  it('does not delay the message about a later alert', () => {
+    let state = { ...INITIAL_STATE };
+    for (let n = 0; n < 5; n += 1) state = fail(state, 6, START + n * 100 * MINUTE);
+    const at = START + 401 * MINUTE;
+    state = advance(RULE, state, 0, at).state;
+    expect(state).toMatchObject({ status: 'ok', problem: 'Status 500.' });
+    expect(advance(RULE, state, 6, at + MINUTE).report).toBe('firing');
+  });
+
+  it('does not delay the report of the end', () => {
+    const rule = { ...RULE, repeatMinutes: 1 };
+    const before = advance(rule, play(rule, [6]).state, 6, START + MINUTE).state;
+    const state = recordFailure(before, before, 'reminder', { problem: 'Status 500.', now: START + MINUTE });
+    expect(advance(rule, state, 0, START + MINUTE + 1).report).toBe('resolved');
   });
 
   it('is given up after five attempts if it reports the end', () => {

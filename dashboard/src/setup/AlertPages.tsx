@@ -199,7 +199,7 @@ function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readon
         }}
       />
       {state.problem === null ? null : (
-        <Note tone="bad">The last message was not accepted: {state.problem} It will be sent again.</Note>
+        <Note tone="bad">The last message was not accepted: {state.problem}</Note>
       )}
       {runner.failure ? <Failure error={runner.failure} /> : null}
       {may('admin') ? (
