@@ -49,11 +49,12 @@ export function createManagement(
   const client = new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS });
   const texts = openCellSecrets(env, table);
   const secrets = createSigningSecrets(texts);
+  const history = createHistoryTable(env);
   const shared = { table, log, now: Date.now, newId: randomUUID };
   const endpoints: EndpointDeps = {
     ...shared,
     secrets,
-    deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
+    deliveries: createDeliveryLog(history, { newId: randomUUID }),
     attempted: (attempt) => telemetry.attempt(attempt),
     // No cache between requests: a secret that was just changed must sign the next request.
     open: createEndpointOpener({
@@ -68,6 +69,7 @@ export function createManagement(
   return {
     accounts: {
       ...shared,
+      history,
       removeReferences: createReferenceRemover(endpoints),
       unfollowNotifications: unfollowAccount,
       removeSearchEntries: removeEntriesOf,

@@ -129,6 +129,7 @@ export class Api extends Construct {
     table.grantManagingNotifications(managing);
     table.grantAttending(managing);
     history.grantReadingMessagesOfJobs(managing);
+    history.grantDeletingMessages(managing);
     table.grantSendingNotes(managing);
     history.grantNotifying(managing);
     setChannels(managing, props.cell);

@@ -105,6 +105,12 @@ export class HistoryTable extends Construct {
     this.#name(fn);
   }
 
+  /** Grants deleting the messages of an account. */
+  grantDeletingMessages(fn: CellFunction): void {
+    allow(fn, this.table, ['Query', 'DeleteItem'], [this.#notifications.messages]);
+    this.#name(fn);
+  }
+
   #name(fn: CellFunction): void {
     fn.set('JOBWIRE_HISTORY_TABLE', this.table.tableName);
   }

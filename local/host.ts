@@ -125,7 +125,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     ...urls,
   };
   const accounts: AccountDeps & TestDeps = {
-    ...{ table, log, now, newId: randomUUID },
+    ...{ table, history, log, now, newId: randomUUID },
     secrets: withDeclared(await openLocalAccountSecrets(table, options.secretKey), config),
     regions: Object.keys(config.regions),
     services: config.regions,

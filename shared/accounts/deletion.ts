@@ -3,7 +3,7 @@
  * - begin: removes Account, Status and Head and writes the deletion note, in one transaction.
  * - work off: removes references in API keys and endpoints, token, wake mark, statistics, notification
  *   settings, and cursors. Then recipients and their data, index, snapshots, groups, log, parked and
- *   dead-lettered events, and credentials. Entries of the search index go before their recipients and jobs.
+ *   dead-lettered events, sent messages, and credentials. Entries of the search index go before their recipients and jobs.
  * - free: after the last write that could have started before the data was empty, removes everything once
  *   more, then the note.
  *
@@ -35,6 +35,7 @@ import {
   ROLLUP_DAYS,
   recipientPk,
   recipientPlacePk,
+  sentPk,
   sinkPk,
   snapshotPk,
   suppressionPk,
@@ -47,6 +48,8 @@ import type { AccountSecrets } from './credentials.ts';
 /** Dependencies of deletions. */
 export interface DeletionDeps {
   readonly table: Table;
+  /** The history, which contains the sent messages. */
+  readonly history: Table;
   readonly secrets: Pick<AccountSecrets, 'remove'>;
   /**
    * Removes the account from the API keys and endpoints that name it. Its id can be reused, and they must
@@ -106,8 +109,6 @@ export async function beginDeletion(
           ...{ region, since: now() },
           // Revision at deletion. A repeated delete request may name it again.
           revision: getRevision(account),
-          // Jobwire deletes only credentials that were given to it.
-          keepsCredentials: account.keepsCredentials === true,
         },
         when: [['pk', 'absent']],
       },
@@ -161,7 +162,7 @@ export async function workOffDeletion(
     });
   try {
     const isLate = emptiedBefore !== undefined && now() >= freeAfter(emptiedBefore);
-    if (!(await removeAll(deps, ref, note, deadline))) {
+    if (!(await removeAll(deps, ref, deadline))) {
       await release(undefined, false);
       return { kind: 'more' };
     }
@@ -238,25 +239,18 @@ export function notificationKeys(ref: AccountRef, now: number): Key[] {
   return [keys.notificationSettings(ref), ...months.map((month) => keys.smsUse(ref, month))];
 }
 
-/**
- * Returns the partitions of an account's recipients and notification content. Sent messages are in the
- * history, and expire on their own.
- */
+/** Returns the partitions of an account's recipients and notification content, except sent messages. */
 export const peoplePks = (ref: AccountRef): string[] =>
   [recipientPlacePk, recipientPk, templatePk, suppressionPk, threadPk, messagePk].map((of) => of(ref));
 
 /** Removes all data. Returns `false` if the deadline came first. */
-async function removeAll(
-  { table, secrets, now, removeReferences, unfollowNotifications, removeSearchEntries }: DeletionDeps,
-  ref: AccountRef,
-  note: Item,
-  deadline: number,
-): Promise<boolean> {
+async function removeAll(deps: DeletionDeps, ref: AccountRef, deadline: number): Promise<boolean> {
+  const { table, history, secrets, now, unfollowNotifications, removeSearchEntries } = deps;
   const { region, account } = ref;
-  if (!(await removeReferences(ref))) return false;
+  if (!(await deps.removeReferences(ref))) return false;
   const limit = pLimit(WRITES_AT_ONCE);
-  const remove = (gone: readonly Key[]) =>
-    limit.map(gone, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
+  const remove = (gone: readonly Key[], from = table) =>
+    limit.map(gone, ({ pk, sk }) => from.write({ delete: { pk, sk } }));
 
   await remove([keys.token(ref), keys.wake(ref)]);
   await remove(await table.getMany([...figureKeys(ref, now()), ...notificationKeys(ref, now())]));
@@ -284,6 +278,14 @@ async function removeAll(
       if (items.length < PAGE_ITEMS) break;
     }
   }
-  if (note.keepsCredentials === true) await secrets.remove(region, account);
+  // A new account with the same id must not show them. What refers to them has no content, and expires.
+  for (;;) {
+    if (now() >= deadline) return false;
+    const sent = await history.query({ pk: sentPk(ref), limit: PAGE_ITEMS });
+    await remove(sent, history);
+    if (sent.length < PAGE_ITEMS) break;
+  }
+  // Also credentials that are no longer used, if the process ended before it removed them.
+  await secrets.remove(region, account);
   return true;
 }

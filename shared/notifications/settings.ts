@@ -14,9 +14,10 @@ import type { EventLog } from '../log/log.ts';
 import { getRegionDefaults } from '../region-defaults.ts';
 import { type Expectation, getRevision, notFound, type Rejection, revisionUnchanged } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
-import type { Item, Table, Write } from '../storage/table.ts';
+import type { Clause, Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { SettingsInput } from './notification-input.ts';
+import { toRecipientSearchItems, toSearchWrites } from './recipient-search.ts';
 import type { NotificationSettings } from './records.ts';
 import { NOTIFICATIONS_SINK, OWN_USER } from './types.ts';
 
@@ -116,9 +117,12 @@ export async function saveSettings(
       },
     ];
     if (!ownUser) {
+      const user = await table.get(keys.recipient(ref, OWN_USER));
+      const when: Clause[] = [user ? revisionUnchanged(user) : ['pk', 'absent']];
       writes.push(
-        { delete: keys.recipient(ref, OWN_USER) },
+        { delete: keys.recipient(ref, OWN_USER), when },
         { delete: keys.recipientPlace(ref, recipientPlace.account(), OWN_USER) },
+        ...(user ? toSearchWrites(toRecipientSearchItems(ref, user)) : []),
       );
     }
     const saved = await table.transact(writes, newId());

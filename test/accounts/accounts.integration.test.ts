@@ -42,10 +42,12 @@ import {
   deadPk,
   FEED_LOG,
   groupPk,
+  historySchema,
   indexPk,
   keys,
   logPk,
   parkedPk,
+  sentPk,
   snapshotPk,
 } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
@@ -73,10 +75,11 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
   const clock = { now: START };
   const now = () => clock.now;
   const table = await makeTable();
+  const history = createMemoryTable(historySchema);
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
   const secrets = await openLocalAccountSecrets(table, new Uint8Array(32).fill(7));
   const deps: AccountDeps = {
-    ...{ table, log, now, newId: randomUUID, secrets },
+    ...{ table, history, log, now, newId: randomUUID, secrets },
     removeReferences: async () => true,
     unfollowNotifications: unfollowAccount,
     removeSearchEntries: removeEntriesOf,
@@ -84,7 +87,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
     minIntervalSeconds: 60,
   };
   return {
-    ...{ clock, table, log, secrets, deps },
+    ...{ clock, table, history, log, secrets, deps },
     create: (id = 'acme', over: AccountDeps = deps, more: object = {}) =>
       createAccount(over, { id, region: 'us', credentials: GIVEN, ...more }),
     stored: async (ref = ACME) => findAccount(table, [ref.region], ref.account),
@@ -400,6 +403,13 @@ eachTable('accounts', (makeTable, kind) => {
         await createRecipient(rig.deps, ref, { email: 'ann@example.com', orderGroup: 'G' });
         await suppress(rig.deps, ref, { channel: 'email', address: 'ann@example.com' }, 'unsubscribed');
       }
+      for (const ref of [ACME, ACME_2]) {
+        const messages = Array.from({ length: MANY_EVENTS }, (_, at) => ({
+          ...keys.sentMessage(ref, `m${at}`),
+        }));
+        await rig.history.putMany(messages);
+      }
+      const sentOf = async (ref: AccountRef) => (await rig.history.query({ pk: sentPk(ref) })).length;
       const told = async () =>
         toSink((await rig.table.get(keys.sink('us', NOTIFICATIONS_SINK))) as Item).accounts;
       expect(await told()).toEqual(['acme', 'acme-2']);
@@ -418,6 +428,7 @@ eachTable('accounts', (makeTable, kind) => {
 
       expect(await deleteAccount(rig.deps, ACME)).toEqual({ kind: 'deleted', complete: true });
       expect(await readAllItems(rig.table, ACME)).toEqual([]);
+      expect([await sentOf(ACME), await sentOf(ACME_2)]).toEqual([0, MANY_EVENTS]);
       expect(await rig.due()).toEqual(['acme-2']);
       expect(await told()).toEqual(['acme-2']);
       expect(await rig.table.query({ pk: accountPk('us') })).toHaveLength(1);
@@ -434,22 +445,21 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await confirmAccount(rig.deps, ACME)).toEqual({ kind: 'unknown account' });
     });
 
-    test('keeps credentials in an external store', async () => {
+    test('removes stored credentials when the account names others, and with the account if that failed', async () => {
       const rig = await createRig(makeTable);
-      const removed: string[] = [];
-      const secrets: AccountSecrets = {
-        ...rig.secrets,
-        checkSecretRef: () => undefined,
-        remove: async (_, account) => void removed.push(account),
-      };
+      const dying = async () => Promise.reject(new Error('The process ended.'));
+      const secrets: AccountSecrets = { ...rig.secrets, checkSecretRef: () => undefined };
       const deps = { ...rig.deps, secrets };
-      await createAccount(deps, { id: 'acme', region: 'us', secretRef: 'elsewhere' });
-      await createAccount(deps, { id: 'acme-2', region: 'us', credentials: GIVEN });
-      await deleteAccount(deps, ACME);
-      expect(removed).toEqual([]);
+      const mortal = { ...deps, secrets: { ...secrets, remove: dying } };
+      const stored = (ref: AccountRef) => rig.table.get(keys.credentials(ref));
+      for (const { account } of [ACME, ACME_2]) await rig.create(account, deps);
       await updateAccount(deps, ACME_2, { secretRef: 'elsewhere' });
-      expect(removed, 'they are no longer read').toEqual(['acme-2']);
+      expect(await stored(ACME_2), 'they are no longer read').toBeUndefined();
       expect(await readAccount(deps, ACME_2)).toMatchObject({ secretRef: 'elsewhere' });
+      await expect(updateAccount(mortal, ACME, { secretRef: 'elsewhere' })).rejects.toThrow('ended');
+      expect(await stored(ACME)).toBeDefined();
+      await deleteAccount(deps, ACME);
+      expect(await stored(ACME)).toBeUndefined();
     });
 
     test('in steps if time is short; repetition or ticks continue it', async () => {
@@ -624,6 +634,7 @@ eachTable('accounts', (makeTable, kind) => {
       tracker.upstream.createJob({ status: 'Scheduled' });
       const deps: AccountDeps = {
         ...{ table: tracker.table, log: tracker.log, now: tracker.now, newId: randomUUID },
+        history: createMemoryTable(historySchema),
         secrets: await openLocalAccountSecrets(tracker.table, new Uint8Array(32).fill(7)),
         removeReferences: async () => true,
         unfollowNotifications: unfollowAccount,

@@ -43,7 +43,15 @@ async function start(
   const now = Date.now;
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
   const accounts: AccountDeps = {
-    ...{ table, log, now, newId: randomUUID, minIntervalSeconds: 1, lateWritesMs: 0 },
+    ...{
+      table,
+      history: createMemoryTable(historySchema),
+      log,
+      now,
+      newId: randomUUID,
+      minIntervalSeconds: 1,
+      lateWritesMs: 0,
+    },
     secrets: withDeclared(await openLocalAccountSecrets(table, KEY), config),
     regions: ['us'],
     removeReferences: async () => true,

@@ -48,6 +48,7 @@ import {
 } from '../../shared/notifications/unsubscribe.ts';
 import type { AccountUser } from '../../shared/ordering/schemas.ts';
 import { type AccountRef, keys, recipientPk, recipientPlacePk } from '../../shared/storage/schema.ts';
+import { toSearchRange } from '../../shared/storage/search-index.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table } from '../../shared/storage/table.ts';
 import { moved } from '../support/delivery-world.ts';
@@ -1060,6 +1061,33 @@ eachTable('the API user of the ordering API', (makeTable) => {
     expect((await read())?.revision).toBe(1);
     await sync({ textNotifyDispatch: false });
     expect(await read()).toMatchObject({ channels: ['email'], mobile: null });
+  });
+
+  test('is removed with its entries in the search index when the setting is switched off', async () => {
+    const { table, deps, sync, read } = await wanted();
+    await sync();
+    const entries = () => table.query(toSearchRange(ACME.region, 'recipient', 'robin'));
+    expect(await entries()).toHaveLength(1);
+    await saveSettings(deps, ACME, on);
+    expect(await read()).toBeUndefined();
+    expect(await entries()).toEqual([]);
+  });
+
+  test('is removed although a poll creates it while the setting is switched off', async () => {
+    const { table, deps, sync, read } = await wanted();
+    let isCreated = false;
+    const racing: Table = {
+      ...table,
+      async get(key) {
+        const item = await table.get(key);
+        if (!isCreated && key.sk === OWN_USER) isCreated = await sync();
+        return item;
+      },
+    };
+    await saveSettings({ ...deps, table: racing }, ACME, on);
+    expect(isCreated).toBe(true);
+    expect(await read()).toBeUndefined();
+    expect(await table.query(toSearchRange(ACME.region, 'recipient', 'robin'))).toEqual([]);
   });
 
   test.each([

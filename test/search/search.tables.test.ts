@@ -11,7 +11,7 @@ import { unfollowAccount } from '../../shared/notifications/settings.ts';
 import { createAddressSealer } from '../../shared/notifications/unsubscribe.ts';
 import { indexFormerData, removeEntriesOf } from '../../shared/search/indexing.ts';
 import { SEARCH_KINDS, type SearchResult, type SearchScope, search } from '../../shared/search/search.ts';
-import { keys, snapshotPk } from '../../shared/storage/schema.ts';
+import { historySchema, keys, snapshotPk } from '../../shared/storage/schema.ts';
 import {
   foldSearchText,
   isSearchable,
@@ -232,6 +232,7 @@ eachTable('the search index', (makeTable) => {
     const deleted = await deleteAccount(
       {
         ...deps,
+        history: createMemoryTable(historySchema),
         secrets: await openLocalAccountSecrets(table, new Uint8Array(32).fill(7)),
         removeReferences: async () => true,
         unfollowNotifications: unfollowAccount,

@@ -75,7 +75,7 @@ export function apiParts(
     manage: {
       idempotency: createIdempotency({ table, now }),
       accounts: {
-        ...{ table, log, now, newId: randomUUID, regions, services: {} },
+        ...{ table, history, log, now, newId: randomUUID, regions, services: {} },
         secrets: accountSecrets(),
         removeReferences: createReferenceRemover(endpoints),
         unfollowNotifications: unfollowAccount,

@@ -54,17 +54,16 @@ export async function createOperator(options: Options = {}) {
   const texts = sealWithKms(table, new FakeKms(), { stage, now });
   const secrets = createSigningSecrets(texts);
   const { port = { maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] } } = options;
+  const { history = createMemoryTable(historySchema) } = options;
   const endpoints: EndpointDeps = {
     ...{ table, log, secrets, now, newId: randomUUID },
-    deliveries: createDeliveryLog(options.history ?? createMemoryTable(historySchema), {
-      newId: randomUUID,
-    }),
+    deliveries: createDeliveryLog(history, { newId: randomUUID }),
     open: async () => port,
     schemaBaseUrl: 'https://us.jobwire.example',
     allowPrivateNetworks: false,
   };
   const accounts: AccountDeps & TestDeps = {
-    ...{ table, log, now, newId: randomUUID },
+    ...{ table, history, log, now, newId: randomUUID },
     removeReferences: createReferenceRemover(endpoints),
     unfollowNotifications: unfollowAccount,
     removeSearchEntries: removeEntriesOf,
