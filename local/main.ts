@@ -43,6 +43,10 @@ import { openTables } from './tables.ts';
 import { count, createTerminal, findCli, nameCli, quote } from './terminal.ts';
 import { createTracer } from './tracing.ts';
 
+// Node resolves names with at most half of these threads, 2 by default. So names whose servers do not respond would delay all others.
+// Read when the first thread is needed.
+process.env.UV_THREADPOOL_SIZE ??= '32';
+
 /** Maximum time for work in progress to complete at shutdown. Interrupted work resumes after a restart. */
 const SHUTDOWN_MS = 2_500;
 /** Maximum time for the last traces to be sent at shutdown. */

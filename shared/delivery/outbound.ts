@@ -53,14 +53,17 @@ export interface ConnectionPool {
   close(): void;
 }
 
+/** Resolves a name to all its addresses. */
+type Resolve = (hostname: string) => Promise<readonly { address: string; family: number }[]>;
+
 interface Options {
   /** Allows any address and port, and http:// besides https://. For private networks. */
   readonly allowPrivateNetworks: boolean;
   /** Maximum number of idle connections per endpoint. Default: 256. */
   readonly maxIdle?: number;
   readonly timeouts?: Partial<Timeouts>;
-  /** Resolves a name to all its addresses. */
-  readonly resolve?: (hostname: string) => Promise<readonly { address: string; family: number }[]>;
+  /** Default: the resolver of the operating system. */
+  readonly resolve?: Resolve;
   /** Returns the kind of a rejected address; `undefined` if the address is accepted. */
   readonly checkAddress?: (address: string) => string | undefined;
 }
@@ -151,10 +154,11 @@ function getHost(url: URL): string {
  * closed, or until {@link MAX_POOLED} other endpoints were used later.
  */
 export function createConnectionPool(options: Options): ConnectionPool {
+  const resolve = shareLookups(options.resolve ?? ((hostname) => lookup(hostname, { all: true })));
   const endpoints = new Map<string, GuardedConnections>();
   return {
     of(endpoint, concurrency) {
-      const connections = endpoints.get(endpoint) ?? new GuardedConnections(options);
+      const connections = endpoints.get(endpoint) ?? new GuardedConnections(options, resolve);
       endpoints.delete(endpoint);
       endpoints.set(endpoint, connections);
       const [oldest] = endpoints.keys();
@@ -193,13 +197,12 @@ class GuardedConnections implements Connections {
   #target: Target | undefined;
   #lastUsedAt = 0;
 
-  constructor(options: Options) {
+  constructor(options: Options, resolve: Resolve) {
     this.#allowPrivateNetworks = options.allowPrivateNetworks;
     this.#checkAddress = options.allowPrivateNetworks
       ? () => undefined
       : (options.checkAddress ?? classifyNonPublic);
     this.#timeouts = { ...TIMEOUTS, ...options.timeouts };
-    const resolve = options.resolve ?? ((hostname) => lookup(hostname, { all: true }));
     const agentOptions = {
       keepAlive: true,
       maxFreeSockets: options.maxIdle ?? 256,
@@ -362,9 +365,22 @@ function notSent(reason: string): Exchange {
   return { kind: 'failed', reason, sent: false };
 }
 
+/**
+ * Returns a resolver that shares lookups in progress. The operating system resolves few names at a time, so many connections to a name
+ * whose server does not respond would delay all others.
+ */
+function shareLookups(resolve: Resolve): Resolve {
+  const lookups = new Map<string, ReturnType<Resolve>>();
+  return (hostname) => {
+    const found = lookups.get(hostname) ?? resolve(hostname).finally(() => lookups.delete(hostname));
+    lookups.set(hostname, found);
+    return found;
+  };
+}
+
 /** Resolves a name and removes the rejected addresses. */
 function guardedLookup(
-  resolve: NonNullable<Options['resolve']>,
+  resolve: Resolve,
   checkAddress: (address: string) => string | undefined,
 ): LookupFunction {
   return (hostname, options, callback) => {

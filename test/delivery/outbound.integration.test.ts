@@ -296,6 +296,34 @@ describe('the guard on connections', () => {
     expect([inside.connections(), outside.connections()]).toEqual([0, 1]);
   });
 
+  test('connections to a name share a lookup in progress, also those of several endpoints', async () => {
+    const server = await startServer('127.0.0.1', answerWith(204));
+    const waiting: (() => void)[] = [];
+    const pool = createConnectionPool({
+      allowPrivateNetworks: true,
+      resolve: async () => {
+        await new Promise<void>((done) => waiting.push(done));
+        return [ipv4('127.0.0.1')];
+      },
+    });
+    try {
+      const send = (endpoint: string) =>
+        pool.of(endpoint, 8).post(`http://slow.example:${server.port}/`, {}, '{}');
+      const sent = ['a', 'a', 'a', 'b', 'b'].map(send);
+      await setImmediate();
+      expect(waiting).toHaveLength(1);
+      for (const done of waiting) done();
+      for (const one of sent) expect(await one).toMatchObject({ kind: 'answered', status: 204 });
+      const later = send('c');
+      await setImmediate();
+      expect(waiting, 'a new lookup for a later connection').toHaveLength(2);
+      waiting[1]?.();
+      expect(await later).toMatchObject({ status: 204 });
+    } finally {
+      pool.close();
+    }
+  });
+
   test.each(['localtest.example', 'LOCALTEST.example.', 'a.b'])(
     '%s, which has private addresses only, is not connected',
     async (host) => {
