@@ -31,8 +31,10 @@ const HISTORY_DAYS = 180;
 /** Retention of a work item after its message is final, days. During this time no message is created twice, and feedback finds it. */
 const WORK_DAYS = 14;
 
-/** The same for cancellations, which are corrected if the job is back: longer than threads remember a quiet job. */
-const CANCELLED_WORK_DAYS = 40;
+/** The same for dispatches and cancellations, which later messages correct: longer than threads remember a quiet job. */
+const CORRECTED_WORK_DAYS = 40;
+
+const correctedKinds: readonly Message['kind'][] = ['dispatched', 'dispatch_revoked', 'cancelled'];
 
 /** Time until a journal entry falls due whose writer did not delete it. */
 const JOURNAL_MS = 60_000;
@@ -53,6 +55,8 @@ export interface Work {
   readonly before: readonly string[];
   /** For a correction: keys of the work on the messages about the cancellations, by job number. Absent: any of the messages before it. */
   readonly corrects?: Readonly<Record<string, string>>;
+  /** Keys of the work on earlier messages about dispatches, revocations and cancellations, oldest first, by job number. Absent: all before. */
+  readonly dispatches?: Readonly<Record<string, readonly string[]>>;
   /** Incremented by every change. */
   readonly revision: number;
   /** Size of the item, an upper estimate. */
@@ -224,7 +228,7 @@ export async function createMessages(
   region: string,
   fresh: readonly Pick<
     Work,
-    'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects'
+    'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects' | 'dispatches'
   >[],
 ): Promise<number> {
   const works = fresh.map(
@@ -401,7 +405,7 @@ function getWrittenAttributes(write: Write) {
 /** Returns the writes of a change. The first one is on the message's own item. */
 function toWrites(now: number, { work, message, set = {}, along = [] }: Change): Write[] {
   const isDone = isFinal(message.state);
-  const days = message.kind === 'cancelled' ? CANCELLED_WORK_DAYS : WORK_DAYS;
+  const days = correctedKinds.includes(message.kind) ? CORRECTED_WORK_DAYS : WORK_DAYS;
   const place: Record<string, string | number | undefined> = isDone
     ? { duePk: undefined, dueSk: undefined, ttl: Math.floor(now / 1000) + days * 86_400 }
     : // A message that is being sent keeps its place in the index, so that it is found after a crash.
@@ -426,7 +430,7 @@ function toDueKey({ ref, message: { id } }: Pick<Work, 'ref' | 'message'>, dueAt
 }
 
 function toItem(work: Work): Item {
-  const { ref, message, thread, content, recipients, before, corrects, revision } = work;
+  const { ref, message, thread, content, recipients, before, corrects, dispatches, revision } = work;
   return {
     ...toWorkKey(work),
     ...toDueKey(work, message.dueAt ?? message.createdAt),
@@ -434,7 +438,7 @@ function toItem(work: Work): Item {
     account: ref.account,
     revision,
     message: JSON.stringify(message),
-    work: JSON.stringify({ thread, content, recipients, before, corrects }),
+    work: JSON.stringify({ thread, content, recipients, before, corrects, dispatches }),
   };
 }
 
@@ -452,7 +456,7 @@ export function toWork(item: Item): Work {
     message: { ...message, ...claimed },
     ...(JSON.parse(String(item.work)) as Pick<
       Work,
-      'thread' | 'content' | 'recipients' | 'before' | 'corrects'
+      'thread' | 'content' | 'recipients' | 'before' | 'corrects' | 'dispatches'
     >),
     ...{ revision: Number(item.revision), bytes: estimateSize(item) },
     claim: claim && { id: claim.id, until: claim.until },

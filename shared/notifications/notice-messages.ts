@@ -10,6 +10,7 @@ import { findRecipients } from './recipient-matching.ts';
 import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { reportFault, reportMessage, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
+import type { NoticePlace } from './thread.ts';
 import { type ClosedNotice, finishNotice, takeDueNotices } from './thread-store.ts';
 import { type Channel, type MessageReason, type Scope, toMessageKind } from './types.ts';
 import { createSealer } from './unsubscribe.ts';
@@ -106,7 +107,7 @@ async function convertNotices(
 /** A message to be created. */
 type PlannedWork = Pick<
   Work,
-  'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects'
+  'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects' | 'dispatches'
 >;
 
 /** Returns the messages of a notice: one for each channel and address, or the record of a notice without recipients. */
@@ -120,7 +121,7 @@ export function planMessages(
   readonly works: readonly PlannedWork[];
   readonly unsent?: Message;
 } {
-  const { ref, thread, id: noticeId, content, again, earlier, corrects = {} } = notice;
+  const { ref, thread, id: noticeId, content, earlier, corrects = {}, dispatches = {} } = notice;
   const kind = toMessageKind(content.kind);
   const common = {
     ...{ region: ref.region, account: ref.account, kind, orderGroup: content.orderGroup },
@@ -146,16 +147,13 @@ export function planMessages(
   for (const { recipient, jobs } of found) {
     for (const channel of recipient.channels) {
       if (!acceptsMessage(recipient, channel, kind)) continue;
-      // A recipient that was not sent the revocation does not need the repeated dispatch.
-      const needsRepeat = acceptsMessage(recipient, channel, 'dispatch_revoked');
-      const news = jobs.filter((job) => !again.includes(job) || needsRepeat);
       const address = getAddress(recipient, channel);
-      if (address === null || news.length === 0 || (channel === 'sms' && !settings.sms.enabled)) continue;
+      if (address === null || (channel === 'sms' && !settings.sms.enabled)) continue;
       const key = `${channel} ${normalizeAddress(channel, address)}`;
       const known = addressed.get(key) ?? {
         ...{ channel, address, jobs: new Set<number>(), all: [], closest: recipient },
       };
-      for (const job of news) if (numbers.includes(job)) known.jobs.add(job);
+      for (const job of jobs) if (numbers.includes(job)) known.jobs.add(job);
       known.all.push(recipient);
       if (specificity(recipient.scope) > specificity(known.closest.scope)) {
         known.closest = recipient;
@@ -178,23 +176,24 @@ export function planMessages(
           ...{ locale: closest.locale ?? settings.locale, zone: closest.zone ?? settings.zone },
         },
       };
+      const toWork = (at: NoticePlace): string =>
+        toWorkId({ ...ref, thread: at.thread, notice: at.id, ...place });
       const corrected = message.jobs.flatMap((job): [string, string][] => {
         const cancellation = corrects[job];
-        return cancellation
-          ? [
-              [
-                String(job),
-                toWorkId({ ...ref, thread: cancellation.thread, notice: cancellation.id, ...place }),
-              ],
-            ]
-          : [];
+        return cancellation ? [[String(job), toWork(cancellation)]] : [];
       });
-      const before = earlier.map((notice) => toWorkId({ ...ref, thread, notice, ...place }));
+      const dispatched = message.jobs.flatMap((job): [string, string[]][] => {
+        const notices = dispatches[job];
+        return notices ? [[String(job), notices.map(toWork)]] : [];
+      });
+      const before = earlier.map((id) => toWork({ thread, id }));
+      const referred = [...corrected, ...dispatched].flatMap(([, works]) => works);
       return {
         ...{ ref, message, thread, recipients: all.map(({ id }) => id) },
         content: { ...content, jobs: content.jobs.filter(({ jobNumber }) => jobs.has(jobNumber)) },
-        before: [...new Set([...corrected.map(([, work]) => work), ...before])],
+        before: [...new Set([...referred.filter((work) => !before.includes(work)), ...before])],
         ...(corrected.length === 0 ? {} : { corrects: Object.fromEntries(corrected) }),
+        ...(dispatched.length === 0 ? {} : { dispatches: Object.fromEntries(dispatched) }),
       };
     });
   return works.length > 0 ? { works } : recordOnly('no_recipient');

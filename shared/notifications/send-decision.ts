@@ -7,8 +7,9 @@ import type { Suppression } from './notification-views.ts';
 import { acceptsMessage } from './recipient-fields.ts';
 import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { quietUntil } from './sms-limits.ts';
+import { sameDispatch } from './thread.ts';
 import { changeTime } from './thread-windows.ts';
-import type { MessageReason, SendOutcome } from './types.ts';
+import type { ContentKind, JobFacts, MessageReason, MessageState, SendOutcome } from './types.ts';
 
 /** Delays before retries of a message that was not sent. The last one repeats. */
 const RETRY_MS = [60_000, 300_000, 900_000, 3_600_000];
@@ -27,10 +28,12 @@ export interface DecisionContext {
   readonly suppression: Suppression | undefined;
   /** Jobs of which the notice is still true. */
   readonly validJobs: ReadonlySet<number>;
+  /** Jobs of which the notice may become true again until a window closes, with the end of the window (epoch ms). */
+  readonly openJobs: ReadonlyMap<number, number>;
   /** Earlier messages of its thread to the same address, as far as they still exist. */
   readonly before: readonly Message[];
-  /** For a correction: jobs whose cancellation was sent to the address. */
-  readonly sentCancellations: ReadonlySet<number>;
+  /** Jobs of which the message is new to the address ({@link findNews}). */
+  readonly news: ReadonlySet<number>;
   readonly canSend: boolean;
 }
 
@@ -44,7 +47,7 @@ export type Decision =
 
 /** Decides on a due message. */
 export function decide({ message, content, maybeSent, feedback }: Work, context: DecisionContext): Decision {
-  const { now, settings, recipients, suppression, validJobs, before, sentCancellations, canSend } = context;
+  const { now, settings, recipients, suppression, validJobs, openJobs, before, news, canSend } = context;
   const { channel, to, kind } = message;
   const finish = (
     state: Message['state'],
@@ -83,27 +86,22 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
       ? finish('failed', 'attempts_exhausted', message.detail)
       : finish('suppressed', 'too_old');
   }
-  const jobs = message.jobs.filter(
-    (job) => validJobs.has(job) && !expired.some(({ jobNumber }) => jobNumber === job),
-  );
-  if (jobs.length === 0) return finish('suppressed', 'revoked');
+  const young = message.jobs.filter((job) => !expired.some(({ jobNumber }) => jobNumber === job));
+  const jobs = young.filter((job) => validJobs.has(job));
+  const open = young.flatMap((job) => openJobs.get(job) ?? []);
+  if (jobs.length === 0 && open.length === 0) return finish('suppressed', 'revoked');
   if (suppression) return finish('suppressed', suppression.reason);
+  const waitUntil = (dueAt: number): Decision =>
+    dueAt > now ? { kind: 'change', message: { ...message, state: 'waiting', dueAt } } : { kind: 'wait' };
   const pending = before.find(({ state }) => !isFinal(state));
-  if (pending) {
-    const dueAt = pending.state === 'waiting' ? (pending.dueAt ?? now) : now;
-    return dueAt > now
-      ? { kind: 'change', message: { ...message, state: 'waiting', dueAt } }
-      : { kind: 'wait' };
-  }
-  const isCorrection = content.kind === 'reinstated';
-  const covered = isCorrection ? jobs.filter((job) => sentCancellations.has(job)) : jobs;
-  if (covered.length === 0) {
-    return finish('suppressed', 'revoked', 'The cancellation that it corrects was not sent to this address.');
-  }
+  if (pending) return waitUntil(pending.state === 'waiting' ? (pending.dueAt ?? now) : now);
+  if (open.length > 0) return waitUntil(Math.max(...open));
+  const covered = jobs.filter((job) => news.has(job));
+  if (covered.length === 0) return finish('suppressed', 'revoked', NO_NEWS[content.kind]);
   if (!settings.dryRun && !canSend) return finish('failed', 'no_channel');
   if (channel === 'sms' && !settings.dryRun) {
     const dueAt = quietUntil(settings.sms.quietHours, to.zone, now);
-    if (dueAt > now) return { kind: 'change', message: { ...message, state: 'waiting', dueAt } };
+    if (dueAt > now) return waitUntil(dueAt);
   }
   return { kind: 'send', settings, jobs: covered };
 }
@@ -180,26 +178,59 @@ export function withoutAddresses(text: string, { to }: Pick<Message, 'to'>): str
 export const getExpiry = ({ content }: Work, { maxAgeHours }: NotificationSettings): number =>
   Math.max(...content.jobs.map((facts) => changeTime(content, facts))) + maxAgeHours * HOUR_MS;
 
+/** Details of messages that are not new to their address, by the kind of their content. */
+const NO_NEWS: Partial<Record<ContentKind, string>> = {
+  dispatched: 'The dispatch was already sent to this address.',
+  dispatch_revoked: 'The dispatch was not sent to this address.',
+  reinstated: 'The cancellation that it corrects was not sent to this address.',
+};
+
+/** States in which a message has reached its recipient, as far as known. An SMS with an unknown outcome may have. */
+const RECEIVED: readonly MessageState[] = ['sent', 'unknown', 'complained'];
+
 /**
- * Returns the jobs of a correction whose cancellation was sent to its address. `before` are the earlier messages to the address by key.
- * An SMS with an unknown outcome may have been received. A simulated correction follows a simulated cancellation.
+ * Returns the jobs of which a message is new to its address: a dispatch, unless the address knows it; a revocation, if the address knows a
+ * dispatch; the correction of a cancellation, if the cancellation was sent; and all jobs of any other message. An address knows a dispatch if
+ * it got neither a revocation nor a cancellation after it. `before` are the earlier messages to the address by key. A simulated message
+ * follows simulated ones.
  */
-export function findSentCancellations(
-  { content, corrects }: Pick<Work, 'content' | 'corrects'>,
-  before: ReadonlyMap<string, Pick<Work, 'content' | 'message'>>,
+export function findNews(
+  {
+    content,
+    before: keys,
+    corrects,
+    dispatches,
+  }: Pick<Work, 'content' | 'before' | 'corrects' | 'dispatches'>,
+  before: ReadonlyMap<string, Pick<Work, 'content' | 'message' | 'maybeSent'>>,
   dryRun: boolean,
 ): ReadonlySet<number> {
-  const isSent = (
-    { message: { state, jobs }, content: { kind } }: Pick<Work, 'content' | 'message'>,
-    job: number,
-  ) =>
-    kind === 'cancelled' &&
-    jobs.includes(job) &&
-    (['sent', 'unknown', 'bounced', 'complained'].includes(state) || (dryRun && state === 'dry_run'));
-  const sent = content.jobs.filter(({ jobNumber }) => {
-    const key = corrects?.[jobNumber];
-    const candidates = key === undefined ? [...before.values()] : [before.get(key) ?? []].flat();
-    return candidates.some((work) => isSent(work, jobNumber));
-  });
-  return new Set(sent.map(({ jobNumber }) => jobNumber));
+  const isNews = ({ jobNumber, dateOut }: JobFacts): boolean => {
+    const findLast = (places: readonly string[], kinds: readonly ContentKind[]) =>
+      places
+        .flatMap((key) => before.get(key) ?? [])
+        .findLast(({ message: { state, jobs }, content: { kind }, maybeSent }) => {
+          const isReceived = RECEIVED.includes(state) || (dryRun && state === 'dry_run');
+          // Of two opposite messages, one that may have been received is followed by the other.
+          const isPossible = maybeSent && kind !== content.kind;
+          return kinds.includes(kind) && jobs.includes(jobNumber) && (isReceived || isPossible);
+        });
+    switch (content.kind) {
+      case 'dispatched':
+      case 'dispatch_revoked': {
+        const kinds = ['dispatched', 'dispatch_revoked', 'cancelled'] as const;
+        const last = findLast(dispatches?.[jobNumber] ?? keys, kinds)?.content;
+        const known = last?.kind === 'dispatched' ? last : undefined;
+        if (content.kind === 'dispatch_revoked') return known !== undefined;
+        const knownOut = known?.jobs.find((one) => one.jobNumber === jobNumber)?.dateOut ?? null;
+        return knownOut === null || dateOut === null || !sameDispatch(knownOut, dateOut);
+      }
+      case 'reinstated': {
+        const place = corrects?.[jobNumber];
+        return findLast(place === undefined ? keys : [place], ['cancelled']) !== undefined;
+      }
+      default:
+        return true;
+    }
+  };
+  return new Set(content.jobs.filter(isNews).map(({ jobNumber }) => jobNumber));
 }

@@ -33,13 +33,7 @@ import { type Ready, ReadyRenderer } from './ready-messages.ts';
 import { toRecipient } from './recipient-fields.ts';
 import { readItems } from './recipient-matching.ts';
 import type { Message } from './records.ts';
-import {
-  afterAttempt,
-  type DecisionContext,
-  decide,
-  findSentCancellations,
-  getExpiry,
-} from './send-decision.ts';
+import { afterAttempt, type DecisionContext, decide, findNews, getExpiry } from './send-decision.ts';
 import { SendPool } from './send-pool.ts';
 import { reportFault, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
@@ -284,7 +278,7 @@ class SendRun {
       return { ref, channel: pool.channel, address: message.to?.address ?? '' };
     });
     const earlier = works.flatMap(({ ref, before }) => before.map((id) => keys.message(ref, id)));
-    const [settings, recipients, suppressions, before, validJobs] = await Promise.all([
+    const [settings, recipients, suppressions, before, checks] = await Promise.all([
       readSettingsOfAccounts(table, [...refs.values()]),
       Promise.all(
         [...refs.values()].map(async (ref) => {
@@ -312,8 +306,8 @@ class SendRun {
       before.flatMap((item) => this.#parse(item).map((work) => [`${item.pk} ${item.sk}`, work])),
     );
     return works.map((work, at) => {
-      const valid = validJobs[at];
-      if (!valid) return undefined;
+      const checked = checks[at];
+      if (!checked) return undefined;
       const ofAccount = settings.find(({ account }) => account === work.ref.account);
       const earlierWorks = work.before.flatMap((id): [string, Work][] => {
         const { pk, sk } = keys.message(work.ref, id);
@@ -325,9 +319,10 @@ class SendRun {
         settings: ofAccount,
         recipients: work.recipients.flatMap((id) => byAccount.get(work.ref.account)?.get(id) ?? []),
         suppression: suppressions[at],
-        validJobs: valid,
+        validJobs: checked.valid,
+        openJobs: checked.open,
         before: earlierWorks.map(([, { message }]) => message),
-        sentCancellations: findSentCancellations(work, new Map(earlierWorks), ofAccount?.dryRun === true),
+        news: findNews(work, new Map(earlierWorks), ofAccount?.dryRun === true),
         canSend: this.#deps[pool.channel] !== undefined,
       };
     });

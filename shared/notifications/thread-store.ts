@@ -222,22 +222,29 @@ async function finish(deps: NoticeDeps, ref: AccountRef, name: string, id: strin
   });
 }
 
-/** Returns the jobs of which a notice is still true. */
+/**
+ * Returns the jobs of which a notice is still true, and those of which it may become true again until a window closes, with the end of the
+ * window (epoch ms).
+ */
 export async function findValidJobs(
   table: Table,
   ref: AccountRef,
   thread: string,
   content: NoticeContent,
-): Promise<ReadonlySet<number>> {
+): Promise<{ readonly valid: ReadonlySet<number>; readonly open: ReadonlyMap<number, number> }> {
+  const valid = new Set<number>();
+  const open = new Map<number, number>();
   // Its user has decided that it is true.
-  if (content.kind === 'note') return new Set(content.jobs.map(({ jobNumber }) => jobNumber));
+  if (content.kind === 'note') {
+    for (const { jobNumber } of content.jobs) valid.add(jobNumber);
+    return { valid, open };
+  }
   const threads = new Map<string, Promise<Stored>>();
   const loaded = (name: string): Promise<Stored> => {
     const known = threads.get(name) ?? load(table, ref, name);
     threads.set(name, known);
     return known;
   };
-  const valid = new Set<number>();
   for (const facts of content.jobs) {
     let name = thread;
     const visited = new Set<string>();
@@ -246,10 +253,14 @@ export async function findValidJobs(
       const answer = checkNotice((await loaded(name)).thread, content, facts);
       if (answer === true) valid.add(facts.jobNumber);
       if (typeof answer === 'boolean') break;
+      if ('openUntil' in answer) {
+        open.set(facts.jobNumber, answer.openUntil);
+        break;
+      }
       name = answer.movedTo;
     }
   }
-  return valid;
+  return { valid, open };
 }
 
 /** Returns the open windows of a job: the kinds and jobs to be notified, and the earliest time (epoch ms). */

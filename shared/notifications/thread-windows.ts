@@ -31,6 +31,9 @@ const PATIENCE_MS = 3_600_000;
 /** Maximum number of earlier notices that a later one can refer to. */
 const MAX_EARLIER = 10;
 
+/** Maximum number of notices about the dispatches of one job that a later one can refer to. */
+const MAX_DISPATCHES = 50;
+
 /** Maximum size of one notice. Further entries become another notice. */
 const MAX_NOTICE_JOBS = 1000;
 
@@ -152,6 +155,8 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
   if (included.length === 0) return after;
   const ordered = included.toSorted((a, b) => a.jobNumber - b.jobNumber);
   const corrects = kind === 'reinstated' ? findCorrected(thread, entries) : undefined;
+  const isAboutDispatch = kind === 'dispatched' || kind === 'dispatch_revoked';
+  const dispatches = isAboutDispatch ? findDispatches(thread, entries) : undefined;
   const notice: FrozenNotice = {
     id,
     content: { kind, orderGroup: thread.orderGroup, jobs: ordered, observedAt },
@@ -160,9 +165,9 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
       orderNumber: thread.jobs[jobNumber]?.facts?.orderNumber ?? null,
       orderGroup: thread.orderGroup,
     })),
-    again: entries.flatMap(({ job, again }) => (again ? [job] : [])),
     earlier: thread.earlier,
     ...(corrects && { corrects }),
+    ...(dispatches && { dispatches }),
     because,
     giveAt: closing.giveAt,
   };
@@ -180,6 +185,16 @@ function findCorrected(thread: Thread, entries: readonly Entry[]): Corrects {
     entries.flatMap(({ job }): [string, NoticePlace][] => {
       const notice = thread.jobs[job]?.cancelled.notice;
       return notice ? [[String(job), notice]] : [];
+    }),
+  );
+}
+
+/** Returns the earlier notices about the dispatches of the jobs, with those that contradict them. */
+function findDispatches(thread: Thread, entries: readonly Entry[]): NonNullable<FrozenNotice['dispatches']> {
+  return Object.fromEntries(
+    entries.flatMap(({ job }) => {
+      const notices = thread.jobs[job]?.dispatches;
+      return notices ? [[String(job), notices]] : [];
     }),
   );
 }
@@ -207,7 +222,7 @@ function takeFitting(
   let bytes = 0;
   for (const entry of all) {
     const facts = jobFacts(thread, entry, isUndone);
-    bytes += Buffer.byteLength(JSON.stringify(facts));
+    bytes += Buffer.byteLength(JSON.stringify([facts, thread.jobs[entry.job]?.dispatches]));
     if (jobs.size > 0 && (jobs.size >= MAX_NOTICE_JOBS || bytes > MAX_NOTICE_BYTES)) break;
     entries.push(entry);
     jobs.set(entry.job, facts);
@@ -269,24 +284,29 @@ function markJobNotified(
   kind: NoticeKind,
   { observedAt, place, isSent }: { observedAt: number; place: NoticePlace; isSent: boolean },
 ): ThreadJob {
+  const dispatches = [...(job.dispatches ?? []), place].slice(-MAX_DISPATCHES);
   switch (kind) {
     case 'dispatched':
       if (job.out === null) return job;
       if (!isSent) return { ...job, out: null, told: null };
       return {
-        ...{ ...job, told: { out: job.out, in: observedAt, revoked: false } },
+        ...{ ...job, told: { out: job.out, in: observedAt, revoked: false }, dispatches },
         cancelled: { holds: job.cancelled.holds, told: false },
       };
     case 'tracking':
       return job;
     case 'dispatch_revoked':
-      return { ...job, told: job.told && { ...job.told, revoked: true } };
+      return {
+        ...{ ...job, told: job.told && { ...job.told, revoked: true } },
+        ...(isSent ? { dispatches } : {}),
+      };
     case 'due_date_changed':
       return { ...job, due: job.due && { ...job.due, known: job.due.holds } };
     case 'cancelled':
       return {
         ...job,
         cancelled: isSent ? { holds: true, told: true, notice: place } : { holds: false, told: false },
+        ...(isSent ? { dispatches } : {}),
       };
     case 'reinstated':
       return { ...job, cancelled: { holds: false, told: false } };

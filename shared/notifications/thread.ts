@@ -39,6 +39,8 @@ export interface ThreadJob {
    * none.
    */
   readonly told: { readonly out: string; readonly in: number; readonly revoked: boolean } | null;
+  /** Notices about its dispatches, their revocations and its cancellations, oldest first. Absent: none. */
+  readonly dispatches?: readonly NoticePlace[];
   /** `notice`: the notice of the cancellation, absent in threads of former releases. `back`: whether the job returned since. */
   readonly cancelled: {
     readonly holds: boolean;
@@ -77,8 +79,6 @@ export interface Entry {
   /** Time it was folded (epoch ms). The wait for missing events is limited from then on. */
   readonly seenAt: number;
   readonly undone: boolean;
-  /** Whether this dispatch was notified before, and then its revocation. It is sent only to recipients of the revocation. */
-  readonly again: boolean;
 }
 
 /** A notice that is closed and not finished. */
@@ -88,12 +88,12 @@ export interface FrozenNotice {
   readonly content: NoticeContent;
   /** Fields by which recipients of its jobs are matched: in full length, unlike the displayed ones. */
   readonly scopes: readonly NoticeScope[];
-  /** Jobs whose dispatch was notified before and has been revoked since. Sent only to recipients of revocations (`dispatch_revoked`). */
-  readonly again: readonly number[];
   /** Ids of the last notices sent in this thread, oldest first. */
   readonly earlier: readonly string[];
   /** For `reinstated`: the notice of the cancellation, by job number. */
   readonly corrects?: Corrects;
+  /** For `dispatched` and `dispatch_revoked`: {@link ThreadJob.dispatches} before it, by job number. */
+  readonly dispatches?: Readonly<Record<string, readonly NoticePlace[]>>;
   /** Reason why the notice is only recorded and not sent. `null`: it is sent. */
   readonly because: MessageReason | null;
   /** Time from which it is handed out again (epoch ms). */
@@ -161,7 +161,7 @@ export function fold(thread: Thread, event: ThreadEvent, windowMs: number, now: 
   const { dispatched: _, ...applied } = applyEvent(before ?? newJob(event), event);
   const job: ThreadJob = event.job.dateOut === null ? applied : { ...applied, dispatched: true };
   const parcels = updateMentions(addAliases(thread.parcels, event), event);
-  const entries = updateEntries(thread.entries, job, event, wantedKinds(job, event, parcels), windowMs, now);
+  const entries = updateEntries(thread.entries, event, wantedKinds(job, event, parcels), windowMs, now);
   const hasPending = entries.some((entry) => entry.job === number && !entry.undone);
   const next: ThreadJob = { ...job, facts: hasPending ? toFacts(event) : null };
   const isBlank =
@@ -187,17 +187,19 @@ export function moveBetweenThreads(
   if (!job || job.movedTo !== undefined || !isBefore(job.mark, event.mark)) return { from, to };
   const there = to.jobs[number];
   const other = there && there.movedTo === undefined ? there : undefined;
+  const [older, later] = other && isBefore(other.mark, job.mark) ? [other, job] : [job, other];
+  const dispatches = [older, later].flatMap((one) => one?.dispatches ?? []);
   // The target knows the job only if it was there before. Of both states the later one counts.
   const joined: ThreadJob =
     other === undefined
       ? job
       : isBefore(job.mark, other.mark)
         ? {
-            ...{ ...other, told: other.told ?? job.told, out: other.out ?? job.out },
+            ...{ ...other, told: other.told ?? job.told, out: other.out ?? job.out, dispatches },
             // Its return was folded there before the event that moves it.
             cancelled: other.cancelled.back ? { ...job.cancelled, holds: false } : other.cancelled,
           }
-        : { ...job, told: job.told ?? other.told };
+        : { ...job, told: job.told ?? other.told, dispatches };
   const mine = from.entries.filter((entry) => entry.job === number);
   const taken = mine.filter(
     ({ kind }) => !to.entries.some((entry) => entry.kind === kind && entry.job === number && !entry.undone),
@@ -228,25 +230,35 @@ export function removeNotice(thread: Thread, id: string): Thread {
   return left.length === thread.frozen.length ? thread : { ...thread, frozen: left };
 }
 
-/** Returns whether a notice is still true of a job, or the thread that the job moved to. */
+/**
+ * Returns whether a notice is still true of a job, the thread that the job moved to, or the time until which an open window may still be
+ * undone, which would make the notice true again (epoch ms).
+ */
 export function checkNotice(
   thread: Thread,
   content: NoticeContent,
   facts: JobFacts,
-): boolean | { movedTo: string } {
+): boolean | { movedTo: string } | { openUntil: number } {
   const job = thread.jobs[facts.jobNumber];
   // A job that contradicts the notice would have been put back into this thread.
   if (!job) return true;
   if (job.movedTo !== undefined) return { movedTo: job.movedTo };
-  const isPending = (kind: NoticeKind): boolean =>
-    thread.entries.some((entry) => entry.kind === kind && entry.job === facts.jobNumber && !entry.undone);
+  const findOpen = (...some: readonly NoticeKind[]): { openUntil: number } | undefined => {
+    const open = thread.entries.filter(
+      (entry) => entry.job === facts.jobNumber && !entry.undone && some.includes(entry.kind),
+    );
+    return open.length === 0
+      ? undefined
+      : { openUntil: Math.max(...open.map(({ at, windowMs }) => at + windowMs)) };
+  };
   switch (content.kind) {
     case 'dispatched':
-      return job.out !== null && job.told?.in === content.observedAt && !isPending('dispatched');
+      if (job.told?.in !== content.observedAt || job.told.revoked) return false;
+      return findOpen('dispatched', 'dispatch_revoked') ?? job.out !== null;
     case 'tracking':
-      return job.out !== null && !isPending('dispatched');
+      return findOpen('dispatch_revoked') ?? (job.out !== null && !findOpen('dispatched'));
     case 'dispatch_revoked':
-      return job.out === null;
+      return findOpen('dispatched') ?? !isDispatched(job);
     case 'due_date_changed':
       return !isDispatched(job) && (job.due === null || sameTime(job.due.holds, facts.dateDue));
     case 'cancelled':
@@ -316,7 +328,7 @@ function applyEvent(job: ThreadJob, { type, changes, zone, job: now }: ThreadEve
 }
 
 /** Returns whether two dates are of the same dispatch: the same day, or the same time written differently. */
-function sameDispatch(a: string, b: string): boolean {
+export function sameDispatch(a: string, b: string): boolean {
   return sameTime(a, b) || (dayNamed(a, null) ?? a) === (dayNamed(b, null) ?? b);
 }
 
@@ -342,7 +354,6 @@ function wantedKinds(
 /** Returns the entries after an event: adds missing kinds that are wanted, and marks those no longer wanted as undone. */
 function updateEntries(
   entries: readonly Entry[],
-  job: ThreadJob,
   event: ThreadEvent,
   wanted: ReadonlySet<NoticeKind>,
   windowMs: number,
@@ -361,21 +372,15 @@ function updateEntries(
       // Tracking is notified when it arrives, not when another event happens to a job that has tracking.
       if (kind === 'tracking' && !/^job\.(?:tracking_added|tracking_updated|dispatched)$/.test(event.type))
         continue;
-      const again =
-        kind === 'dispatched' && job.told?.revoked === true && matchesDispatch(job.told.out, job.out);
       const former = mine.find((entry) => time < entry.at + entry.windowMs);
       const entry: Entry = former
-        ? { ...former, again, undone: false }
-        : { kind, job: jobNumber, at: time, windowMs, seenAt: now, undone: false, again };
+        ? { ...former, undone: false }
+        : { kind, job: jobNumber, at: time, windowMs, seenAt: now, undone: false };
       const dropped = mine.length >= MAX_UNDONE && !former ? mine[0] : former;
       next = [...next.filter((one) => one !== dropped), entry];
     }
   }
   return next;
-}
-
-function matchesDispatch(notified: string, out: string | null): boolean {
-  return out !== null && sameDispatch(notified, out);
 }
 
 function sameJob(a: ThreadJob, b: ThreadJob): boolean {

@@ -282,6 +282,250 @@ describe('an e-mail', () => {
   });
 });
 
+describe('the message about a dispatch', () => {
+  const BOTH = ['dispatched', 'dispatch_revoked'];
+  const ACCEPTED: SendOutcome = { kind: 'accepted', providerId: null };
+  const DOWN: SendOutcome = { kind: 'later', reason: 'The server is down.', everything: true };
+  type World = Awaited<ReturnType<typeof createNotifyingWorld>>;
+
+  async function observe(world: World, ...types: readonly ('job.dispatched' | 'job.dispatch_revoked')[]) {
+    for (const type of types) {
+      await world.fold(draftEvent(type, 1, world.clock.now));
+      await world.send(CLOSED_AFTER);
+    }
+  }
+  const listSent = async (world: World) =>
+    (await world.messages())
+      .filter(({ state }) => state === 'sent' || state === 'unknown')
+      .map(({ kind, to }) => [to?.name, kind]);
+
+  test('is sent once after quiet hours in which the job was dispatched, revoked and dispatched again', async () => {
+    const quietHours = { from: '11:00', to: '18:00' };
+    const world = await createNotifyingWorld({
+      settings: { zone: 'UTC', sms: { enabled: true, quietHours } },
+    });
+    await world.recipient({ name: 'Ann', mobile: '+12025550123' });
+    await world.recipient({ name: 'Bea', mobile: '+12025550124', kinds: BOTH });
+    await observe(world, 'job.dispatched', 'job.dispatch_revoked', 'job.dispatched');
+    expect(world.sms).toEqual([]);
+    await world.send(6 * HOUR);
+    await world.send(HOUR);
+    expect(world.sms.map(({ to }) => to).sort()).toEqual(['+12025550123', '+12025550124']);
+    expect((await listSent(world)).sort()).toEqual([
+      ['Ann', 'dispatched'],
+      ['Bea', 'dispatched'],
+    ]);
+  });
+
+  test('is sent once after an outage of the mail server in which the job was dispatched, revoked and dispatched again', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+    await world.recipient({ name: 'Bea', email: 'bea@example.com', kinds: BOTH });
+    world.answers.email = async () => DOWN;
+    await observe(world, 'job.dispatched', 'job.dispatch_revoked', 'job.dispatched');
+    world.answers.email = async () => ACCEPTED;
+    for (let turn = 0; turn < 3; turn += 1) await world.send(HOUR);
+    expect((await listSent(world)).sort()).toEqual([
+      ['Ann', 'dispatched'],
+      ['Bea', 'dispatched'],
+    ]);
+  });
+
+  test('is sent once if a revocation is undone in its window, although it was due in between', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+    world.answers.email = async () => DOWN;
+    await observe(world, 'job.dispatched');
+    world.answers.email = async () => ACCEPTED;
+    await world.fold(draftEvent('job.dispatch_revoked', 1, world.clock.now));
+    await world.send(2 * MINUTE);
+    expect(await listSent(world)).toEqual([]);
+    await world.fold(draftEvent('job.dispatched', 1, world.clock.now));
+    await world.send(3 * MINUTE);
+    await world.send(HOUR);
+    expect(await listSent(world)).toEqual([['Ann', 'dispatched']]);
+  });
+
+  test('is not sent if the job is not dispatched any more, nor is a correction', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ name: 'Bea', email: 'bea@example.com', kinds: BOTH });
+    world.answers.email = async () => DOWN;
+    await observe(world, 'job.dispatched');
+    world.answers.email = async () => ACCEPTED;
+    await observe(world, 'job.dispatch_revoked');
+    await world.send(HOUR);
+    expect((await world.messages()).map(({ kind, state, reason }) => [kind, state, reason])).toEqual([
+      ['dispatched', 'suppressed', 'revoked'],
+      ['dispatch_revoked', 'suppressed', 'revoked'],
+    ]);
+  });
+
+  test('is repeated only for those who got a correction, however often it is revoked', async () => {
+    const world = await createNotifyingWorld({ settings: { maxAgeHours: 168 } });
+    await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+    await world.recipient({ name: 'Bea', email: 'bea@example.com', kinds: BOTH });
+    await observe(world, 'job.dispatched');
+    for (let turn = 0; turn < 7; turn += 1) await observe(world, 'job.dispatch_revoked', 'job.dispatched');
+    const sent = await listSent(world);
+    expect(sent.filter(([name]) => name === 'Ann')).toEqual([['Ann', 'dispatched']]);
+    expect(sent.filter(([name]) => name === 'Bea').map(([, kind]) => kind)).toEqual([
+      'dispatched',
+      ...Array.from({ length: 7 }, () => ['dispatch_revoked', 'dispatched']).flat(),
+    ]);
+  });
+
+  test('is sent once for a day, although another day was observed while it could not be sent', async () => {
+    const world = await createNotifyingWorld({ settings: { maxAgeHours: 168 } });
+    await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+    await observe(world, 'job.dispatched');
+    world.answers.email = async () => DOWN;
+    const other = { dateOut: '2026-03-05T10:00:00' };
+    await world.fold(draftEvent('job.dispatch_revoked', 1, world.clock.now));
+    await world.fold(draftEvent('job.dispatched', 1, world.clock.now, other));
+    await world.send(CLOSED_AFTER);
+    await observe(world, 'job.dispatch_revoked', 'job.dispatched');
+    world.answers.email = async () => ACCEPTED;
+    for (let turn = 0; turn < 3; turn += 1) await world.send(HOUR);
+    expect(await listSent(world)).toEqual([['Ann', 'dispatched']]);
+  });
+
+  test('is repeated for those who got a message about a cancellation in between', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ name: 'Ann', email: 'ann@example.com', kinds: ['dispatched', 'cancelled'] });
+    await observe(world, 'job.dispatched', 'job.dispatch_revoked');
+    await world.fold(draftEvent('job.cancelled', 1, world.clock.now, { dateOut: null }));
+    await world.send(CLOSED_AFTER);
+    await observe(world, 'job.dispatched');
+    expect((await listSent(world)).map(([, kind]) => kind)).toEqual([
+      'dispatched',
+      'cancelled',
+      'dispatched',
+    ]);
+  });
+
+  test('is sent to a recipient who was added after the first dispatch', async () => {
+    const world = await createNotifyingWorld();
+    await observe(world, 'job.dispatched', 'job.dispatch_revoked');
+    await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+    await observe(world, 'job.dispatched');
+    expect(await listSent(world)).toEqual([['Ann', 'dispatched']]);
+  });
+});
+
+describe('the correction of a dispatch', () => {
+  const kinds = ['dispatched', 'dispatch_revoked'];
+
+  test('is sent after quiet hours if a new dispatch was undone in its window', async () => {
+    const quietHours = { from: '12:20', to: '18:00' };
+    const world = await createNotifyingWorld({
+      settings: { zone: 'UTC', sms: { enabled: true, quietHours } },
+    });
+    await world.recipient({ mobile: '+12025550123', kinds });
+    await world.fold(draftEvent(DISPATCHED, 1, START));
+    await world.send(CLOSED_AFTER);
+    await world.send(15 * MINUTE);
+    await world.fold(draftEvent('job.dispatch_revoked', 1, world.clock.now));
+    await world.send(5 * HOUR + 38 * MINUTE);
+    await world.fold(draftEvent(DISPATCHED, 1, world.clock.now));
+    await world.send(3 * MINUTE);
+    await world.fold(draftEvent('job.dispatch_revoked', 1, world.clock.now));
+    await world.send(3 * MINUTE);
+    await world.send(HOUR);
+    expect((await world.messages()).map(({ kind, state }) => [kind, state])).toEqual([
+      ['dispatched', 'sent'],
+      ['dispatch_revoked', 'sent'],
+      ['dispatched', 'suppressed'],
+    ]);
+  });
+
+  test('follows an e-mail that may have arrived before it was dropped', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com', kinds });
+    world.answers.email = async () => ({ kind: 'unknown', reason: 'time-out' });
+    await world.fold(draftEvent(DISPATCHED, 1, START));
+    await world.send(CLOSED_AFTER);
+    await world.fold(draftEvent('job.dispatch_revoked', 1, world.clock.now));
+    world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+    await world.send(CLOSED_AFTER);
+    await world.send(HOUR);
+    expect((await world.messages()).map(({ kind, state }) => [kind, state])).toEqual([
+      ['dispatched', 'suppressed'],
+      ['dispatch_revoked', 'sent'],
+    ]);
+  });
+});
+
+test('for any dispatches, revocations and outages, each address gets each dispatch once, and finally knows the current one', async () => {
+  const DAYS = ['2026-03-04T10:00:00', '2026-03-05T10:00:00'];
+  const step = fc.record({
+    job: fc.constantFrom(1, 2),
+    day: fc.nat(1),
+    isDown: fc.boolean(),
+    afterMs: fc.constantFrom(0, MINUTE, 2 * MINUTE, CLOSED_AFTER, HOUR),
+  });
+  const seen = { repeated: 0, corrected: 0, runs: 0 };
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 20 }), async (steps) => {
+      const world = await createNotifyingWorld({ settings: { maxAgeHours: 168 } });
+      await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+      const kinds = ['dispatched', 'dispatch_revoked'];
+      await world.recipient({ name: 'Bea', email: 'bea@example.com', kinds });
+      const outs = new Map<number, string | null>([1, 2].map((job) => [job, null]));
+      const accepted: { id: string; outs: ReadonlyMap<number, string | null> }[] = [];
+      let isDown = false;
+      world.answers.email = async ({ tags }) => {
+        if (isDown) return { kind: 'later', reason: 'The server is down.', everything: true };
+        accepted.push({ id: tags.message, outs: new Map(outs) });
+        return { kind: 'accepted', providerId: null };
+      };
+      for (const { job, day, ...one } of steps) {
+        const dateOut = outs.get(job) === null ? (DAYS[day] ?? null) : null;
+        outs.set(job, dateOut);
+        const type = dateOut === null ? 'job.dispatch_revoked' : DISPATCHED;
+        await world.fold(draftEvent(type, job, world.clock.now, { dateOut }));
+        isDown = one.isDown;
+        await world.send(one.afterMs);
+      }
+      isDown = false;
+      for (let turn = 0; turn < 6; turn += 1) await world.send(HOUR);
+
+      const works = new Map((await world.works()).map((work) => [work.message.id, work]));
+      for (const [name, isSubscribed] of [
+        ['Ann', false],
+        ['Bea', true],
+      ] as const) {
+        for (const job of [1, 2]) {
+          let known: string | null = null;
+          const days = new Set<string | null>();
+          for (const { id, outs: current } of accepted) {
+            const { message, content } = works.get(id) ?? {};
+            if (message?.to?.name !== name || !message.jobs.includes(job)) continue;
+            if (content?.kind === 'dispatched') {
+              const out = content.jobs.find(({ jobNumber }) => jobNumber === job)?.dateOut ?? null;
+              expect(current.get(job)).toBe(out);
+              expect(known).not.toBe(out);
+              if (days.has(out)) seen.repeated += 1;
+              known = out;
+              days.add(out);
+            } else {
+              expect(current.get(job)).toBeNull();
+              expect(known).not.toBeNull();
+              seen.corrected += 1;
+              known = null;
+            }
+          }
+          const now = outs.get(job) ?? null;
+          if (isSubscribed || now !== null) expect(known).toBe(now);
+        }
+      }
+      seen.runs += 1;
+    }),
+    runs(60, 300),
+  );
+  expect(seen.corrected).toBeGreaterThan(seen.runs / 10);
+  expect(seen.repeated).toBeGreaterThan(0);
+}, 120_000);
+
 describe('an SMS', () => {
   const withSms = async (settings: object = {}) => {
     const world = await createNotifyingWorld({

@@ -98,6 +98,8 @@ function jobEvent(
   } as EventDraft;
 }
 
+const toPlace = (notice: ClosedNotice | undefined) => ({ thread: notice?.thread, id: notice?.id });
+
 const DAY_1 = '2026-03-04T10:00:00';
 const DAY_2 = '2026-03-05T10:00:00';
 const dispatched = (jobNumber: number, at: number, job: JobOptions = {}) =>
@@ -208,9 +210,9 @@ describe('notices of order groups', () => {
     await world.fold(dispatched(1, 0, { dateOut: DAY_1 }), dispatched(2, 0, { dateOut: DAY_2 }));
     const [notice] = await world.closeDue(WINDOW + GRACE);
     if (!notice) throw new Error('Nothing was closed.');
-    expect([...(await findValidJobs(world.table, ref, notice.thread, notice.content))]).toEqual([1, 2]);
+    expect([...(await findValidJobs(world.table, ref, notice.thread, notice.content)).valid]).toEqual([1, 2]);
     await world.fold(revoked(1, 6 * MINUTE));
-    expect([...(await findValidJobs(world.table, ref, notice.thread, notice.content))]).toEqual([2]);
+    expect([...(await findValidJobs(world.table, ref, notice.thread, notice.content)).valid]).toEqual([2]);
   });
 });
 
@@ -278,18 +280,20 @@ describe('changes of a job', () => {
     expect(await world.finishDue(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
-  test('recipients of a reverted dispatch are notified of the new one, and the notice names them', async () => {
+  test('a repeated dispatch is a notice, which names the earlier notices about the dispatch', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     const [notice] = await world.closeDue(HOUR);
-    expect(notice?.again).toEqual([]);
+    expect(notice?.dispatches).toEqual({});
     await finishNotice(world.deps, required(notice));
     await world.fold(revoked(1, HOUR));
-    expect(await world.finishDue(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
+    const [correction] = await world.closeDue(2 * HOUR);
+    expect(correction?.content.kind).toBe('dispatch_revoked');
+    await finishNotice(world.deps, required(correction));
     await world.fold(dispatched(1, 2 * HOUR));
     const [again] = await world.closeDue(3 * HOUR);
     expect(again?.content.kind).toBe('dispatched');
-    expect(again?.again).toEqual([1]);
+    expect(again?.dispatches).toEqual({ 1: [notice, correction].map(toPlace) });
     await finishNotice(world.deps, required(again));
     await world.fold(jobEvent('job.updated', 1, 3 * HOUR, { dateOut: DAY_1, description: 'Bags' }));
     expect(await world.finishDue(4 * HOUR)).toEqual([]);
@@ -324,9 +328,9 @@ describe('changes of a job', () => {
     const changes = { dateDue: { from: DAY_1, to: DAY_2 } };
     await world.fold(jobEvent('job.due_date_changed', 1, 0, { dateDue: DAY_2 }, { changes }));
     const notice = required((await world.closeDue(HOUR))[0]);
-    expect((await findValidJobs(world.table, ref, notice.thread, notice.content)).size).toBe(1);
+    expect((await findValidJobs(world.table, ref, notice.thread, notice.content)).valid.size).toBe(1);
     await world.fold(dispatched(1, HOUR, { dateDue: DAY_2 }));
-    expect((await findValidJobs(world.table, ref, notice.thread, notice.content)).size).toBe(0);
+    expect((await findValidJobs(world.table, ref, notice.thread, notice.content)).valid.size).toBe(0);
     await finishNotice(world.deps, notice);
     expect(await world.finishDue(2 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
     const again = { changes: { dateDue: { from: DAY_2, to: '2026-03-09' } } };
@@ -432,7 +436,7 @@ describe('changes of a job', () => {
     const first = required((await world.closeDue(HOUR))[0]);
     await world.fold(revoked(1, HOUR), dispatched(1, HOUR + MINUTE, { dateOut: DAY_2 }));
     const validJobs = async ({ thread, content }: ClosedNotice) => [
-      ...(await findValidJobs(world.table, ref, thread, content)),
+      ...(await findValidJobs(world.table, ref, thread, content)).valid,
     ];
     expect(await validJobs(first)).toEqual([]);
     await finishNotice(world.deps, first);
@@ -582,9 +586,9 @@ describe('concurrent changes', () => {
     const { thread, content } = required((await world.closeDue(HOUR))[0]);
     const changes = { orderGroup: { from: 'SPRING', to: 'SUMMER' } };
     await world.fold(jobEvent('job.updated', 1, HOUR, { dateOut: DAY_1, orderGroup: 'SUMMER' }, { changes }));
-    expect([...(await findValidJobs(world.table, ref, thread, content))]).toEqual([1, 2]);
+    expect([...(await findValidJobs(world.table, ref, thread, content)).valid]).toEqual([1, 2]);
     await world.fold(revoked(1, HOUR + MINUTE, { orderGroup: 'SUMMER' }));
-    expect([...(await findValidJobs(world.table, ref, thread, content))]).toEqual([2]);
+    expect([...(await findValidJobs(world.table, ref, thread, content)).valid]).toEqual([2]);
   });
 
   test('a window with unfolded events stays open, for at most an hour', async () => {
@@ -1251,6 +1255,7 @@ function expectNotified({ events, outs, recorded }: Played): void {
     );
     const knowsDays = !isCorrected && !isTooOld('dispatched') && !isTooOld('dispatch_revoked');
     const knowsDue = !isTooOld('due_date_changed');
+    const places: unknown[] = [];
     const belief = { day: null as string | null, taken: false, due: null as string | null, cancelled: false };
     for (const { notice } of ordered) {
       const facts = notice.content.jobs.find(({ jobNumber }) => jobNumber === job);
@@ -1259,12 +1264,15 @@ function expectNotified({ events, outs, recorded }: Played): void {
       switch (notice.content.kind) {
         case 'dispatched':
           if (knowsDays) expect(belief.day === day && !belief.taken).toBe(false);
-          if (knowsDays) expect(notice.again.includes(job)).toBe(belief.day === day);
+          expect(notice.dispatches?.[job] ?? []).toEqual(places);
+          places.push(toPlace(notice));
           Object.assign(belief, { day, taken: false, cancelled: false });
           break;
         case 'dispatch_revoked':
           expect(belief.day).not.toBeNull();
           expect(belief.taken).toBe(false);
+          expect(notice.dispatches?.[job]).toEqual(places);
+          places.push(toPlace(notice));
           belief.taken = true;
           break;
         case 'due_date_changed':
@@ -1275,6 +1283,7 @@ function expectNotified({ events, outs, recorded }: Played): void {
         case 'cancelled':
           expect(belief.cancelled).toBe(false);
           belief.cancelled = true;
+          places.push(toPlace(notice));
           break;
         case 'reinstated':
           expect(belief.cancelled).toBe(true);

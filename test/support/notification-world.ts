@@ -42,7 +42,12 @@ export interface JobOptions {
 
 /** Returns a draft of an event about a job, observed at `time` (epoch ms). */
 export function draftEvent(
-  type: 'job.dispatched' | 'job.dispatch_revoked' | 'job.tracking_added' | 'job.due_date_changed',
+  type:
+    | 'job.dispatched'
+    | 'job.dispatch_revoked'
+    | 'job.cancelled'
+    | 'job.tracking_added'
+    | 'job.due_date_changed',
   jobNumber: number,
   time: number,
   job: JobOptions = {},
