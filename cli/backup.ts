@@ -70,7 +70,7 @@ async function restoreFrom(context: Context, file: string, flags: FolderFlags): 
   const manifest = await attempt(() =>
     restoreBackup({
       ...{ folder, name: isStream ? 'The input' : file },
-      from: isStream ? stdin : createReadStream(file),
+      open: () => (isStream ? stdin : createReadStream(file)),
     }),
   );
   out.progress();

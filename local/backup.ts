@@ -170,11 +170,12 @@ export async function writeBackup(options: {
  */
 export async function restoreBackup(options: {
   readonly folder: string;
-  readonly from: Readable;
+  /** Opens the backup, when the folder can be written. */
+  readonly open: () => Readable;
   /** Name of the backup in messages. */
   readonly name: string;
 }): Promise<Manifest> {
-  const { from, name } = options;
+  const { open, name } = options;
   const folder = resolve(options.folder);
   const isNew = !existsSync(folder);
   if (!isNew && isLocked(folder)) throw new BackupError(`The data folder ${folder} is in use by Jobwire.`);
@@ -197,7 +198,7 @@ export async function restoreBackup(options: {
   process.once('exit', clean);
   try {
     mkdirSync(staging, { mode: 0o700 });
-    const manifest = await extract(from, staging, name);
+    const manifest = await extract(open(), staging, name);
     for (const file of manifest.files) {
       if (isDatabase(file.name)) checkDatabase(join(staging, file.name), `${name}: ${file.name}`);
     }

@@ -372,6 +372,11 @@ describe('without a start', () => {
       /^The data folder \S+ is in use by Jobwire\.$/,
     ],
     [
+      'a folder in use, and a file that does not exist',
+      () => ['restore', newPath(), '--data-dir', data],
+      /^The data folder \S+ is in use by Jobwire\.$/,
+    ],
+    [
       'a folder that is not empty',
       () => ['restore', backup, '--data-dir', folder],
       /^The folder \S+ is not empty\. Choose an empty or a new folder\.$/,
