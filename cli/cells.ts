@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Account, ApiError, type Client, createClient, UnreachableError } from '../client/index.ts';
 import { readClientSecret } from './accounts.ts';
 import { type Context, command, OperationError, UsageError } from './command.ts';
-import { CLIENT_SECRET, withId } from './input.ts';
+import { CLIENT_SECRET, ignoreGone, withId } from './input.ts';
 import { clean } from './output.ts';
 import { checkBaseUrl, findProfile, isUnencrypted, readProfiles } from './profiles.ts';
 
@@ -245,11 +245,6 @@ async function cancel(
   return undefined;
 }
 
-async function readAccount(client: Client, id: string): Promise<Account | undefined> {
-  try {
-    return await client.get('/v1/accounts/{id}', withId(id));
-  } catch (cause) {
-    if (cause instanceof ApiError && cause.status === 404) return undefined;
-    throw cause;
-  }
+function readAccount(client: Client, id: string): Promise<Account | undefined> {
+  return client.get('/v1/accounts/{id}', withId(id)).catch(ignoreGone);
 }

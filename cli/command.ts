@@ -80,6 +80,8 @@ export interface Command {
   /** Details for its help. */
   readonly more?: string;
   readonly args: readonly string[];
+  /** Names of the API's fields of arguments, if different from their names in lower case. */
+  readonly fields?: Readonly<Record<string, string>>;
   /** Accepted values of arguments, by name. */
   readonly choices?: Readonly<Record<string, readonly string[]>>;
   /** Values of arguments for shell completion, if others are accepted too. */
@@ -390,7 +392,7 @@ export function suggest(typed: string, known: readonly string[]): string {
   return similar === undefined ? '' : ` Did you mean ${similar}?`;
 }
 
-/** Replaces the field name at the start of an API error message with the name of its option. */
+/** Replaces the field name at the start of an API error message with the name of its option or argument. */
 export function toOptionNames(
   { command, flags: values }: Invocation,
   message: string,
@@ -402,7 +404,11 @@ export function toOptionNames(
     (one.field ?? flag) === name ? [flag] : [],
   );
   const given = options.find((flag) => isGiven((values as Record<string, unknown>)[flag])) ?? options[0];
-  return given === undefined ? message : `--${given}${message.slice(field.length)}`;
+  const argument = command.args
+    .map((arg) => arg.replace(/\?$/, ''))
+    .find((arg) => (command.fields?.[arg] ?? arg.toLowerCase()) === name);
+  const shown = given === undefined ? argument : `--${given}`;
+  return shown === undefined ? message : `${shown}${message.slice(field.length)}`;
 }
 
 const isGiven = (value: unknown): boolean =>

@@ -11,6 +11,7 @@ import {
   UnreachableError,
 } from '../client/index.ts';
 import { staleSince } from '../shared/stale.ts';
+import { ignoreGone } from './input.ts';
 import { count } from './output.ts';
 
 /** Result of one check. */
@@ -127,6 +128,11 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
       ];
     }
     const fix = status ? ACCOUNT_FIXES[status.state] : undefined;
+    if (status && !fix && status.consecutiveFailures > 0) {
+      const message = `The last poll failed. ${status.problem ?? ''}`.trim();
+      const next = `The next poll is due at ${status.nextPollAt}. Then run this check again.`;
+      return [{ check: `Account ${id}`, state: 'warn', message, fix: next }];
+    }
     if (status && !fix && staleSince(status.observedThrough, account.pollIntervalSeconds, Date.now())) {
       const message = `No poll has been complete since ${status.observedThrough}, although no poll failed.`;
       const check = `Account ${id}`;
@@ -206,10 +212,4 @@ export function toTestCheck(id: string, { ok, steps }: TestReport, fix: NonNulla
   const message = steps.at(-1)?.message ?? 'Nothing was tested.';
   if (ok) return { check, state: 'ok', message };
   return { check, state: 'fail', message, fix };
-}
-
-/** For an account or endpoint that was deleted meanwhile. */
-function ignoreGone(cause: unknown): undefined {
-  if (cause instanceof ApiError && cause.status === 404) return undefined;
-  throw cause;
 }

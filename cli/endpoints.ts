@@ -2,14 +2,13 @@
  * `jobwire endpoints …`: endpoints, their settings and their state.
  * One file: the commands share the input of settings and the output of lists.
  */
-import {
-  ApiError,
-  type Client,
-  type Endpoint,
-  type EndpointHealth,
-  type EndpointUpdate,
-  type ListOptions,
-  type NewEndpoint,
+import type {
+  Client,
+  Endpoint,
+  EndpointHealth,
+  EndpointUpdate,
+  ListOptions,
+  NewEndpoint,
 } from '../client/index.ts';
 import { eventTypes, inputs } from '../client/inputs.ts';
 import { printAttempt } from './attempts.ts';
@@ -25,7 +24,7 @@ import {
   withoutDefaults,
 } from './command.ts';
 import { atEndpoint, deliveryCommands, printTruncation, REGION } from './deliveries.ts';
-import { parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
+import { ignoreGone, parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
 import { clean } from './output.ts';
 
 /** Maximum number of concurrent requests for health. */
@@ -458,11 +457,7 @@ async function* withHealth(
       batch.splice(0).map(async (endpoint) => {
         const at = atEndpoint(endpoint.id, endpoint.region);
         const request = api.get('/v1/endpoints/{id}/health', at);
-        const health = await request.catch((cause) => {
-          if (cause instanceof ApiError && cause.status === 404) return null;
-          throw cause;
-        });
-        return { ...endpoint, health };
+        return { ...endpoint, health: (await request.catch(ignoreGone)) ?? null };
       }),
     );
   for await (const endpoint of api.list('/v1/endpoints', 'endpoints', options)) {

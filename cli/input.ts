@@ -38,11 +38,18 @@ function parseDurationMs(text: string): number | undefined {
   return digits === '' ? undefined : Number(digits) * UNIT_MS[unit as keyof typeof UNIT_MS];
 }
 
+/** Returns whether a text is a day of the calendar, such as `2026-03-02`. */
+export function isDay(text: string): boolean {
+  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
+  // Date.parse turns 30 February into 2 March.
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
+}
+
 /** Parses a time: a duration before now (or `ahead` of it), a day, or an ISO timestamp with its zone. */
 export function parseTime(flag: string, text: string, direction: 'back' | 'ahead' = 'back'): string {
   const span = parseDurationMs(text);
   const ms = span === undefined ? undefined : Date.now() + (direction === 'back' ? -span : span);
-  const iso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const iso = isDay(text.slice(0, 10)) && /^.{10}(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
   const at = ms ?? (iso ? Date.parse(text) : Number.NaN);
   if (Number.isNaN(at)) {
     throw new UsageError(
@@ -82,6 +89,12 @@ export const suggestText = (text: string, known: readonly string[]) => (cause: u
   if (cause instanceof ApiError && cause.status === 404) cause.message += suggest(text, known);
   throw cause;
 };
+
+/** Handles the error of a resource that does not exist, or was deleted meanwhile. */
+export function ignoreGone(cause: unknown): undefined {
+  if (cause instanceof ApiError && cause.status === 404) return undefined;
+  throw cause;
+}
 
 /** Returns the parameters of a path with one id. */
 export const withId = (id: string) => ({ params: { path: { id } } });

@@ -3,7 +3,7 @@ import type { Event, JobEntry } from '../client/index.ts';
 import { deliveryColumns } from './attempts.ts';
 import { CSV, command, limitFlag, UsageError } from './command.ts';
 import { eventPrinter } from './events.ts';
-import { parseList } from './input.ts';
+import { isDay, parseList } from './input.ts';
 import { clean, count } from './output.ts';
 
 export const jobs = {
@@ -241,11 +241,12 @@ export const jobs = {
 
 /** Throws a {@link UsageError} if a text is not a job number. */
 export function checkNumber(text: string): void {
-  if (!/^[1-9]\d{0,11}$/.test(text)) throw new UsageError('NUMBER must be a job number.');
+  if (!/^[1-9]\d{0,11}$/.test(text))
+    throw new UsageError('NUMBER must be an integer from 1 to 999999999999.');
 }
 
 function parseDay(flag: string, text: string | undefined): string | undefined {
-  if (text === undefined || (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)))) return text;
+  if (text === undefined || isDay(text)) return text;
   throw new UsageError(`--${flag} must be a day (YYYY-MM-DD).`);
 }
 

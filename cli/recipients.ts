@@ -183,6 +183,7 @@ export const recipients = {
     about: 'Imports recipients from a CSV file and lists its invalid rows.',
     more: 'The first line contains the column names, as in the output of recipients export. Invalid rows are skipped and listed with line, field and reason. If any row is invalid, the exit code is 6. The same file can be imported again. Rows without changes are counted as unchanged.',
     args: ['ACCOUNT', 'FILE'],
+    fields: { FILE: 'csv' },
     flags: { 'dry-run': { about: 'Validate only. Nothing is written' } },
     example: 'recipients import acme recipients.csv --dry-run',
     async run({ api, out }, [account, file], flags) {

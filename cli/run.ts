@@ -139,6 +139,7 @@ const single: Commands = {
       'Finds accounts, jobs, order groups, recipients and endpoints by the beginning of an id, a job number, an order number, a tracking number or a name.',
     more: 'Case is ignored. With the role operate or admin, a recipient is also found by a complete e-mail address or mobile number.',
     args: ['TEXT'],
+    fields: { TEXT: 'q' },
     flags: {
       kinds: {
         value: 'A,B',

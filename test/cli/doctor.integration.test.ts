@@ -293,26 +293,45 @@ describe('doctor', () => {
     expect(find(given.out, 'Jobwire API')?.message).toContain(`${site.url} rejects the API key`);
   });
 
-  test('a quarantine is explained with the number of missing jobs', async () => {
-    const status = {
-      ...{ state: 'quarantined', problem: null, observedThrough: new Date().toISOString() },
-      missingJobs: { pending: 2, suspected: 170, contradictory: 1 },
-    };
+  /** Runs doctor on a Jobwire with one account. Returns the check of the account. */
+  async function checkAccount(status: object) {
+    const account = { id: 'acme', paused: false, pollIntervalSeconds: 60, status };
     const api = await fakeApi({
       'GET /v1/event-types/job.dispatched': { json: { type: 'job.dispatched' } },
       'GET /v1/key': { json: { role: 'read' } },
-      'GET /v1/accounts': { json: { accounts: [{ id: 'acme', paused: false, status }], next: null } },
+      'GET /v1/accounts': { json: { accounts: [account], next: null } },
       'GET /v1/endpoints': { json: { endpoints: [], next: null } },
       'GET /v1/alert-rules': { json: { alertRules: [], next: null } },
     });
     open.push(() => api.stop());
-    const ended = await run(['doctor', '--json', '--url', api.url], {});
-    expect(find(ended.out, 'Account acme')).toEqual({
-      ...{ check: 'Account acme', state: 'fail' },
-      message:
-        'quarantined: too many jobs disappeared at once from the list of active jobs. Now missing, with an unknown outcome: 173 jobs. Until the quarantine ends, no job is reported as cancelled or unavailable.',
-      fix: expect.stringMatching(/the quarantine ends when .* run: jobwire accounts confirm acme /),
+    return find((await run(['doctor', '--json', '--url', api.url], {})).out, 'Account acme');
+  }
+
+  test('a quarantine is explained with the number of missing jobs', async () => {
+    const missingJobs = { pending: 2, suspected: 170, contradictory: 1 };
+    const observedThrough = new Date().toISOString();
+    expect(await checkAccount({ state: 'quarantined', problem: null, observedThrough, missingJobs })).toEqual(
+      {
+        ...{ check: 'Account acme', state: 'fail' },
+        message:
+          'quarantined: too many jobs disappeared at once from the list of active jobs. Now missing, with an unknown outcome: 173 jobs. Until the quarantine ends, no job is reported as cancelled or unavailable.',
+        fix: expect.stringMatching(/the quarantine ends when .* run: jobwire accounts confirm acme /),
+      },
+    );
+  });
+
+  test('an account whose last poll failed is reported before its state is failing, also one without any complete poll', async () => {
+    const status = {
+      ...{ state: 'baselining', problem: 'The ordering API responds with 503.', observedThrough: null },
+      ...{ consecutiveFailures: 1, nextPollAt: '2026-03-02T08:02:00.000Z' },
+    };
+    expect(await checkAccount(status)).toEqual({
+      ...{ check: 'Account acme', state: 'warn' },
+      message: 'The last poll failed. The ordering API responds with 503.',
+      fix: 'The next poll is due at 2026-03-02T08:02:00.000Z. Then run this check again.',
     });
+    const healthy = { ...status, state: 'tracking', problem: null, consecutiveFailures: 0 };
+    expect(await checkAccount(healthy)).toBeUndefined();
   });
 
   test('the issuer of users is tested with its discovery document and keys', async () => {

@@ -325,6 +325,6 @@ function toDayRange(
 }
 
 function badRange(c: Parameters<typeof problem>[0], most: number): Response {
-  const detail = `from must not be after to, or more than ${most - 1} days before it.`;
+  const detail = `from must be at most ${most - 1} days before to, and not after it.`;
   return problem(c, 'invalid-parameter', { field: 'from', detail });
 }
