@@ -357,7 +357,9 @@ export async function revokeKey(
   by: Caller,
 ): Promise<{ readonly kind: 'revoked' } | Rejection> {
   if (id === BOOTSTRAP_KEY && by.role === 'admin' && by.accounts === null) {
-    return rejected('The key of the configuration can only be changed in the configuration.');
+    return rejected(
+      'This key is set by apiKey in the configuration, or by the file api-key in the data folder. Change it there, and restart Jobwire.',
+    );
   }
   if (!(await find(table, id, by))) return unknownKey();
   // The key first: a remaining last use expires.

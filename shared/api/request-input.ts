@@ -5,6 +5,8 @@ import { formatIssue, pathText } from '../validation.ts';
 import type { ApiEnv } from './env.ts';
 import { problem } from './problems.ts';
 
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
+
 /** Returns the query parameters. A repeated one becomes an array, which the schemas reject. */
 export function readQuery(c: Context): Record<string, string | string[]> {
   const entries = Object.entries(c.req.queries());
@@ -31,7 +33,12 @@ export async function readBody<B extends z.ZodType>(
   if (!/^(identity)?$/i.test(c.req.header('content-encoding') ?? '')) {
     return problem(c, 'unsupported-media-type', { detail: 'Send the body without Content-Encoding.' });
   }
-  const text = await c.req.text();
+  let text: string;
+  try {
+    text = UTF_8.decode(await c.req.arrayBuffer());
+  } catch {
+    return problem(c, 'invalid-body', { detail: 'The body must be encoded in UTF-8.' });
+  }
   const type = c.req.header('content-type') ?? '';
   if (text.trim() !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)) {
     return problem(c, 'unsupported-media-type', {

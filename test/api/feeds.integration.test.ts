@@ -1327,7 +1327,7 @@ describe('account status', () => {
 
 describe('confirmation by an operator', () => {
   const path = '/v1/accounts/acme/confirm';
-  const confirm = (api: Api, body?: string) => {
+  const confirm = (api: Api, body?: string | Buffer) => {
     const headers = { 'content-type': 'application/json' };
     return api.json(path, { method: 'POST', ...(body && { body, headers }) });
   };
@@ -1370,6 +1370,7 @@ describe('confirmation by an operator', () => {
 
   test.each([
     ['no JSON', '{', 400, 'must be JSON'],
+    ['no UTF-8', Buffer.from('{"upstreamId":"\xe9"}', 'latin1'), 400, 'must be encoded in UTF-8'],
     ['no object', '[]', 400, 'must be a JSON object'],
     ['an unknown field', '{"upstream":1}', 400, 'upstream is not a known field. Known: upstreamId.'],
     ['no id', '{"upstreamId":"x"}', 400, 'upstreamId must be a positive integer'],
