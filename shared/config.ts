@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type ParseError, parse, printParseErrorCode, visit } from 'jsonc-parser';
 import * as z from 'zod';
+import { DEFAULT_INTERVAL_SECONDS, intervalRule, MAX_INTERVAL_SECONDS } from './accounts/account-input.ts';
 import { EventSettingsUpdate } from './accounts/event-settings.ts';
 import { isSafeUrl, SignInSettings } from './api/sign-in-input.ts';
 import { MAX_SLOTS_PER_KEY } from './api/waiting-limit.ts';
@@ -271,10 +272,10 @@ export const configSchema = z
             'OAuth client secret.',
           ),
           pollIntervalSeconds: z
-            .number('must be a number of seconds')
-            .min(1, 'must be at least 1')
-            .max(86_400, 'must be at most 86400')
-            .default(120)
+            .int(intervalRule(1))
+            .min(1, intervalRule(1))
+            .max(MAX_INTERVAL_SECONDS, intervalRule(1))
+            .default(DEFAULT_INTERVAL_SECONDS)
             .describe('Interval between polls, in seconds.'),
           events: EventSettingsUpdate.optional().describe(
             'Settings of optional events ([events with settings](receiving-events.md#events-with-settings)). Default: all off.',

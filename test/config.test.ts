@@ -66,7 +66,11 @@ test.each<[object, string]>([
   [{ regions: {} }, 'regions must name at least one region.'],
   [
     { accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's', pollIntervalSeconds: 0 }] },
-    'accounts[0].pollIntervalSeconds must be at least 1.',
+    'accounts[0].pollIntervalSeconds must be an integer number of seconds from 1 to 86400.',
+  ],
+  [
+    { accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's', pollIntervalSeconds: 1.5 }] },
+    'accounts[0].pollIntervalSeconds must be an integer number of seconds from 1 to 86400.',
   ],
   [{ metrics: { port: 4000 } }, 'metrics.port must differ from port.'],
   [{ port: 9400, metrics: { port: 9400, host: '0.0.0.0' } }, 'metrics.port must differ from port.'],

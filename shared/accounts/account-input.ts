@@ -27,7 +27,8 @@ export type NewCredentials = z.infer<typeof NewCredentials>;
 export const MAX_INTERVAL_SECONDS = 86_400;
 /** Minimum poll interval on AWS, where the tick runs once a minute (s). */
 export const CELL_MIN_INTERVAL_SECONDS = 60;
-const DEFAULT_INTERVAL_SECONDS = 120;
+/** Default poll interval (s). */
+export const DEFAULT_INTERVAL_SECONDS = 120;
 
 /** Returns the rule for poll intervals on a host with this minimum. */
 export const intervalRule = (least: number): string =>
