@@ -73,6 +73,32 @@ export function createBatchSink<Entry>(service: BatchService<Entry>): SinkPort {
   };
 }
 
+/** The part of a response of SNS or SQS that concerns the entries. */
+interface BatchAnswer {
+  readonly Successful?: { readonly Id?: string | undefined }[] | undefined;
+  readonly Failed?:
+    | {
+        readonly Id?: string | undefined;
+        readonly Code?: string | undefined;
+        readonly SenderFault?: boolean | undefined;
+      }[]
+    | undefined;
+}
+
+/** Returns the results of the entries in a response of SNS or SQS. */
+export function toEntryResults(
+  entries: readonly { readonly Id?: string | undefined }[],
+  { Successful, Failed }: BatchAnswer,
+): (EntryResult | undefined)[] {
+  const accepted = new Set(Successful?.map(({ Id }) => Id));
+  const failed = new Map(Failed?.map((entry) => [entry.Id, entry]));
+  return entries.map(({ Id }) => {
+    if (accepted.has(Id)) return 'accepted';
+    const failure = failed.get(Id);
+    return failure && { code: failure.Code, senderFault: failure.SenderFault === true };
+  });
+}
+
 // Messages
 
 /** Returns the location of the event in the feed: the event after the cursor. */
@@ -164,6 +190,21 @@ export function toAcceptedJson(json: string): string {
 }
 
 // Sizes
+
+/** Returns the size of a message with these texts and attributes, as SNS and SQS count it (bytes). */
+export function measureMessage(
+  texts: readonly (string | undefined)[],
+  attributes: Readonly<
+    Record<string, { readonly DataType?: string | undefined; readonly StringValue?: string | undefined }>
+  > = {},
+): number {
+  const named = Object.entries(attributes).flatMap(([name, { DataType, StringValue }]) => [
+    name,
+    DataType,
+    StringValue,
+  ]);
+  return [...texts, ...named].reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0);
+}
 
 /** Splits entries into batches of the size that the service accepts, in the given order. */
 function toBatches<Entry>(entries: readonly Entry[], { measure }: BatchService<Entry>): Entry[][] {

@@ -118,7 +118,7 @@ export function checkUrl(url: string, allowPrivateNetworks: boolean): string | u
   if (parsed.protocol !== 'https:' && !(allowPrivateNetworks && parsed.protocol === 'http:')) {
     return allowPrivateNetworks
       ? 'It must begin with https:// or http://.'
-      : `It must begin with https:// ${HINT}.`;
+      : `It must begin with https://${parsed.protocol === 'http:' ? ` ${HINT}` : ''}.`;
   }
   if (parsed.username || parsed.password) return 'It must not contain a user name or password.';
   if (allowPrivateNetworks) return undefined;

@@ -10,7 +10,9 @@ import type { LoggedEvent } from '../log/log.ts';
 import {
   BATCH_BYTES,
   createBatchSink,
+  measureMessage,
   toAcceptedJson,
+  toEntryResults,
   toFifoFields,
   toFilterValues,
   toMessageAttributes,
@@ -48,16 +50,8 @@ export function createSnsSink(client: SNSClient, topicArn: string, options: Opti
     toEntry: (delivery, id) => toEntry(delivery, id, { fifo, publicUrl }),
     measure: measureEntry,
     async send(entries: readonly PublishBatchRequestEntry[]) {
-      const answer = await client.send(
-        new PublishBatchCommand({ TopicArn: topicArn, PublishBatchRequestEntries: [...entries] }),
-      );
-      const published = new Set(answer.Successful?.map(({ Id }) => Id));
-      const failed = new Map(answer.Failed?.map((entry) => [entry.Id, entry]));
-      return entries.map(({ Id }) => {
-        if (published.has(Id)) return 'accepted';
-        const failure = failed.get(Id);
-        return failure && { code: failure.Code, senderFault: failure.SenderFault === true };
-      });
+      const batch = { TopicArn: topicArn, PublishBatchRequestEntries: [...entries] };
+      return toEntryResults(entries, await client.send(new PublishBatchCommand(batch)));
     },
   });
 }
@@ -108,9 +102,5 @@ function fits(entry: PublishBatchRequestEntry): boolean {
 
 function measureEntry(entry: PublishBatchRequestEntry): number {
   const { Id, Message, Subject, MessageGroupId, MessageDeduplicationId, MessageAttributes } = entry;
-  const texts = [Id, Message, Subject, MessageGroupId, MessageDeduplicationId];
-  for (const [name, { DataType, StringValue }] of Object.entries(MessageAttributes ?? {})) {
-    texts.push(name, DataType, StringValue);
-  }
-  return texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0);
+  return measureMessage([Id, Message, Subject, MessageGroupId, MessageDeduplicationId], MessageAttributes);
 }

@@ -14,7 +14,9 @@ import type { JobEvent } from '../events/event.ts';
 import {
   BATCH_BYTES,
   createBatchSink,
+  measureMessage,
   toAcceptedJson,
+  toEntryResults,
   toFifoFields,
   toFilterValues,
   toMessageAttributes,
@@ -76,14 +78,8 @@ function createQueueSink(
     toEntry: (delivery, id) => toEntry(delivery, id, { fifo, publicUrl }),
     measure: measureEntry,
     async send(entries: readonly SendMessageBatchRequestEntry[]) {
-      const answer = await client.send(new SendMessageBatchCommand({ QueueUrl: url, Entries: [...entries] }));
-      const sent = new Set(answer.Successful?.map(({ Id }) => Id));
-      const failed = new Map(answer.Failed?.map((entry) => [entry.Id, entry]));
-      return entries.map(({ Id }) => {
-        if (sent.has(Id)) return 'accepted';
-        const failure = failed.get(Id);
-        return failure && { code: failure.Code, senderFault: failure.SenderFault === true };
-      });
+      const batch = { QueueUrl: url, Entries: [...entries] };
+      return toEntryResults(entries, await client.send(new SendMessageBatchCommand(batch)));
     },
   });
 }
@@ -107,9 +103,5 @@ function toEntry(
 
 function measureEntry(entry: SendMessageBatchRequestEntry): number {
   const { Id, MessageBody, MessageGroupId, MessageDeduplicationId, MessageAttributes } = entry;
-  const texts = [Id, MessageBody, MessageGroupId, MessageDeduplicationId];
-  for (const [name, { DataType, StringValue }] of Object.entries(MessageAttributes ?? {})) {
-    texts.push(name, DataType, StringValue);
-  }
-  return texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0);
+  return measureMessage([Id, MessageBody, MessageGroupId, MessageDeduplicationId], MessageAttributes);
 }

@@ -211,7 +211,7 @@ describe('URLs of endpoints', () => {
     ['https://[fe80::1%25eth0]/', 'It is not a URL.'],
     ['https://1.2.3.4.5/', 'It is not a URL.'],
     ['http://example.com/', `It must begin with https://${HINT}.`],
-    ['ftp://example.com/', `It must begin with https://${HINT}.`],
+    ['ftp://example.com/', 'It must begin with https://.'],
     ['https://user@example.com/', 'It must not contain a user name or password.'],
     ['https://:word@example.com/', 'It must not contain a user name or password.'],
     ['https://example.com:22/', 'Its port must be 443, 80, or 1024 and above.'],
