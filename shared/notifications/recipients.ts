@@ -34,10 +34,6 @@ import { type NotificationDeps, unknownAccount } from './settings.ts';
 import type { Channel } from './types.ts';
 import { createAddressSealer } from './unsubscribe.ts';
 
-const DEFAULT_PAGE = 100;
-
-const MAX_PAGE = 500;
-
 /** Result of creating a recipient. */
 export type CreatedRecipient = { readonly kind: 'created'; readonly recipient: Recipient };
 
@@ -126,23 +122,19 @@ export async function readRecipient(
 export async function listRecipients(
   table: Table,
   ref: AccountRef,
-  {
-    after,
-    limit = DEFAULT_PAGE,
-  }: { readonly after?: string | undefined; readonly limit?: number | undefined } = {},
+  { after, limit = 100 }: { readonly after?: string | undefined; readonly limit?: number | undefined } = {},
 ): Promise<{ readonly recipients: Recipient[]; readonly next: string | null }> {
-  const most = Math.min(limit, MAX_PAGE);
   const found: Item[] = [];
   let bound = after === undefined ? {} : { after };
   for (;;) {
-    const items = await table.query({ pk: recipientPk(ref), ...bound, limit: most + 1 });
+    const items = await table.query({ pk: recipientPk(ref), ...bound, limit: limit + 1 });
     found.push(...items.filter(isVisible));
     const last = items.at(-1);
-    if (found.length > most || items.length <= most || !last) break;
+    if (found.length > limit || items.length <= limit || !last) break;
     bound = { after: last.sk };
   }
-  const recipients = found.slice(0, most).map((item) => toRecipient(ref, item));
-  return { recipients, next: found.length > most ? (recipients.at(-1)?.id ?? null) : null };
+  const recipients = found.slice(0, limit).map((item) => toRecipient(ref, item));
+  return { recipients, next: found.length > limit ? (recipients.at(-1)?.id ?? null) : null };
 }
 
 /** Changes a recipient. Absent fields are unchanged, `null` clears a field. */

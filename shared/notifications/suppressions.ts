@@ -27,8 +27,6 @@ export type Addressed =
  * Time at which a user of the account entered the suppression on behalf of the person. The person's link cannot lift such a suppression.
  */
 const ENTERED = 'enteredAt';
-const DEFAULT_PAGE = 100;
-const MAX_PAGE = 500;
 
 /** Records a person's request to receive nothing more from an account. */
 export async function createSuppression(
@@ -159,23 +157,19 @@ export async function findSuppressions(
 export async function listSuppressions(
   table: Table,
   ref: AccountRef,
-  {
-    after,
-    limit = DEFAULT_PAGE,
-  }: { readonly after?: string | undefined; readonly limit?: number | undefined } = {},
+  { after, limit = 100 }: { readonly after?: string | undefined; readonly limit?: number | undefined } = {},
 ): Promise<{ readonly suppressions: Suppression[]; readonly next: string | null }> {
-  const most = Math.min(limit, MAX_PAGE);
   const place = after === undefined ? undefined : parseSuppressionId(after);
   const stored = await table.query({
     pk: suppressionPk(ref),
-    limit: most + 1,
+    limit: limit + 1,
     ...(place && { after: keys.suppression(ref, place.channel, place.sealed).sk }),
   });
-  const suppressions = stored.slice(0, most).flatMap((item) => {
+  const suppressions = stored.slice(0, limit).flatMap((item) => {
     const [channel, sealed = ''] = item.sk.split('#');
     return toSuppression(channel as Channel, sealed, [item]) ?? [];
   });
-  return { suppressions, next: stored.length > most ? (suppressions.at(-1)?.id ?? null) : null };
+  return { suppressions, next: stored.length > limit ? (suppressions.at(-1)?.id ?? null) : null };
 }
 
 /** Returns the keys of possible suppressions of an address: in the account, and for all accounts of the cell. */
