@@ -1,5 +1,5 @@
 /** A real `npm start`: its events, and its notifications: parsed mails, SMS, and working links. */
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, dirname } from 'node:path';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -235,6 +235,13 @@ describe('the demo', () => {
     expect(await page.text()).toContain('<div id="root">');
 
     const below = await listChildren(demo.child.pid ?? 0);
+    if (process.platform === 'linux') {
+      const threads = [demo.child.pid, ...below].map((pid) => readdirSync(`/proc/${pid}/task`).length);
+      expect(
+        Math.max(...threads),
+        'enough threads that names without response delay no others',
+      ).toBeGreaterThan(32);
+    }
     inbox.leave();
     demo.child.kill('SIGINT');
     expect((await demo.ended).code).toBe(0);

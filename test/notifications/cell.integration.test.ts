@@ -406,8 +406,10 @@ test("notifications from settings to a bounce and the account's deletion need ex
   expect(await memory.get(journal)).toBeUndefined();
 
   expect([...unasked]).toEqual([]);
+  const stored = () => historyMemory.query({ pk: sentPk(ref) });
+  expect(await stored()).not.toEqual([]);
   await ask('delete', account);
-  expect(await historyMemory.query({ pk: sentPk(ref) })).not.toEqual([]);
+  expect(await stored()).toEqual([]);
   // Deleting an account deletes all items of its notifications.
   const beta = { region: 'us', account: 'beta' };
   const credentials = { clientId: 'id', clientSecret: 'secret' };
