@@ -5,7 +5,6 @@ import { closestMatch } from 'leven';
 export function findSimilarName(typed: string, known: readonly string[]): string | undefined {
   const near = closestMatch(typed.slice(0, 100), known);
   if (near === undefined) return undefined;
-  const { length } = near.replace(/^-+/, '');
-  const maxDistance = Math.max(length < 4 ? 1 : 2, Math.floor(length / 3));
+  const maxDistance = Math.ceil(near.replace(/^-+/, '').length / 3);
   return closestMatch(typed.slice(0, 100), [near], { maxDistance });
 }

@@ -217,7 +217,7 @@ export const AlertRule = z
           .string()
           .nullable()
           .describe(
-            'Why the last message could not be sent. A message that still applies is sent again. `null`: there was no error.',
+            'Why the last message could not be sent. Jobwire tries again later. `null`: there was no error.',
           ),
       })
       .describe('State of the rule.'),

@@ -357,9 +357,7 @@ export async function revokeKey(
   by: Caller,
 ): Promise<{ readonly kind: 'revoked' } | Rejection> {
   if (id === BOOTSTRAP_KEY && by.role === 'admin' && by.accounts === null) {
-    return rejected(
-      'This key is set by apiKey in the configuration, or by the file api-key in the data folder. Change it there, and restart Jobwire.',
-    );
+    return rejected('Change this key in the configuration, or in the file api-key of the data folder.');
   }
   if (!(await find(table, id, by))) return unknownKey();
   // The key first: a remaining last use expires.

@@ -1615,7 +1615,7 @@ describe('permissions', () => {
     }
   });
 
-  test('only deliveries, pings, and notes to customers write the history; the API reads it in every order', async () => {
+  test('only deliveries, pings, notes to customers and deletions of accounts write the history; the API reads it in every order', async () => {
     const actions = (name: FunctionName) => [
       ...new Set(tableStatements(name, HISTORY).flatMap(({ Action }) => Action)),
     ];
@@ -1632,8 +1632,8 @@ describe('permissions', () => {
       api: expect.arrayContaining(['dynamodb:BatchGetItem', 'dynamodb:Query']),
       // Actions in the attention queue read the messages to customers again.
       manage: [
-        ...['dynamodb:BatchWriteItem', 'dynamodb:BatchGetItem', 'dynamodb:GetItem', 'dynamodb:PutItem'],
-        'dynamodb:Query',
+        ...['dynamodb:BatchWriteItem', 'dynamodb:BatchGetItem', 'dynamodb:DeleteItem', 'dynamodb:GetItem'],
+        ...['dynamodb:PutItem', 'dynamodb:Query'],
       ],
       live: [],
       operate: [],
