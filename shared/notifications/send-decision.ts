@@ -7,9 +7,9 @@ import type { Suppression } from './notification-views.ts';
 import { acceptsMessage } from './recipient-fields.ts';
 import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { quietUntil } from './sms-limits.ts';
-import { sameDispatch } from './thread.ts';
+import { addKnownParcels, findNewParcels, sameDispatch } from './thread.ts';
 import { changeTime } from './thread-windows.ts';
-import type { ContentKind, JobFacts, MessageReason, MessageState, SendOutcome } from './types.ts';
+import type { ContentKind, JobFacts, MessageReason, MessageState, Parcel, SendOutcome } from './types.ts';
 
 /** Delays before retries of a message that was not sent. The last one repeats. */
 const RETRY_MS = [60_000, 300_000, 900_000, 3_600_000];
@@ -189,10 +189,10 @@ const NO_NEWS: Partial<Record<ContentKind, string>> = {
 const RECEIVED: readonly MessageState[] = ['sent', 'unknown', 'complained'];
 
 /**
- * Returns the jobs of which a message is new to its address: a dispatch, unless the address knows it; a revocation, if the address knows a
- * dispatch; the correction of a cancellation, if the cancellation was sent; and all jobs of any other message. An address knows a dispatch if
- * it got neither a revocation nor a cancellation after it. `before` are the earlier messages to the address by key. A simulated message
- * follows simulated ones.
+ * Returns the jobs of which a message is new to its address: a dispatch, unless the address knows it and its parcels; a revocation, if the
+ * address knows a dispatch; the correction of a cancellation, if the cancellation was sent; and all jobs of any other message. An address
+ * knows a dispatch if it got neither a revocation nor a cancellation after it. `before` are the earlier messages to the address by key. A
+ * simulated message follows simulated ones.
  */
 export function findNews(
   {
@@ -204,15 +204,23 @@ export function findNews(
   before: ReadonlyMap<string, Pick<Work, 'content' | 'message' | 'maybeSent'>>,
   dryRun: boolean,
 ): ReadonlySet<number> {
-  const isNews = ({ jobNumber, dateOut }: JobFacts): boolean => {
+  const isReceived = ({ message: { state } }: Pick<Work, 'message'>): boolean =>
+    RECEIVED.includes(state) || (dryRun && state === 'dry_run');
+  /** Parcels of the job in messages that the address got. */
+  const findParcels = (job: number): Parcel[] =>
+    [...before.values()]
+      .filter((work) => isReceived(work) && work.message.jobs.includes(job))
+      .flatMap(({ content: { jobs } }) => jobs.find((one) => one.jobNumber === job)?.tracking ?? []);
+  const isNews = ({ jobNumber, dateOut, tracking }: JobFacts): boolean => {
     const findLast = (places: readonly string[], kinds: readonly ContentKind[]) =>
       places
         .flatMap((key) => before.get(key) ?? [])
-        .findLast(({ message: { state, jobs }, content: { kind }, maybeSent }) => {
-          const isReceived = RECEIVED.includes(state) || (dryRun && state === 'dry_run');
+        .findLast((work) => {
+          const { message, maybeSent } = work;
+          const { kind } = work.content;
           // Of two opposite messages, one that may have been received is followed by the other.
           const isPossible = maybeSent && kind !== content.kind;
-          return kinds.includes(kind) && jobs.includes(jobNumber) && (isReceived || isPossible);
+          return kinds.includes(kind) && message.jobs.includes(jobNumber) && (isReceived(work) || isPossible);
         });
     switch (content.kind) {
       case 'dispatched':
@@ -222,7 +230,8 @@ export function findNews(
         const known = last?.kind === 'dispatched' ? last : undefined;
         if (content.kind === 'dispatch_revoked') return known !== undefined;
         const knownOut = known?.jobs.find((one) => one.jobNumber === jobNumber)?.dateOut ?? null;
-        return knownOut === null || dateOut === null || !sameDispatch(knownOut, dateOut);
+        if (knownOut === null || dateOut === null || !sameDispatch(knownOut, dateOut)) return true;
+        return findNewParcels(tracking, addKnownParcels({}, findParcels(jobNumber), 0)).length > 0;
       }
       case 'reinstated': {
         const place = corrects?.[jobNumber];

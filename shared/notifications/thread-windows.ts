@@ -1,6 +1,7 @@
 /** Windows of a thread, and how they become notices. Pure decisions. */
 
 import {
+  addKnownParcels,
   type Corrects,
   type Entry,
   type FrozenNotice,
@@ -11,7 +12,7 @@ import {
   type ThreadJob,
   threadName,
 } from './thread.ts';
-import { parcelKey, truncate } from './thread-event.ts';
+import { truncate } from './thread-event.ts';
 import type { JobFacts, MessageReason, NoticeContent, NoticeKind } from './types.ts';
 
 /** A window of a thread: its entries become one notice. */
@@ -261,7 +262,7 @@ function markNotified(
   const { kind, entries, observedAt, because, id } = notice;
   if (because === 'revoked') return thread;
   const jobs = { ...thread.jobs };
-  const parcels = { ...thread.parcels };
+  let { parcels } = thread;
   const pending = new Set(thread.entries.flatMap(({ job, undone }) => (undone ? [] : [job])));
   for (const { job: number } of entries) {
     const job = jobs[number];
@@ -270,10 +271,7 @@ function markNotified(
     const next = markJobNotified(job, kind, { observedAt, place, isSent: because === null });
     jobs[number] = pending.has(number) ? next : { ...next, facts: null };
     if (kind === 'tracking' || (kind === 'dispatched' && because === null)) {
-      for (const parcel of job.facts?.tracking ?? []) {
-        const key = parcelKey(parcel);
-        parcels[key] = { link: parcel.link !== null || parcels[key]?.link === true, at: job.at };
-      }
+      parcels = addKnownParcels(parcels, job.facts?.tracking ?? [], job.at);
     }
   }
   return { ...thread, jobs, parcels };

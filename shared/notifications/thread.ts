@@ -401,6 +401,20 @@ function toFacts({ job }: ThreadEvent): Facts {
   };
 }
 
+/** Returns the parcels that customers know, with those of a message. `at`: its time (epoch ms). */
+export function addKnownParcels(
+  parcels: Thread['parcels'],
+  tracking: readonly Parcel[],
+  at: number,
+): Thread['parcels'] {
+  const known = { ...parcels };
+  for (const parcel of tracking) {
+    const key = parcelKey(parcel);
+    known[key] = { link: parcel.link !== null || known[key]?.link === true, at };
+  }
+  return known;
+}
+
 /** Returns the parcels that customers do not know yet, or know without a link. */
 export function findNewParcels(tracking: readonly Parcel[], parcels: Thread['parcels']): Parcel[] {
   return tracking.filter((parcel) => {

@@ -374,6 +374,23 @@ describe('the message about a dispatch', () => {
     ]);
   });
 
+  test('is repeated if it contains parcels that the address was not told, and only then', async () => {
+    const world = await createNotifyingWorld({ settings: { maxAgeHours: 168 } });
+    await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+    const tracking = [{ number: '1Z 1', link: 'https://carrier.example/1' }];
+    await observe(world, 'job.dispatched', 'job.dispatch_revoked');
+    await world.fold(draftEvent('job.dispatched', 1, world.clock.now, { tracking }));
+    await world.send(CLOSED_AFTER);
+    expect(await listSent(world)).toEqual([
+      ['Ann', 'dispatched'],
+      ['Ann', 'dispatched'],
+    ]);
+    await observe(world, 'job.dispatch_revoked');
+    await world.fold(draftEvent('job.dispatched', 1, world.clock.now, { tracking }));
+    await world.send(CLOSED_AFTER);
+    expect(await listSent(world)).toHaveLength(2);
+  });
+
   test('is sent once for a day, although another day was observed while it could not be sent', async () => {
     const world = await createNotifyingWorld({ settings: { maxAgeHours: 168 } });
     await world.recipient({ name: 'Ann', email: 'ann@example.com' });
