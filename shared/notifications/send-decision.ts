@@ -189,10 +189,10 @@ const NO_NEWS: Partial<Record<ContentKind, string>> = {
 const RECEIVED: readonly MessageState[] = ['sent', 'unknown', 'complained'];
 
 /**
- * Returns the jobs of which a message is new to its address: a dispatch, unless the address knows it and its parcels; a revocation, if the
- * address knows a dispatch; the correction of a cancellation, if the cancellation was sent; and all jobs of any other message. An address
- * knows a dispatch if it got neither a revocation nor a cancellation after it. `before` are the earlier messages to the address by key. A
- * simulated message follows simulated ones.
+ * Returns the jobs of which a message is new to its address: a dispatch, unless the address knows it, and its parcels if it wants tracking; a
+ * revocation, if the address knows a dispatch; the correction of a cancellation, if the cancellation was sent; and all jobs of any other
+ * message. An address knows a dispatch if it got neither a revocation nor a cancellation after it. `before` are the earlier messages to the
+ * address by key. A simulated message follows simulated ones.
  */
 export function findNews(
   {
@@ -202,10 +202,10 @@ export function findNews(
     dispatches,
   }: Pick<Work, 'content' | 'before' | 'corrects' | 'dispatches'>,
   before: ReadonlyMap<string, Pick<Work, 'content' | 'message' | 'maybeSent'>>,
-  dryRun: boolean,
+  wants: { readonly dryRun: boolean; readonly tracking: boolean },
 ): ReadonlySet<number> {
   const isReceived = ({ message: { state } }: Pick<Work, 'message'>): boolean =>
-    RECEIVED.includes(state) || (dryRun && state === 'dry_run');
+    RECEIVED.includes(state) || (wants.dryRun && state === 'dry_run');
   /** Parcels of the job in messages that the address got. */
   const findParcels = (job: number): Parcel[] =>
     [...before.values()]
@@ -231,7 +231,10 @@ export function findNews(
         if (content.kind === 'dispatch_revoked') return known !== undefined;
         const knownOut = known?.jobs.find((one) => one.jobNumber === jobNumber)?.dateOut ?? null;
         if (knownOut === null || dateOut === null || !sameDispatch(knownOut, dateOut)) return true;
-        return findNewParcels(tracking, addKnownParcels({}, findParcels(jobNumber), 0)).length > 0;
+        return (
+          wants.tracking &&
+          findNewParcels(tracking, addKnownParcels({}, findParcels(jobNumber), 0)).length > 0
+        );
       }
       case 'reinstated': {
         const place = corrects?.[jobNumber];

@@ -30,7 +30,7 @@ import {
 import { createDueMessages } from './notice-messages.ts';
 import { ATTEMPTS, type MessageRecord, OutcomeRecorder } from './outcome-recorder.ts';
 import { type Ready, ReadyRenderer } from './ready-messages.ts';
-import { toRecipient } from './recipient-fields.ts';
+import { acceptsMessage, toRecipient } from './recipient-fields.ts';
 import { readItems } from './recipient-matching.ts';
 import type { Message } from './records.ts';
 import { afterAttempt, type DecisionContext, decide, findNews, getExpiry } from './send-decision.ts';
@@ -314,15 +314,19 @@ class SendRun {
         const one = found.get(`${pk} ${sk}`);
         return one ? [[id, one]] : [];
       });
+      const known = work.recipients.flatMap((id) => byAccount.get(work.ref.account)?.get(id) ?? []);
       return {
         now: now(),
         settings: ofAccount,
-        recipients: work.recipients.flatMap((id) => byAccount.get(work.ref.account)?.get(id) ?? []),
+        recipients: known,
         suppression: suppressions[at],
         validJobs: checked.valid,
         openJobs: checked.open,
         before: earlierWorks.map(([, { message }]) => message),
-        news: findNews(work, new Map(earlierWorks), ofAccount?.dryRun === true),
+        news: findNews(work, new Map(earlierWorks), {
+          dryRun: ofAccount?.dryRun === true,
+          tracking: known.some((recipient) => acceptsMessage(recipient, pool.channel, 'tracking')),
+        }),
         canSend: this.#deps[pool.channel] !== undefined,
       };
     });

@@ -1,4 +1,4 @@
-/** The Now page: live events, statistics, wall display. */
+/** The Now page: live events, statistics, wall display. One file: its suites share the site and the helpers that read the page. */
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect, test, vi } from 'vitest';
 import type { RegionOpenJobs } from '../../shared/api/statistics.ts';
@@ -54,7 +54,7 @@ async function readIdsFromApi(account: string): Promise<string[]> {
 /** Waits until the page shows the events of the account's log, newest first. More can be added meanwhile. */
 async function showsAllEvents(page: Page, account: string): Promise<void> {
   const compare = async () => expect(await readShownIds(page)).toEqual(await readIdsFromApi(account));
-  await vi.waitFor(compare, { timeout: 60_000, interval: 50 });
+  await vi.waitFor(compare, 60_000);
 }
 /** Waits until the log contains an event of the job. */
 async function waitForEvent(job: number): Promise<void> {
