@@ -393,7 +393,7 @@ export function suggest(typed: string, known: readonly string[]): string {
 }
 
 /** Replaces the field name at the start of an API error message with the name of its option or argument. */
-export function toOptionNames(
+export function toInputNames(
   { command, flags: values }: Invocation,
   message: string,
   field: unknown,

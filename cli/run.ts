@@ -19,7 +19,7 @@ import {
   KeyError,
   OperationError,
   parse,
-  toOptionNames,
+  toInputNames,
   UsageError,
 } from './command.ts';
 import type { Shell } from './completion.ts';
@@ -411,7 +411,7 @@ function toApiCommandError(
   { running, keySource, verbose }: ErrorContext,
 ): { readonly error: CommandError; readonly lines: readonly string[] } {
   const { status, requestId, kind, problem } = cause;
-  const message = running ? toOptionNames(running, cause.message, problem.field) : cause.message;
+  const message = running ? toInputNames(running, cause.message, problem.field) : cause.message;
   // The API's own message there is for developers who set headers.
   const detail =
     status === 401

@@ -29,7 +29,7 @@ export interface AlertState {
 /** What a message reports: the rule fires, still fires, or no longer fires. */
 export type AlertReport = 'firing' | 'reminder' | 'resolved';
 
-/** A message that is due is sent at once. */
+/** No failed attempts, so the next message is not delayed. */
 const NO_FAILURES = { failures: 0, retryAt: 0 } as const;
 
 /** The state before the first evaluation. */

@@ -1,5 +1,6 @@
 /** What SNS, SQS and EventBridge have in common: events are sent in batches, and each entry has its own result. */
 import { hash } from 'node:crypto';
+import type { MessageAttributeValue, PublishBatchResponse } from '@aws-sdk/client-sns';
 import { formatCode } from '../error-codes.ts';
 import type { JobEvent } from '../events/event.ts';
 import { formatCursor } from '../log/head.ts';
@@ -73,22 +74,10 @@ export function createBatchSink<Entry>(service: BatchService<Entry>): SinkPort {
   };
 }
 
-/** The part of a response of SNS or SQS that concerns the entries. */
-interface BatchAnswer {
-  readonly Successful?: { readonly Id?: string | undefined }[] | undefined;
-  readonly Failed?:
-    | {
-        readonly Id?: string | undefined;
-        readonly Code?: string | undefined;
-        readonly SenderFault?: boolean | undefined;
-      }[]
-    | undefined;
-}
-
 /** Returns the results of the entries in a response of SNS or SQS. */
 export function toEntryResults(
   entries: readonly { readonly Id?: string | undefined }[],
-  { Successful, Failed }: BatchAnswer,
+  { Successful, Failed }: Pick<PublishBatchResponse, 'Successful' | 'Failed'>,
 ): (EntryResult | undefined)[] {
   const accepted = new Set(Successful?.map(({ Id }) => Id));
   const failed = new Map(Failed?.map((entry) => [entry.Id, entry]));
@@ -194,9 +183,7 @@ export function toAcceptedJson(json: string): string {
 /** Returns the size of a message with these texts and attributes, as SNS and SQS count it (bytes). */
 export function measureMessage(
   texts: readonly (string | undefined)[],
-  attributes: Readonly<
-    Record<string, { readonly DataType?: string | undefined; readonly StringValue?: string | undefined }>
-  > = {},
+  attributes: Readonly<Record<string, MessageAttributeValue>> = {},
 ): number {
   const named = Object.entries(attributes).flatMap(([name, { DataType, StringValue }]) => [
     name,

@@ -192,7 +192,7 @@ const RECEIVED: readonly MessageState[] = ['sent', 'unknown', 'complained'];
  * Returns the jobs of which a message is new to its address: a dispatch, unless the address knows it, and its parcels if it wants tracking; a
  * revocation, if the address knows a dispatch; the correction of a cancellation, if the cancellation was sent; and all jobs of any other
  * message. An address knows a dispatch if it got neither a revocation nor a cancellation after it. `before` are the earlier messages to the
- * address by key. A simulated message follows simulated ones.
+ * address by key. `dryRun`: simulated messages count. `wantsTracking`: whether a recipient gets messages of the kind `tracking`.
  */
 export function findNews(
   {
@@ -202,10 +202,10 @@ export function findNews(
     dispatches,
   }: Pick<Work, 'content' | 'before' | 'corrects' | 'dispatches'>,
   before: ReadonlyMap<string, Pick<Work, 'content' | 'message' | 'maybeSent'>>,
-  wants: { readonly dryRun: boolean; readonly tracking: boolean },
+  options: { readonly dryRun: boolean; readonly wantsTracking: boolean },
 ): ReadonlySet<number> {
   const isReceived = ({ message: { state } }: Pick<Work, 'message'>): boolean =>
-    RECEIVED.includes(state) || (wants.dryRun && state === 'dry_run');
+    RECEIVED.includes(state) || (options.dryRun && state === 'dry_run');
   /** Parcels of the job in messages that the address got. */
   const findParcels = (job: number): Parcel[] =>
     [...before.values()]
@@ -232,7 +232,7 @@ export function findNews(
         const knownOut = known?.jobs.find((one) => one.jobNumber === jobNumber)?.dateOut ?? null;
         if (knownOut === null || dateOut === null || !sameDispatch(knownOut, dateOut)) return true;
         return (
-          wants.tracking &&
+          options.wantsTracking &&
           findNewParcels(tracking, addKnownParcels({}, findParcels(jobNumber), 0)).length > 0
         );
       }

@@ -325,7 +325,7 @@ class SendRun {
         before: earlierWorks.map(([, { message }]) => message),
         news: findNews(work, new Map(earlierWorks), {
           dryRun: ofAccount?.dryRun === true,
-          tracking: known.some((recipient) => acceptsMessage(recipient, pool.channel, 'tracking')),
+          wantsTracking: known.some((recipient) => acceptsMessage(recipient, pool.channel, 'tracking')),
         }),
         canSend: this.#deps[pool.channel] !== undefined,
       };

@@ -52,7 +52,7 @@ async function readIdsFromApi(account: string): Promise<string[]> {
   return events.map(({ id }) => id).reverse();
 }
 /** Waits until the page shows the events of the account's log, newest first. More can be added meanwhile. */
-async function showsAllEvents(page: Page, account: string): Promise<void> {
+async function waitForAllEvents(page: Page, account: string): Promise<void> {
   const compare = async () => expect(await readShownIds(page)).toEqual(await readIdsFromApi(account));
   await vi.waitFor(compare, 60_000);
 }
@@ -96,7 +96,7 @@ describe('live events', () => {
 
     await page.getByLabel('Event type').selectOption({ label: 'All events' });
     await page.getByLabel('Account').selectOption('kiwi');
-    await showsAllEvents(page, 'kiwi');
+    await waitForAllEvents(page, 'kiwi');
     await page.getByLabel('Account').selectOption('');
     await page.getByLabel('Search events').fill('banners');
     await page.waitForURL(/text=banners/);
@@ -116,7 +116,7 @@ describe('live events', () => {
   }, async () => {
     const page = await open(`${FEED}&account=acme`);
     await page.setViewportSize(TALL);
-    await showsAllEvents(page, 'acme');
+    await waitForAllEvents(page, 'acme');
     await page.getByRole('button', { name: 'Pause' }).click();
     const before = await readShownIds(page);
     const jobs = Array.from({ length: 7 }, () => site.account.createJob({ status: 'Scheduled' }));
@@ -126,11 +126,11 @@ describe('live events', () => {
     expect(await readShownIds(page)).toEqual(before);
     await axe(page);
     await waiting.click();
-    await showsAllEvents(page, 'acme');
+    await waitForAllEvents(page, 'acme');
     site.account.setStatus(jobs[0] ?? 0, 'On hold');
     await page.getByRole('button', { name: /^1 new event: show$/ }).waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
-    await showsAllEvents(page, 'acme');
+    await waitForAllEvents(page, 'acme');
     expect(await waiting.count()).toBe(0);
     site.account.setStatus(jobs[0] ?? 0, 'Scheduled');
   });
@@ -234,7 +234,7 @@ describe('live events', () => {
         .getByRole('link', { name: String(job) })
         .first()
         .waitFor();
-    await showsAllEvents(page, 'acme');
+    await waitForAllEvents(page, 'acme');
   });
 
   test('screen readers do not announce each event', async () => {

@@ -374,7 +374,7 @@ describe('the message about a dispatch', () => {
     ]);
   });
 
-  test('is repeated if it contains parcels that the address was not told, and only then', async () => {
+  test('is repeated if it contains parcels that were not sent to the address, and only then', async () => {
     const world = await createNotifyingWorld({ settings: { maxAgeHours: 168 } });
     await world.recipient({ name: 'Ann', email: 'ann@example.com' });
     await world.recipient({ name: 'Bea', email: 'bea@example.com', kinds: ['dispatched'] });
