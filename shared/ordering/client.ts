@@ -4,10 +4,10 @@ import type * as z from 'zod';
 import { backoff, HALF_JITTER, withJitter } from '../retry.ts';
 import { errorFromResponse, isHtml, OrderingError, type OrderingErrorKind } from './errors.ts';
 import { baseAddress, type Exchanged, exchange, readJson, unlessAborted } from './exchange.ts';
+import { type ListPage, type Recall, readListPage } from './list-page.ts';
 import {
   AccountProfile,
   AccountUser,
-  ActiveJobsPage,
   JobDetail,
   type JobStatus,
   JobStatuses,
@@ -113,8 +113,15 @@ export type ErrorCounts = { readonly [K in OrderingErrorKind]?: number };
  * call was waiting for.
  */
 export interface OrderingClient {
-  /** Returns one page of the list view. The caller must check whether it matches the request (rule 2). */
-  activeJobs(query: ActiveJobsQuery, signal?: AbortSignal): Promise<Answer<ActiveJobsPage>>;
+  /**
+   * Returns one page of the list view. The caller must check whether it matches the request (rule 2). Entries known to
+   * `recall` are not parsed.
+   */
+  activeJobs<T = never>(
+    query: ActiveJobsQuery,
+    signal?: AbortSignal,
+    recall?: Recall<T>,
+  ): Promise<Answer<ListPage<T>>>;
   /**
    * Returns the detail view of one job. `body` is `undefined` for a 404: the job is gone or belongs to
    * another account, which look the same. A 404 with an HTML page throws `not_found` instead: it comes from
@@ -211,8 +218,10 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
   let latestToken: string | undefined;
 
   return {
-    activeJobs: (query, signal) =>
-      call(listKind(query), ACTIVE_JOBS, `/Jobs/active${queryText(query)}`, signal, bodyAs(ActiveJobsPage)),
+    activeJobs: (query, signal, recall) =>
+      call(listKind(query), ACTIVE_JOBS, `/Jobs/active${queryText(query)}`, signal, (operation, answer) =>
+        answer.status === 200 ? { body: readListPage(operation, answer, recall) } : undefined,
+      ),
     job: (jobNumber, signal) =>
       call('detail', JOB_DETAIL, `/Jobs/${jobNumber}`, signal, (operation, answer) => {
         if (isUnknown(answer)) return { body: undefined };

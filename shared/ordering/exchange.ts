@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { findCode } from '../error-codes.ts';
 import { isHtml, OrderingError } from './errors.ts';
+import { exceedsMaxValues, MAX_VALUES } from './json-text.ts';
 import type { Fetch, FetchAnswer } from './transport.ts';
 
 /** One HTTP exchange of the client or the token source. */
@@ -25,13 +26,8 @@ export interface Exchanged {
   answeredAt: number;
 }
 
-/**
- * Limits of a decompressed answer. A full page of 100 jobs is about 60 kB, and has some 5,000 values.
- * An answer far beyond that is rejected before parsing, because parsing blocks every other
- * account.
- */
+/** Maximum size of a decompressed answer. A full page of 100 jobs is about 60 kB. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-const MAX_VALUES = 100_000;
 const UTF8 = new TextDecoder();
 
 /**
@@ -113,7 +109,7 @@ export function readJson<T>(operation: string, answer: Exchanged, schema: z.ZodT
   const malformed = (detail: string, more: { cutShort?: boolean; cause?: unknown } = {}) =>
     new OrderingError({ kind: 'malformed', operation, status: answer.status, detail, ...more });
   if (isHtml(answer.headers, answer.text)) throw malformed('the response was an HTML page');
-  if (hasTooManyValues(answer.text)) throw malformed(`the body contains more than ${MAX_VALUES} values`);
+  if (exceedsMaxValues(answer.text)) throw malformed(`the body contains more than ${MAX_VALUES} values`);
   let body: unknown;
   try {
     body = JSON.parse(answer.text);
@@ -129,39 +125,6 @@ export function readJson<T>(operation: string, answer: Exchanged, schema: z.ZodT
     .map((issue) => `${issue.path.map(String).join('.') || 'body'}: ${issue.message}`)
     .join('; ');
   throw malformed(places, { cause: parsed.error });
-}
-
-/**
- * Returns whether a JSON text contains more values than accepted. One pass over the text, and none over a short one: each
- * value takes two characters at least.
- */
-function hasTooManyValues(text: string): boolean {
-  if (text.length < 2 * MAX_VALUES) return false;
-  let values = 1;
-  for (let at = 0; at < text.length; at += 1) {
-    switch (text.charCodeAt(at)) {
-      case 0x22: {
-        // A string ends at a quote that is not preceded by an odd number of backslashes.
-        do {
-          at = text.indexOf('"', at + 1);
-          if (at < 0) return false;
-        } while (isEscaped(text, at));
-        break;
-      }
-      case 0x5b:
-      case 0x7b:
-      case 0x2c:
-        values += 1;
-        if (values > MAX_VALUES) return true;
-    }
-  }
-  return false;
-}
-
-function isEscaped(text: string, at: number): boolean {
-  let backslashes = 0;
-  while (text.charCodeAt(at - 1 - backslashes) === 0x5c) backslashes += 1;
-  return backslashes % 2 === 1;
 }
 
 /**

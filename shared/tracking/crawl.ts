@@ -4,7 +4,7 @@
  */
 import { ACTIVE_JOBS, type ActiveJobsQuery, type Answer, type OrderingClient } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
-import type { ActiveJob, ActiveJobsPage } from '../ordering/schemas.ts';
+import type { ListedJob, ListPage, Recall } from '../ordering/list-page.ts';
 import type { Look } from './diff/step.ts';
 import type { OpenKind } from './open-jobs.ts';
 import type { ListView } from './views.ts';
@@ -70,18 +70,19 @@ export interface Crawl {
  * other. After an unreadable page the others are still read: their content may be emitted, but their
  * absence of a job proves nothing. Never throws for upstream faults.
  */
-export async function crawl(
+export async function crawl<T extends Pick<ListedJob, 'jobNumber'> = never>(
   client: OrderingClient,
   options: {
     readonly now: () => number;
+    readonly recall?: Recall<T>;
     /** Returns what to keep of a job, while its page is in memory. */
-    readonly notice: (job: ActiveJob, look: Look) => Observation;
+    readonly notice: (job: ListedJob | T, look: Look) => Observation;
     readonly concurrency?: number;
     readonly signal?: AbortSignal;
   },
 ): Promise<Crawl> {
   const startedAt = options.now();
-  const list = new ListReader(client, {}, options.signal);
+  const list = new ListReader(client, {}, options.signal, options.recall);
   const observations = new Map<number, Observation>();
   const pages = new Set<number>();
   let answered: number | null = null;
@@ -89,7 +90,7 @@ export async function crawl(
   let last = 1;
   let next = 1;
 
-  function take({ body, askedAt, answeredAt }: Answer<ActiveJobsPage>): void {
+  function take({ body, askedAt, answeredAt }: Answer<ListPage<T>>): void {
     pages.add(pageAt((body.pageNumber - 1) * body.pageSize));
     answered = Math.max(answered ?? 0, answeredAt);
     last = Math.max(last, lastPage(body));
@@ -148,10 +149,11 @@ interface FailedPage {
 }
 
 /** Reads pages of the list, and the readable parts of pages that fail by themselves. */
-export class ListReader {
+export class ListReader<T = never> {
   readonly #client: OrderingClient;
   readonly #query: Omit<ActiveJobsQuery, 'page' | 'pageSize'>;
   readonly #signal: AbortSignal | undefined;
+  readonly #recall: Recall<T> | undefined;
   /** Number of entries in the list according to the latest answer. */
   #end = Number.POSITIVE_INFINITY;
   #total = 0;
@@ -168,10 +170,12 @@ export class ListReader {
     client: OrderingClient,
     query: Omit<ActiveJobsQuery, 'page' | 'pageSize'>,
     signal: AbortSignal | undefined,
+    recall?: Recall<T>,
   ) {
     this.#client = client;
     this.#query = query;
     this.#signal = signal;
+    this.#recall = recall;
   }
 
   /** Whether an answer had fewer entries than an earlier one. Then entries may have been skipped. */
@@ -193,7 +197,7 @@ export class ListReader {
    * Reads one full-size page. Returns its failure if it failed by itself. Throws if upstream or the
    * credentials fail.
    */
-  async page(page: number): Promise<Answer<ActiveJobsPage> | FailedPage> {
+  async page(page: number): Promise<Answer<ListPage<T>> | FailedPage> {
     try {
       return await this.#ask(page, PAGE_SIZE);
     } catch (cause) {
@@ -208,10 +212,7 @@ export class ListReader {
    * Passes on the readable parts of failed pages, answer by answer. Throws if more fails than a few
    * unreadable jobs can explain.
    */
-  async inParts(
-    failed: readonly FailedPage[],
-    take: (answer: Answer<ActiveJobsPage>) => void,
-  ): Promise<void> {
+  async inParts(failed: readonly FailedPage[], take: (answer: Answer<ListPage<T>>) => void): Promise<void> {
     this.#pagesInParts += failed.length;
     if (failed[0] && this.#pagesInParts > MAX_PAGES_IN_PARTS) throw failed[0].cause;
     for (const page of failed) await this.#pageInParts(page, take);
@@ -221,11 +222,11 @@ export class ListReader {
    * Returns the jobs of one page, without the unreadable ones. Throws like {@link page} and {@link
    * inParts}.
    */
-  async read(page: number): Promise<{ items: ActiveJob[]; hasNextPage: boolean; look: Look }> {
-    const items: ActiveJob[] = [];
+  async read(page: number): Promise<{ items: ListPage<T>['items']; hasNextPage: boolean; look: Look }> {
+    const items: ListPage<T>['items'] = [];
     let last = page;
     let look: Look | undefined;
-    const take = ({ body, askedAt, answeredAt }: Answer<ActiveJobsPage>): void => {
+    const take = ({ body, askedAt, answeredAt }: Answer<ListPage<T>>): void => {
       look = { askedAt: look?.askedAt ?? askedAt, answeredAt, view: 'search' };
       items.push(...body.items);
       last = Math.max(last, lastPage(body));
@@ -236,7 +237,7 @@ export class ListReader {
     return { items, hasNextPage: last > page, look: look ?? { askedAt: 0, answeredAt: 0, view: 'search' } };
   }
 
-  async #pageInParts({ page, cause }: FailedPage, take: (answer: Answer<ActiveJobsPage>) => void) {
+  async #pageInParts({ page, cause }: FailedPage, take: (answer: Answer<ListPage<T>>) => void) {
     let problem = cause;
     let answered = false;
     // Positions start at 0. Positions beyond the end of the list are not read.
@@ -276,8 +277,8 @@ export class ListReader {
     if (this.#unread > MAX_UNREAD) throw problem;
   }
 
-  async #ask(page: number, size: number): Promise<Answer<ActiveJobsPage>> {
-    const answer = await readPageOf(size, this.#client, { ...this.#query, page }, this.#signal);
+  async #ask(page: number, size: number): Promise<Answer<ListPage<T>>> {
+    const answer = await readPageOf(size, this.#client, { ...this.#query, page }, this.#signal, this.#recall);
     const { items, totalCount, hasNextPage } = answer.body;
     this.#shrank ||= totalCount < this.#total;
     this.#total = totalCount;
@@ -295,17 +296,18 @@ export async function readListPage(
   client: OrderingClient,
   query: Omit<ActiveJobsQuery, 'pageSize'> & { readonly page: number },
   signal?: AbortSignal,
-): Promise<Answer<ActiveJobsPage>> {
+): Promise<Answer<ListPage>> {
   return readPageOf(PAGE_SIZE, client, query, signal);
 }
 
-async function readPageOf(
+async function readPageOf<T = never>(
   size: number,
   client: OrderingClient,
   query: Omit<ActiveJobsQuery, 'pageSize'> & { readonly page: number },
   signal: AbortSignal | undefined,
-): Promise<Answer<ActiveJobsPage>> {
-  const answer = await client.activeJobs({ ...query, pageSize: size }, signal);
+  recall?: Recall<T>,
+): Promise<Answer<ListPage<T>>> {
+  const answer = await client.activeJobs({ ...query, pageSize: size }, signal, recall);
   const { pageNumber, pageSize } = answer.body;
   if (pageNumber !== query.page || pageSize !== size) {
     throw new OrderingError({
@@ -323,7 +325,7 @@ function pageAt(position: number): number {
 }
 
 /** Returns the last full-size page according to a page of any size. */
-function lastPage({ pageNumber, pageSize, totalPages, hasNextPage }: ActiveJobsPage): number {
+function lastPage({ pageNumber, pageSize, totalPages, hasNextPage }: Omit<ListPage, 'items'>): number {
   const through = pageNumber * pageSize;
   return Math.max(
     Math.ceil((totalPages * pageSize) / PAGE_SIZE),
@@ -343,7 +345,7 @@ export function isOfOnePage(cause: unknown): cause is OrderingError {
   );
 }
 
-function unreadEntries({ unread, problem }: ListReader, read: number): Error {
+function unreadEntries({ unread, problem }: Pick<ListReader, 'unread' | 'problem'>, read: number): Error {
   const count = (entries: number): string => entries.toLocaleString('en');
   return new Error(
     `${count(unread)} of ${count(read + unread)} entries of the list can’t be read (${problem?.message}).`,

@@ -2,13 +2,14 @@
  * Compares a crawl with the known state, job by job. Only jobs that changed, are missing, or are due for a
  * detail fetch are processed. An unchanged job costs only its fingerprint.
  */
-import type { ActiveJob } from '../ordering/schemas.ts';
+import type { ListedJob } from '../ordering/list-page.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { Crawl, Observation } from './crawl.ts';
 import { type Known, type Look, type Sighting, sinceListed } from './diff/step.ts';
 import { applyListEntry } from './diff.ts';
 import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
+import { type KnownEntry, recallEntry, rememberEntry } from './known-entries.ts';
 import type { OpenKinds } from './open-jobs.ts';
 import { type Absence, countTally, type VerdictCounter } from './quarantine.ts';
 import { isDue, type TrackingSettings, toPhase } from './schedule.ts';
@@ -35,6 +36,13 @@ export interface Observed {
   readonly upgraded: boolean;
 }
 
+/** Returns the entry with a digest if the job is unchanged and nothing is due. Its text is not parsed again. */
+export function recallQuiet({ index, known, statuses }: Tracked, digest: string): KnownEntry | undefined {
+  const entry = recallEntry(digest);
+  if (!entry || statuses.isFormer(entry.kind.status)) return undefined;
+  return isQuiet(index.get(entry.jobNumber), entry.fingerprint, known) ? entry : undefined;
+}
+
 /**
  * Returns what to keep of a list entry. If its fingerprint is known and nothing is due, only the
  * kind is kept. The view of an entry with a former status name is always kept as it is:
@@ -42,19 +50,20 @@ export interface Observed {
  */
 export function projectEntry(
   { index, kinds, known, statuses }: Tracked,
-  job: ActiveJob,
+  job: ListedJob | KnownEntry,
   look: Look,
 ): Observation {
+  if ('fingerprint' in job) return { look, kind: kinds.like(job.kind), truncated: false, view: undefined };
   const view = listView(job);
   const current = statuses.withCurrentName(view);
   const print = fingerprint(current);
   const quiet = view === current && isQuiet(index.get(job.jobNumber), print, known);
-  return {
-    look,
-    kind: kinds.of(current),
-    truncated: isTruncated(job, view),
-    view: quiet ? undefined : view,
-  };
+  const kind = kinds.of(current);
+  const truncated = isTruncated(job, view);
+  if (quiet && !truncated && job.digest) {
+    rememberEntry(job.digest, { jobNumber: job.jobNumber, fingerprint: print, kind });
+  }
+  return { look, kind, truncated, view: quiet ? undefined : view };
 }
 
 function isQuiet(entry: IndexEntry | undefined, print: number, { startedAt }: Known): boolean {

@@ -25,7 +25,7 @@ export interface OpenKind {
 export class OpenKinds {
   readonly #byStatus = new Map<string | null, Map<string | boolean, OpenKind>>();
 
-  of({ status, dateDue, dateOut }: ListView): OpenKind {
+  of({ status, dateDue, dateOut }: Pick<ListView, 'status' | 'dateDue' | 'dateOut'>): OpenKind {
     let ofStatus = this.#byStatus.get(status);
     if (!ofStatus) {
       ofStatus = new Map();
@@ -39,6 +39,11 @@ export class OpenKinds {
       ofStatus.set(name, kind);
     }
     return kind;
+  }
+
+  /** Returns the kind of this crawl that is equal to a kind of another one. */
+  like({ status, dispatched, dateDue }: OpenKind): OpenKind {
+    return this.of({ status, dateDue, dateOut: dispatched ? '' : null });
   }
 }
 

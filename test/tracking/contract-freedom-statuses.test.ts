@@ -83,11 +83,11 @@ describe('The status lookup', () => {
   });
 });
 
-describe('A rename that spreads slowly', () => {
-  const spreading = (share: number): FreedomSettings => ({
-    statuses: { renames: [{ region: 'us', former: 'Scheduled', current: 'Planned', share }] },
-  });
+const spreading = (share: number): FreedomSettings => ({
+  statuses: { renames: [{ region: 'us', former: 'Scheduled', current: 'Planned', share }] },
+});
 
+describe('A rename that spreads slowly', () => {
   it('causes one event, and none for its jobs, while answers contain both names', async () => {
     const { rig, jobs } = await baselined(60);
     const [settling = 0, moving = 0] = jobs;
@@ -162,6 +162,20 @@ describe('A former name that returns', () => {
     expect(await rig.pollTypes(3)).toEqual(['status.discovered']);
     expect((await rig.snapshot(b))?.list?.status).toBe('On the plan');
     expect((await rig.snapshot(a))?.list?.status).toBe('Planned');
+  });
+
+  it('is a change of a job whose entry has the same text as before the rename', async () => {
+    const { rig, jobs } = await baselined(10);
+    const [a = 0] = jobs;
+    expect(await rig.pollTypes(3)).toEqual([]);
+    rig.world.renameStatus('us', 'Scheduled', 'Planned');
+    rig.sandbox.freedom.set(spreading(1));
+    rig.pass(12 * HOUR);
+    expect(await rig.pollTypes(3)).toEqual(['status.discovered']);
+    rig.world.addStatus('us', 'Scheduled', 'production');
+    rig.upstream.setStatus(a, 'Scheduled');
+    rig.sandbox.freedom.clear();
+    expect(await rig.pollTypes(2)).toEqual([`job.status_changed ${a}`]);
   });
 
   it('is a change of its jobs a day later if the lookup does not answer', async () => {

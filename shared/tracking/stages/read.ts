@@ -1,9 +1,10 @@
 /** Stage of a poll: reads the list of active jobs. */
-import type { ActiveJob } from '../../ordering/schemas.ts';
+import type { ListedJob } from '../../ordering/list-page.ts';
 import { noteAnswer } from '../breaker.ts';
 import { type Crawl, crawl, type Observation } from '../crawl.ts';
 import type { Look } from '../diff/step.ts';
-import { projectEntry } from '../observation.ts';
+import type { KnownEntry } from '../known-entries.ts';
+import { projectEntry, recallQuiet } from '../observation.ts';
 import type { OpenKind } from '../open-jobs.ts';
 import { type Poll, PollFailure, type Session } from '../poll-context.ts';
 
@@ -15,7 +16,7 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
   const unknown = new Set<string>();
   /** The last unchanged job of each kind. Those of one page share an object, so that tens of thousands take little memory. */
   const unchanged = new Map<OpenKind, Observation>();
-  const noticed = (job: ActiveJob, look: Look): Observation => {
+  const noticed = (job: ListedJob | KnownEntry, look: Look): Observation => {
     const entry = projectEntry(tracked, job, look);
     if (!entry.view && !entry.truncated) {
       const same = unchanged.get(entry.kind);
@@ -26,7 +27,8 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
     if (status && statuses.isNew(status)) unknown.add(status);
     return entry;
   };
-  const list = await crawl(client, { now: deps.now, notice: noticed, signal });
+  const recall = (digest: string): KnownEntry | undefined => recallQuiet(tracked, digest);
+  const list = await crawl(client, { now: deps.now, recall, notice: noticed, signal });
   progress.pages = list.pages;
   if (list.answeredAt === null) {
     throw new PollFailure({ problem: list.problem, accepted: identity !== undefined });
