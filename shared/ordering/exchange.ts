@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type * as z from 'zod';
 import { findCode } from '../error-codes.ts';
 import { isHtml, OrderingError } from './errors.ts';
@@ -83,7 +84,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
 async function readText(operation: string, response: FetchAnswer): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of response.body ?? []) {
+  await forEachChunk(response.body, (chunk) => {
     bytes += chunk.byteLength;
     if (bytes > MAX_BODY_BYTES) {
       throw new OrderingError({
@@ -94,8 +95,32 @@ async function readText(operation: string, response: FetchAnswer): Promise<strin
       });
     }
     chunks.push(chunk);
+  });
+  const [only] = chunks;
+  return UTF8.decode(only && chunks.length === 1 ? only : Buffer.concat(chunks, bytes));
+}
+
+/**
+ * Reads a body to its end. Rejects with the error of `take`, or if the body is truncated. The iterator of a stream takes a third
+ * of the CPU time of a request, and its events almost none.
+ */
+async function forEachChunk(body: FetchAnswer['body'], take: (chunk: Uint8Array) => void): Promise<void> {
+  if (!(body instanceof Readable)) {
+    for await (const chunk of body ?? []) take(chunk);
+    return;
   }
-  return UTF8.decode(Buffer.concat(chunks, bytes));
+  await new Promise<void>((resolve, reject) => {
+    body.on('data', (chunk: Uint8Array) => {
+      try {
+        take(chunk);
+      } catch (cause) {
+        reject(cause);
+        body.destroy();
+      }
+    });
+    body.on('end', resolve);
+    body.on('error', reject);
+  });
 }
 
 /**

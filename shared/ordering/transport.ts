@@ -68,8 +68,12 @@ export const httpFetch: Fetch = async (url, { method, headers, body, signal }) =
           ...(form !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
         },
       },
-      resolve,
+      (response) => {
+        answered = true;
+        resolve(response);
+      },
     );
+    let answered = false;
     request.on('error', reject);
     let interim = 0;
     request.on('information', () => {
@@ -77,7 +81,7 @@ export const httpFetch: Fetch = async (url, { method, headers, body, signal }) =
       if (interim > MAX_INTERIM) request.destroy(new Error('Too many interim responses.'));
     });
     // After an answer with the status 101, for example, there is no other event.
-    request.on('close', () => reject(new Error('The connection was closed.')));
+    request.on('close', () => answered || reject(new Error('The connection was closed.')));
     // The option `signal` of a request costs as much as parsing its answer.
     signal.addEventListener(
       'abort',
