@@ -811,6 +811,24 @@ describe('faults', () => {
   });
 
   test.each([
+    { name: 'plain', headers: {}, body: Buffer.alloc(5 * 1024 * 1024, ' ') },
+    {
+      name: 'compressed',
+      headers: { 'content-encoding': 'gzip' },
+      body: gzipSync(Buffer.alloc(5 * 1024 * 1024, ' ')),
+    },
+  ])('a $name body of 5 MiB is malformed, and the next request is sent', async ({ headers, body }) => {
+    const { client } = await connectClient(
+      inTurn((response) => void response.writeHead(200, headers).end(body), account),
+    );
+    expect(await failure(client.account())).toMatchObject({
+      kind: 'malformed',
+      detail: 'the body is larger than 4194304 bytes',
+    });
+    await client.account();
+  });
+
+  test.each([
     { name: 'shorter than its content-length', head: 'content-length: 100\r\n', body: '{"id":7}' },
     { name: 'chunked without an end', head: 'transfer-encoding: chunked\r\n', body: '8\r\n{"id":7}\r\n' },
     { name: 'without a length and not whole', head: '', body: '{"id":7,"name":"Ac' },
