@@ -1,7 +1,7 @@
 /**
  * Deletes an account with all its data.
  * - begin: removes Account, Status and Head and writes the deletion note, in one transaction.
- * - work off: removes references in API keys and endpoints, token, wake mark, statistics, notification
+ * - work off: removes references in API keys, endpoints and alert rules, token, wake mark, statistics, notification
  *   settings, and cursors. Then recipients and their data, index, snapshots, groups, log, parked and
  *   dead-lettered events, sent messages, and credentials. Entries of the search index go before their recipients and jobs.
  * - free: after the last write that could have started before the data was empty, removes everything once
@@ -52,9 +52,9 @@ export interface DeletionDeps {
   readonly history: Table;
   readonly secrets: Pick<AccountSecrets, 'remove'>;
   /**
-   * Removes the account from the API keys and endpoints that name it. Its id can be reused, and they must
-   * not apply to the next account. Returns `false` if some could not be changed now. The deletion then
-   * calls it again.
+   * Removes the account from the API keys, endpoints and alert rules that name it. Its id can be reused, and
+   * they must not apply to the next account. Returns `false` if some could not be changed now. The deletion
+   * then calls it again.
    */
   readonly removeReferences: (ref: AccountRef) => Promise<boolean>;
   /** Removes the account from the accounts whose events the customer notifications follow. */

@@ -20,7 +20,7 @@ import {
   withoutUndefined,
 } from '../resources.ts';
 import type { SealedPlace, SealedTexts } from '../secrets.ts';
-import { alertRulePk, alertStatePk, keys } from '../storage/schema.ts';
+import { type AccountRef, alertRulePk, alertStatePk, keys } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import {
@@ -222,7 +222,7 @@ function checkAccountLimit(others: readonly Item[], accounts: readonly string[])
 
 /** Deletes a rule with its state and its target. */
 export async function deleteAlertRule(
-  { table, targets }: Pick<AlertRuleDeps, 'table' | 'targets'>,
+  { table }: Pick<AlertRuleDeps, 'table'>,
   { region, id, targetName, item }: StoredRule,
   expected: Expectation,
 ): Promise<{ readonly kind: 'deleted' } | Rejection> {
@@ -232,8 +232,37 @@ export async function deleteAlertRule(
   });
   if (!deleted.done) return modified(`alert rule "${id}"`);
   await table.write({ delete: keys.alertState(region, id) });
-  await targets.remove(toPlace(region, targetName));
+  await table.write({ delete: keys.alertTarget(region, targetName) });
   return { kind: 'deleted' };
+}
+
+/**
+ * Removes a deleted account from the rules of its region, because its id can be reused. A rule that names no other account is deleted:
+ * without accounts it would measure all. Returns false if a rule was changed concurrently; call it again.
+ */
+export async function removeAccountFromAlertRules(
+  { table, now }: Pick<AlertRuleDeps, 'table' | 'now'>,
+  { region, account }: AccountRef,
+): Promise<boolean> {
+  let done = true;
+  for (const item of await table.query({ pk: alertRulePk(region) })) {
+    const stored = toStored(region, item, undefined);
+    const { id, rule } = stored;
+    if (!rule.accounts?.includes(account)) continue;
+    const accounts = rule.accounts.filter((each) => each !== account);
+    const revision = getRevision(item);
+    if (accounts.length === 0) {
+      done = (await deleteAlertRule({ table }, stored, { revision })).kind === 'deleted' && done;
+      continue;
+    }
+    const changed = await table.write({
+      update: keys.alertRule(region, id),
+      set: { rule: JSON.stringify({ ...rule, accounts }), revision: revision + 1, changedAt: now() },
+      when: [['pk', 'present'], revisionUnchanged(item)],
+    });
+    done &&= changed.done;
+  }
+  return done;
 }
 
 /** Stores the state of a rule, unless another process has stored one since it was read. */

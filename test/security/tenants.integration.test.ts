@@ -180,6 +180,27 @@ describe('an account with the id of a deleted one', () => {
     expect((await get('/v1/endpoints/all', ADMIN)).body.accounts).toEqual([]);
   });
 
+  test('is not measured by alert rules that were created for the deleted account', async () => {
+    const { table, get, create, keyFor, createAccount, deleteAccount } = await createWorld();
+    await createAccount('new');
+    const rule = {
+      ...{ region: 'us', name: 'Late jobs', condition: 'late_jobs', threshold: 0 },
+      target: { kind: 'webhook', url: 'https://hooks.former-customer.example/secret' },
+    };
+    await create('/v1/alert-rules', { ...rule, id: 'alone', accounts: ['new'] });
+    await create('/v1/alert-rules', { ...rule, id: 'shared', accounts: ['new', 'acme'] });
+    await create('/v1/alert-rules', { ...rule, id: 'all' });
+    await deleteAccount('new');
+    await createAccount('new');
+    expect((await get('/v1/alert-rules', await keyFor('new'))).body.alertRules).toEqual([]);
+    expect((await get('/v1/alert-rules/alone', ADMIN)).status).toBe(404);
+    const { body: shared } = await get('/v1/alert-rules/shared', ADMIN);
+    expect(shared).toMatchObject({ accounts: ['acme'], revision: 2 });
+    expect((await get('/v1/alert-rules/all', ADMIN)).body.accounts).toBeNull();
+    const { pk } = keys.alertTarget('us', '');
+    expect((await table.query({ pk })).map(({ sk }) => sk.split('.')[0])).toEqual(['all', 'shared']);
+  });
+
   test("is not followed by an open stream of the deleted account's key", async () => {
     const { clock, request, keyFor, createAccount, deleteAccount } = await createWorld();
     await createAccount('new');
