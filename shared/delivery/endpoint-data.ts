@@ -4,6 +4,7 @@ import { listAccounts } from '../accounts/accounts.ts';
 import { type Rejection, rejected } from '../resources.ts';
 import {
   ALL_ACCOUNTS,
+  attentionHistoryPk,
   CELL_LOG,
   cellLog,
   cursorPk,
@@ -81,8 +82,8 @@ const dataPartitions = (region: string, id: string): readonly string[] => [
 ];
 
 /**
- * Deletes the remains of a deleted endpoint. Returns the number of items, and the highest fence among its
- * cursors.
+ * Deletes the remains of a deleted endpoint, and what users did about its item of the attention queue. Returns the
+ * number of remaining items, and the highest fence among its cursors.
  */
 export async function removeRemains(
   { table }: EndpointDeps,
@@ -91,6 +92,14 @@ export async function removeRemains(
 ): Promise<{ readonly count: number; readonly fence: number }> {
   const parts = await Promise.all(dataPartitions(region, id).map((pk) => table.query({ pk })));
   const items = parts.flat();
+  // Before the cursors, which name the account of the item. The item of an endpoint of several accounts has none.
+  const accounts = new Set(parts[0]?.map(({ sk }) => toAccount(sk)));
+  for (const account of ['', ...(accounts.size === 1 ? accounts : [])]) {
+    const item = `${account}~endpoint~${id}`;
+    const pk = attentionHistoryPk(region);
+    const history = await table.query({ pk, from: `${item}#`, to: `${item}#~` });
+    await removeAll(table, [keys.attention(region, item), ...history]);
+  }
   await removeAll(table, items);
   await removeFollowers(table, region, id, [ALL_ACCOUNTS, ...items.map(({ sk }) => toAccount(sk))]);
   return { count: items.length, fence: Math.max(0, ...items.map(({ fence }) => Number(fence ?? 0))) };

@@ -142,6 +142,32 @@ test.each(['parked', 'dead'] as const)(
   },
 );
 
+test.each([
+  { before: ['one', 'two'], after: ['three', 'four'] },
+  { before: ['one'], after: ['one'] },
+])(
+  'the item of an endpoint of $after has no notes and no state of a deleted endpoint of $before with the same id',
+  async ({ before, after }) => {
+    const { table, get, request, create, keyFor, createAccount } = await createWorld();
+    for (const account of new Set([...before, ...after])) await createAccount(account);
+    const createEndpoint = async (accounts: readonly string[]) => {
+      await create('/v1/endpoints', { id: 'erp', region: 'us', url: 'http://127.0.0.1:9/', accounts });
+      const [account = ''] = accounts;
+      const parked = { account, lane: '4711', eventId: `${account}.e1.1`, type: 'job.created', attempts: 1 };
+      await table.putMany([{ ...keys.parked('us', 'erp', account, '4711', 1), ...parked, parkedAt: 0 }]);
+    };
+    await createEndpoint(before);
+    const item = `/v1/attention/us~${before.length > 1 ? '' : 'one'}~endpoint~erp`;
+    const acted = await request('POST', `${item}/acknowledge`, ADMIN, { note: 'Their ERP is down.' });
+    expect(acted.status).toBe(200);
+    expect((await request('DELETE', '/v1/endpoints/erp', ADMIN)).status).toBe(204);
+    await createEndpoint(after);
+    const key = await keyFor(...after);
+    expect((await get(item, key)).body).toMatchObject({ state: 'open', note: null, changedBy: null });
+    expect((await get(`${item}/history`, key)).body.entries).toEqual([]);
+  },
+);
+
 describe('an account with the id of a deleted one', () => {
   test('is not accessible with keys that were created for the deleted account', async () => {
     const { get, keyFor, createAccount, deleteAccount } = await createWorld();
