@@ -117,8 +117,6 @@ async function findAccounts({ table, region, text, limit, scope }: Search): Prom
     ? await table.getMany(
         scope.accounts
           .filter((account) => account.startsWith(text))
-          .sort()
-          .slice(0, limit + 1)
           .map((account) => keys.account({ region, account })),
       )
     : await table.query({ pk: accountPk(region), ...idsFrom(text), limit: limit + 1 });

@@ -178,6 +178,12 @@ eachTable('the search index', (makeTable) => {
     expect(Math.max(...limits.map((limit) => limit ?? Number.POSITIVE_INFINITY))).toBe(500);
   });
 
+  test('a key for some accounts finds an account that follows accounts of the key that do not exist in the region', async () => {
+    const { table } = await createRig({ table: await makeTable() });
+    const scope = { ...ALL, accounts: ['ac-1', 'ac-2', 'ac-3', 'acme'] };
+    expect(await find(table, 'ac', scope, 1)).toEqual(['account acme']);
+  });
+
   test('jobs and recipients that an earlier version stored are indexed in portions, and again once no such version runs', async () => {
     const rig = await createRig({ table: await makeTable() });
     const { table } = rig;
