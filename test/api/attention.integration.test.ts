@@ -2,8 +2,17 @@
 import { describe, expect, test } from 'vitest';
 import type { Role } from '../../shared/api/key-input.ts';
 import { routes } from '../../shared/api/routes/all.ts';
-import { keys } from '../../shared/storage/schema.ts';
-import { type ApiWorld, FOREIGN, OWN, type Scope, sharedWorld } from '../support/api-world.ts';
+import { historySchema, keys } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { TableError } from '../../shared/storage/table.ts';
+import {
+  type ApiWorld,
+  createApiWorld,
+  FOREIGN,
+  OWN,
+  type Scope,
+  sharedWorld,
+} from '../support/api-world.ts';
 
 interface Item {
   readonly id: string;
@@ -167,6 +176,32 @@ describe('POST /v1/attention/{id}', () => {
       { action: 'assign', assignee: 'ann', by: { id: world.keys['operate all'].id } },
       { action: 'acknowledge', note: 'known', by: { name: 'operate key' } },
     ]);
+  });
+
+  test('an action with an Idempotency-Key can be repeated after its response was lost', async () => {
+    const table = createMemoryTable();
+    let isLost = false;
+    const world = await createApiWorld({
+      history: createMemoryTable(historySchema),
+      table: {
+        ...table,
+        async transact(...of) {
+          const outcome = await table.transact(...of);
+          if (!isLost) return outcome;
+          isLost = false;
+          throw new TableError('transact', 'no response');
+        },
+      },
+    });
+    const acknowledge = () =>
+      world.app.request(`/v1/attention/${id}/acknowledge`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${world.keys['operate own'].secret}`, 'idempotency-key': 'once' },
+      });
+    isLost = true;
+    expect((await acknowledge()).status).toBe(503);
+    const repeated = await acknowledge();
+    expect([repeated.status, await repeated.json()]).toMatchObject([200, { state: 'acknowledged' }]);
   });
 
   test('requires the role operate, and a key for the account', async () => {

@@ -1,4 +1,5 @@
 /** Routes of the attention queue, and of the figures of the overview. */
+import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
 import { line } from '../../validation.ts';
 import { type ItemId, parseItemId } from '../attention/items.ts';
@@ -239,8 +240,8 @@ function act<B extends z.ZodType>(
       answer: { status: 200, description: 'The item.', schema: AttentionItem },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ caller, subject, body: given, generators }, parts) => {
-      const deps = { ...toQueueDeps(parts), newId: generators.newId };
+    async ({ caller, subject, body: given }, parts) => {
+      const deps = { ...toQueueDeps(parts), newId: randomUUID };
       const action = toAction(given as z.output<B>, deps.now());
       if (typeof action === 'string') return { kind: 'rejected', reason: action };
       const outcome = await actOnAttention(deps, caller, subject, action);
