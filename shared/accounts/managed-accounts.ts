@@ -86,9 +86,14 @@ const MAX_PAGE = 500;
 /**
  * Creates an account. Its first poll is due at once, unless the account starts paused. Given credentials
  * are stored and never returned. If the request is rejected, nothing is registered. `warnings` names other
- * accounts with the same credentials. Throws `SecretError` if the credentials cannot be stored.
+ * accounts with the same credentials. A repeated request with the same `generators` returns the account that
+ * the first one created. Throws `SecretError` if the credentials cannot be stored.
  */
-export async function createAccount(deps: AccountDeps, input: unknown): Promise<CreatedAccount | Rejection> {
+export async function createAccount(
+  deps: AccountDeps,
+  input: unknown,
+  generators: Pick<AccountDeps, 'newId'> = deps,
+): Promise<CreatedAccount | Rejection> {
   const checked = checkInput(NewAccount, input);
   if (checked.kind === 'rejected') return checked;
   const { id, credentials, secretRef = '', pollIntervalSeconds, paused, events } = checked.value;
@@ -100,9 +105,18 @@ export async function createAccount(deps: AccountDeps, input: unknown): Promise<
     (credentials ? undefined : checkReference(deps, region, secretRef));
   if (rejection) return rejection;
   const ref = { region, account: id };
+  /** Identifies the created account when the request is repeated. */
+  const creation = generators.newId();
   const isTaken = async () => (await findAccount(table, deps.regions, id)) !== undefined;
-  if (await isTaken()) return taken(id);
   const others = await listAccounts(table, region, MAX_COMPARED);
+  const toCreated = (record: Item): CreatedAccount => {
+    const warning = warnOfSharedCredentials(toAccount(record), others);
+    const warnings = warning === undefined ? [] : [warning];
+    return { kind: 'created', account: toRecord(deps, record), warnings };
+  };
+  const former = await table.get(keys.account(ref));
+  if (former?.creation === creation) return toCreated(former);
+  if (await isTaken()) return taken(id);
 
   return locked(deps, ref, async ({ owner }) => {
     if (await isTaken()) return taken(id);
@@ -112,7 +126,7 @@ export async function createAccount(deps: AccountDeps, input: unknown): Promise<
     const at = now();
     const account = {
       ...ref,
-      ...{ secretRef: kept ?? secretRef, pollIntervalSeconds, paused },
+      ...{ secretRef: kept ?? secretRef, pollIntervalSeconds, paused, creation },
       ...{ managed: true, credentialsAt: at },
       ...(kept === undefined ? {} : { keepsCredentials: true }),
       ...(credentials ? { clientHash: hashClientId(credentials.clientId) } : {}),
@@ -123,10 +137,7 @@ export async function createAccount(deps: AccountDeps, input: unknown): Promise<
       return (await isTaken()) ? taken(id) : lockConflict(id);
     }
     const record = await table.get(keys.account(ref));
-    if (!record) return changedMeanwhile(id);
-    const warning = warnOfSharedCredentials(account, others);
-    const warnings = warning === undefined ? [] : [warning];
-    return { kind: 'created', account: toRecord(deps, record), warnings };
+    return record ? toCreated(record) : changedMeanwhile(id);
   });
 }
 

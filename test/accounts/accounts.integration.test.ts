@@ -271,6 +271,16 @@ eachTable('accounts', (makeTable, kind) => {
       });
     });
 
+    test('returns the account that an interrupted request with the same Idempotency-Key has created', async () => {
+      const rig = await createRig(makeTable);
+      const input = { id: 'acme', region: 'us', credentials: GIVEN };
+      const request = () => ({ newId: () => 'creation' });
+      const made = await createAccount(rig.deps, input, request());
+      expect(made).toMatchObject({ kind: 'created', warnings: [] });
+      expect(await createAccount(rig.deps, input, request())).toEqual(made);
+      expect(await createAccount(rig.deps, input)).toMatchObject({ kind: 'conflict' });
+    });
+
     test('is atomic wherever it is interrupted, and can be repeated', async () => {
       const crashes = await atEveryCrash(
         () => createRig(makeTable),

@@ -123,7 +123,7 @@ export const accountRoutes: readonly Route[] = [
       location: ({ id }) => `/v1/accounts/${id}`,
       answer: { description: 'The new account, with warnings.', schema: CreatedAccount },
     },
-    ({ body }, { manage }) => createAccount(manage.accounts, body),
+    ({ body, generators }, { manage }) => createAccount(manage.accounts, body, generators),
     ({ account, warnings }) => ({ ...account, warnings }),
   ),
   ...moveRoutes,
