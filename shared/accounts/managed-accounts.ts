@@ -118,27 +118,31 @@ export async function createAccount(
   if (former?.creation === creation) return toCreated(former);
   if (await isTaken()) return taken(id);
 
-  return locked(deps, ref, async ({ owner }) => {
-    if (await isTaken()) return taken(id);
-    const held = await finishFormer(deps, ref);
-    if (held) return held;
-    const kept = credentials && (await secrets.save(region, id, credentials));
-    const at = now();
-    const account = {
-      ...ref,
-      ...{ secretRef: kept ?? secretRef, pollIntervalSeconds, paused, creation },
-      ...{ managed: true, credentialsAt: at },
-      ...(kept === undefined ? {} : { keepsCredentials: true }),
-      ...(credentials ? { clientHash: hashClientId(credentials.clientId) } : {}),
-      ...(events ? { events: withEventDefaults(events) } : {}),
-    };
-    const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
-    if (!(await makeAccount(table, log, account, { now: at, epoch: newEpoch(at) }, [guard]))) {
-      return (await isTaken()) ? taken(id) : lockConflict(id);
-    }
-    const record = await table.get(keys.account(ref));
-    return record ? toCreated(record) : changedMeanwhile(id);
-  });
+  const create = () =>
+    locked(deps, ref, async ({ owner }) => {
+      if (await isTaken()) return taken(id);
+      const held = await finishFormer(deps, ref);
+      if (held) return held;
+      const kept = credentials && (await secrets.save(region, id, credentials));
+      const at = now();
+      const account = {
+        ...ref,
+        ...{ secretRef: kept ?? secretRef, pollIntervalSeconds, paused, creation },
+        ...{ managed: true, credentialsAt: at },
+        ...(kept === undefined ? {} : { keepsCredentials: true }),
+        ...(credentials ? { clientHash: hashClientId(credentials.clientId) } : {}),
+        ...(events ? { events: withEventDefaults(events) } : {}),
+      };
+      const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
+      if (!(await makeAccount(table, log, account, { now: at, epoch: newEpoch(at) }, [guard]))) {
+        return (await isTaken()) ? taken(id) : lockConflict(id);
+      }
+      const record = await table.get(keys.account(ref));
+      return record ? toCreated(record) : changedMeanwhile(id);
+    });
+  // The id is unique across regions: the lock in the first one excludes creations in the others.
+  const first = { region: deps.regions[0] ?? region, account: id };
+  return first.region === region ? create() : locked(deps, first, create);
 }
 
 /** Returns an account, or `undefined`. */

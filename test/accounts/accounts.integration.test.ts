@@ -271,6 +271,12 @@ eachTable('accounts', (makeTable, kind) => {
       });
     });
 
+    test('succeeds in one region only, also concurrently', async () => {
+      const rig = await createRig(makeTable);
+      const made = await Promise.all(['us', 'uk'].map((region) => rig.create('acme', rig.deps, { region })));
+      expect(made.map(({ kind }) => kind).sort()).toEqual(['conflict', 'created']);
+    });
+
     test('returns the account that an interrupted request with the same Idempotency-Key has created', async () => {
       const rig = await createRig(makeTable);
       const input = { id: 'acme', region: 'us', credentials: GIVEN };
