@@ -121,8 +121,11 @@ export async function createAccount(
   const create = () =>
     locked(deps, ref, async ({ owner }) => {
       if (await isTaken()) return taken(id);
-      const held = await finishFormer(deps, ref);
-      if (held) return held;
+      // Also in other regions: the deletion removes the id from API keys, which name no region.
+      for (const other of deps.regions) {
+        const held = await finishFormer(deps, { region: other, account: id });
+        if (held) return held;
+      }
       const kept = credentials && (await secrets.save(region, id, credentials));
       const at = now();
       const account = {

@@ -63,10 +63,10 @@ async function createWorld() {
     (await create('/v1/keys', { name: 'k', role: 'read', accounts })).secret ?? '';
   const createAccount = (id: string) =>
     create('/v1/accounts', { id, region: 'us', credentials: { clientId: 'c', clientSecret: 's' } });
-  const deleteAccount = async (id: string) => {
+  const deleteAccount = async (id: string, waitMs = 400_000) => {
     expect((await request('DELETE', `/v1/accounts/${id}`, ADMIN)).status).toBe(204);
     // Until then the id can't be used again.
-    clock.now += 400_000;
+    clock.now += waitMs;
   };
   return { table, clock, say, get, request, create, keyFor, createAccount, deleteAccount };
 }
@@ -182,6 +182,21 @@ describe('an account with the id of a deleted one', () => {
     expect((await get('/v1/accounts/acme', shared)).status).toBe(200);
     expect((await get('/v1/key', shared)).body.accounts).toEqual(['acme']);
     expect((await get('/v1/events', shared)).body.next).not.toContain('nz');
+  });
+
+  test('keeps its keys although it is in another region: it cannot be created before the deletion is complete', async () => {
+    const { clock, get, request, create, keyFor, createAccount, deleteAccount } = await createWorld();
+    await createAccount('new');
+    await createAccount('old');
+    await deleteAccount('new', 0);
+    const account = { id: 'new', region: 'nz', credentials: { clientId: 'c', clientSecret: 's' } };
+    expect((await request('POST', '/v1/accounts', ADMIN, account)).status).toBe(409);
+    clock.now += 400_000;
+    await create('/v1/accounts', account);
+    const key = await keyFor('new');
+    // Continues other deletions, too.
+    await deleteAccount('old');
+    expect((await get('/v1/accounts/new', key)).body).toMatchObject({ region: 'nz' });
   });
 
   test('is accessible with a key that was created before any account with the id', async () => {
