@@ -141,6 +141,8 @@ export async function createAlertRule(
   };
   const put = await deps.table.write({ put: item, when: [['pk', 'absent']] });
   if (put.done || put.item?.targetName === targetName) {
+    // An evaluation, or an interrupted deletion, may have left that of an earlier rule.
+    await deps.table.write({ delete: keys.alertState(region, id) });
     return { kind: 'created', rule: toView(toStored(region, put.item ?? item, undefined)) };
   }
   await deps.targets.remove(toPlace(region, targetName));

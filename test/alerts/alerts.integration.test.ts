@@ -201,6 +201,19 @@ describe('an alert rule', () => {
     ]);
   });
 
+  it('has no state of a deleted rule with its id, also if an evaluation or an interrupted deletion left one', async () => {
+    const world = await start();
+    await world.createRule();
+    await world.kill(true);
+    await world.nextMinute();
+    const state = await world.table.get(keys.alertState('us', 'dead'));
+    expect((await world.ask('DELETE', '/dead')).status).toBe(204);
+    await world.table.putMany(state ? [state] : []);
+    expect((await world.createRule()).body.state).toMatchObject({ status: 'ok', sentAt: null });
+    await world.nextMinute();
+    expect(world.posts.map(({ body }) => body.type)).toEqual(['alert.firing', 'alert.firing']);
+  });
+
   it('is sent to a new target in the next minute', async () => {
     const world = await start();
     await world.createRule({ target: { kind: 'webhook', url: `${world.url}/wrong` } });
