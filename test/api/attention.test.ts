@@ -35,6 +35,16 @@ describe('the item of an endpoint', () => {
       'Failing (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked (Status 422).',
     );
   });
+
+  it.each(['webhook', 'sqs'] as const)(
+    'permits to resume and ping a paused endpoint of the kind %s',
+    (kind) => {
+      const sink = toSink({ pk: 'SINKS#us', sk: 'erp', kind, target: 'https://erp.example', paused: true });
+      const parked = [{ account: 'acme', parkedAt: 0, reason: null } as unknown as ParkedEvent];
+      const operations = toEndpointItem(sink, { dead: [], parked }, 0)?.actions.map((one) => one.operation);
+      expect(operations).toEqual(expect.arrayContaining(['resumeEndpoint', 'pingEndpoint']));
+    },
+  );
 });
 
 const item: RankInput = { kind: 'job_late', ageHours: 0, lateHours: 0, mustDate: false, affected: 1 };

@@ -1,5 +1,6 @@
 /** Items of the attention queue from the records of their subjects, except for jobs (job-items.ts). Pure. */
 import type { Account, Status } from '../../accounts/accounts.ts';
+import { isEndpointKind } from '../../built-in-sinks.ts';
 import { toHealthState } from '../../delivery/endpoint-health.ts';
 import type { DeadEvent, ParkedEvent } from '../../delivery/parked-events.ts';
 import type { Sink } from '../../delivery/sink.ts';
@@ -121,6 +122,7 @@ export function toEndpointItem(
   now: number,
 ): Candidate | undefined {
   const { region, id, health, paused } = sink;
+  const isEndpoint = isEndpointKind(sink.kind);
   const { state, problem, failingSince, disabledAt } = toHealthState(sink, now);
   const failing = state === 'failing' && failingSince !== null;
   const codes = [
@@ -184,7 +186,7 @@ export function toEndpointItem(
         level: toLevel(parked.length) + toLevel(dead.length),
       },
       actions: [
-        ...(sink.kind === 'webhook' || sink.kind === 'sqs'
+        ...(isEndpoint
           ? [
               {
                 operation: 'listEndpointDeliveries',
@@ -196,7 +198,7 @@ export function toEndpointItem(
             ]
           : []),
         ...(state === 'disabled' || failing ? [post('enableEndpoint', '/enable')] : []),
-        ...(sink.kind === 'webhook' && paused ? [post('resumeEndpoint', '/resume')] : []),
+        ...(isEndpoint && paused ? [post('resumeEndpoint', '/resume')] : []),
         ...(parked.length > 0 ? [post('retryParkedEvents', '/parked/retry', { all: true })] : []),
         ...(dead.some(({ account }) => account !== '_cell')
           ? [
@@ -207,7 +209,7 @@ export function toEndpointItem(
               }),
             ]
           : []),
-        ...(sink.kind === 'webhook' ? [post('pingEndpoint', '/ping')] : []),
+        ...(isEndpoint ? [post('pingEndpoint', '/ping')] : []),
         {
           operation: 'getEndpointHealth',
           method: 'GET',
