@@ -203,11 +203,13 @@ export async function updateEndpoint(
       if (!still || getRevision(still) !== getRevision(item)) return undefined;
       const attributes = toEndpointAttributes(record, fields);
       let isSame = hasAttributes(still, attributes);
+      let replaced: EndpointSecrets | undefined;
       if (record.kind === 'webhook' && (change.headers !== undefined || record.target !== before.target)) {
         const kept = await deps.secrets.load(region, id);
         if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
         const next = withHeaders(kept, change.headers, before.target, record.target);
         if (next) await deps.secrets.save(region, id, next);
+        replaced = next && kept;
         isSame &&= isDeepStrictEqual(
           selectHeaders(next ?? kept, record.target),
           selectHeaders(kept, before.target),
@@ -223,7 +225,11 @@ export async function updateEndpoint(
           set: { ...attributes, revision: getRevision(item) + 1, changedAt: deps.now() },
           when: [revisionUnchanged(item), ['kind', 'present']],
         });
-        if (!changed.done || !changed.item) return undefined;
+        if (!changed.done || !changed.item) {
+          // A request without the lock, such as a pause, came first. If this change is rejected, it must have no effect.
+          if (replaced) await deps.secrets.save(region, id, replaced);
+          return undefined;
+        }
         current = changed.item;
       }
       // Also completes the cleanup of an earlier, interrupted change.

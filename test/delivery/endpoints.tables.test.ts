@@ -496,6 +496,24 @@ eachTable('endpoints', (makeTable, kind) => {
       });
     });
 
+    test('that is rejected, because another request changed the endpoint, keeps its headers', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL, headers: { 'X-A': 'b' } });
+      let saves = 0;
+      const secrets: EndpointDeps['secrets'] = {
+        ...rig.secrets,
+        async save(...args) {
+          await rig.secrets.save(...args);
+          if (saves === 0) await pauseEndpoint(rig.deps, REGION, 'erp');
+          saves += 1;
+        },
+      };
+      const change = { headers: { 'X-A': 'new' } };
+      const outcome = await updateEndpoint({ ...rig.deps, secrets }, REGION, 'erp', change, { revision: 1 });
+      expect(outcome).toMatchObject({ kind: 'conflict' });
+      expect((await rig.signing()).headers).toEqual({ 'X-A': 'b' });
+    });
+
     test('can be repeated wherever it is interrupted, and no remaining account loses its cursor', async () => {
       const change = { accounts: ['acme', 'third'], headers: { 'X-New': '1' } };
       await atEveryCrash(
