@@ -25,6 +25,13 @@ const DISCOVERY_MS = 3_600_000;
 /** Time after a failed request in which the issuer is not asked again for its document or keys. */
 const PAUSE_MS = 2_000;
 const TIMEOUT_MS = 5_000;
+/** Errors of the token endpoint after which the user must sign in again, such as with a second factor. */
+const REJECTIONS: ReadonlySet<string> = new Set([
+  'invalid_grant',
+  'interaction_required',
+  'login_required',
+  'consent_required',
+]);
 /** Maximum number of remembered tokens. */
 const MAX_KNOWN = 1_000;
 const MAX_NAME = 200;
@@ -230,7 +237,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
       idToken = tokens.id_token;
       refreshToken = tokens.refresh_token;
     } catch (cause) {
-      if (cause instanceof oauth.ResponseBodyError && cause.error === 'invalid_grant') return undefined;
+      if (cause instanceof oauth.ResponseBodyError && REJECTIONS.has(cause.error)) return undefined;
       return guard(() => Promise.reject(cause));
     }
     // A renewal may return none: then the user signs in again.

@@ -301,6 +301,26 @@ describe('a bearer token', () => {
   });
 });
 
+describe('a renewal', () => {
+  it.each(['invalid_grant', 'interaction_required', 'login_required', 'consent_required'])(
+    'ends the session if the issuer responds with %s, because the user must sign in again',
+    async (error) => {
+      const settings = {
+        issuer: issuer.url,
+        clientId: issuer.clientId,
+        groups: { admins: { role: 'admin' } },
+      };
+      const signIn = createSignIn({
+        settings: SignInSettings.parse(settings),
+        now: Date.now,
+        fetch: async (url, init) =>
+          init?.method === 'POST' ? Response.json({ error }, { status: 400 }) : fetch(url, init),
+      });
+      expect(await signIn.renew('a-refresh-token')).toBeUndefined();
+    },
+  );
+});
+
 describe('while the issuer does not respond', () => {
   it('keys work, tokens are rejected with 503, and not every request is sent to the issuer', async () => {
     const { ask, faults } = createSite();
