@@ -299,8 +299,8 @@ export async function rotateCredentials(
 
 /**
  * Deletes an account with all its data: its log, jobs, position at every sink, and its credentials if they
- * were given here. API keys and endpoints no longer name it. Those that named no other account are deleted.
- * From then on the account does not exist.
+ * were given here. API keys, endpoints and alert rules no longer name it. Those that named no other account
+ * are deleted. From then on the account does not exist.
  *
  * `complete` is `false` if there was not enough time to delete everything: repeating the call continues.
  * Also continues the deletions of other accounts.
