@@ -7,7 +7,7 @@
  *
  * Not guaranteed: that concurrent starts do not exceed {@link MAX_PAIRINGS} by a few.
  */
-import { createHmac, hash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, randomInt, randomUUID, timingSafeEqual } from 'node:crypto';
 import { type Rejection, rejected } from '../resources.ts';
 import { keys, PAIRING_PK } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
@@ -32,6 +32,8 @@ export interface PairingDeps {
   readonly now: () => number;
   /** Returns a code number below {@link CODES}. Default: random. */
   readonly newCode?: () => number;
+  /** Returns the id of a confirmation. A repeated request gets the same one. Default: random. */
+  readonly newId?: () => string;
 }
 
 /** A started pairing. */
@@ -90,7 +92,7 @@ export interface ApprovedPairing {
  * shows it, or it has expired, or was confirmed before.
  */
 export async function approvePairing(
-  { table, now }: PairingDeps,
+  { table, now, newId = randomUUID }: PairingDeps,
   { code, name: screen, accounts = null }: PairingApproval,
   by: Caller,
 ): Promise<ApprovedPairing | { readonly kind: 'unknown code' } | Rejection> {
@@ -100,10 +102,11 @@ export async function approvePairing(
   const reason = checkPermissions({ role: 'read', accounts, expiresAt }, by, approvedAt);
   if (reason) return rejected(reason);
   const name = `${WALL_KEY_PREFIX} ${screen.trim()}`.trim();
+  const approval = newId();
   const write = await table.write({
     update: keys.pairing(code),
     set: {
-      ...{ approvedAt, name },
+      ...{ approvedAt, name, approval },
       accounts: accounts ?? undefined,
       keyExpiresAt: expiresAt ?? undefined,
       // The caller, for whom the key is created.
@@ -117,7 +120,7 @@ export async function approvePairing(
       ['approvedAt', 'absent'],
     ],
   });
-  if (!write.done) return { kind: 'unknown code' };
+  if (!write.done && write.item?.approval !== approval) return { kind: 'unknown code' };
   return { kind: 'approved', name, accounts, expiresAt };
 }
 

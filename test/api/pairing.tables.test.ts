@@ -120,6 +120,17 @@ eachTable('pairing', (makeTable) => {
     expect(await deps.table.get(keys.pairing('000000'))).toBeUndefined();
   });
 
+  it('a confirmation that is repeated with the same Idempotency-Key, because it was interrupted, is successful', async () => {
+    const { deps, start } = rig(await makeTable());
+    const { code } = await start();
+    const approve = (id: string) =>
+      approvePairing({ ...deps, newId: () => id }, { code, name: 'Desk' }, OPERATOR);
+    const approved = await approve('first');
+    expect(approved).toMatchObject({ kind: 'approved' });
+    expect(await approve('first')).toEqual(approved);
+    expect(await approve('second')).toEqual({ kind: 'unknown code' });
+  });
+
   it('grants no more than the permissions and the lifetime of the key that confirms', async () => {
     const { deps, start, keyring } = rig(await makeTable());
     const { code, deviceToken } = await start();

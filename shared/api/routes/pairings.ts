@@ -129,7 +129,7 @@ export const pairingRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'too-many-failed-authentications'],
     },
-    async ({ c, caller, body }, { feed: { table, now }, pairingGuesses }) => {
+    async ({ c, caller, body, generators }, { feed: { table, now }, pairingGuesses }) => {
       // Counted by key, so that one caller cannot search for codes from several addresses.
       const guesses = await pairingGuesses.reached(caller.keyId);
       if (guesses)
@@ -137,7 +137,7 @@ export const pairingRoutes: readonly Route[] = [
           detail: `Too many unknown codes. Retry after ${guesses.resetSeconds} s.`,
           headers: { 'retry-after': String(guesses.resetSeconds) },
         });
-      const outcome = await approvePairing({ table, now }, body, caller);
+      const outcome = await approvePairing({ table, now, newId: generators.newId }, body, caller);
       if (outcome.kind === 'unknown code') {
         await pairingGuesses.add(caller.keyId);
         return rejected(
