@@ -265,3 +265,19 @@ test('a stream ends when its key is revoked', async () => {
   clock.now += 31_000;
   expect(await reader.read()).toMatchObject({ done: true });
 });
+
+test.each(['/v1/events', '/v1/accounts/acme/events'])(
+  'a long poll of %s does not wait for events if its key was revoked, although the key is cached for 30 seconds',
+  async (path) => {
+    const { clock, say, request, create } = await createWorld();
+    const secret = (await create('/v1/keys', { name: 'k', role: 'read' })).secret ?? '';
+    expect((await request('GET', '/v1/key', secret)).status).toBe(200);
+    expect((await request('DELETE', `/v1/keys/${secret.split('_')[1]}`, ADMIN)).status).toBe(204);
+    clock.now += 29_000;
+    const answer = request('GET', `${path}?wait=25`, secret);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    clock.now += 20_000;
+    await say('us', 'acme', 1);
+    expect(((await (await answer).json()) as { events: object[] }).events).toEqual([]);
+  },
+);

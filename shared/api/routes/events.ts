@@ -191,7 +191,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         problems: ['cursor-gone'],
         waits: true,
       },
-      async ({ c, subject: ref, query: { wait, order, before, ...asked } }, parts) => {
+      async ({ c, caller, subject: ref, query: { wait, order, before, ...asked } }, parts) => {
         const { feed } = parts;
         if (order === 'newest') {
           const page = written(ref, await readNewestPage(feed, ref, { ...asked, before }));
@@ -199,7 +199,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
           if (page.kind === 'gone') return cursorGone(c, page);
           return c.body(page.json, 200, { 'content-type': 'application/json' });
         }
-        const waitMs = Math.min(wait * 1000, feed.pace.waitMs);
+        const waitMs = await getWaitMs(wait, caller, parts);
         await using hold = createHold(c, parts, waitMs);
         const signal = c.req.raw.signal;
         const page =
@@ -327,7 +327,7 @@ export const eventRoutes: readonly Route[] = [
       }
       const given = placesIn(c, feed, 'after', after);
       if (given instanceof Response) return given;
-      const waitMs = Math.min(wait * 1000, parts.feed.pace.waitMs);
+      const waitMs = await getWaitMs(wait, caller, parts);
       await using hold = createHold(c, parts, waitMs);
       const page = await readFeedPage(
         feed,
@@ -496,6 +496,11 @@ async function* whileCurrent(
     if (!(await isCurrent(c.get('caller')))) return;
     yield piece;
   }
+}
+
+/** Returns how long a request may wait (ms): not at all if its cached key was revoked, has expired or has other accounts now. */
+async function getWaitMs(seconds: number, caller: Caller, { feed, isCurrent }: RouteParts): Promise<number> {
+  return seconds > 0 && (await isCurrent(caller)) ? Math.min(seconds * 1000, feed.pace.waitMs) : 0;
 }
 
 /** Returns the slot of a request. `take` resolves to `true` if there is a slot or no limit. The release never rejects. */
