@@ -123,6 +123,8 @@ interface Lock {
   readonly owner: string;
   /** The highest lease token of an earlier endpoint of this id. */
   readonly fence: number;
+  /** The last revision of an endpoint of this id that was deleted within a day. */
+  readonly revision: number;
 }
 
 /** Runs an operation on an endpoint under its lock, exclusively. */
@@ -133,7 +135,7 @@ export function withLock<T>(
   work: (lock: Lock) => Promise<T>,
 ): Promise<T | Rejection> {
   return withItemLock(deps, keys.endpointLock(region, id), id, ({ owner, item }) =>
-    work({ owner, fence: Number(item?.fence ?? 0) }),
+    work({ owner, fence: Number(item?.fence ?? 0), revision: Number(item?.revision ?? 0) }),
   );
 }
 

@@ -138,7 +138,8 @@ export async function createEndpoint(
     const item: Item = {
       ...keys.sink(region, id),
       ...toEndpointAttributes(record, fields),
-      revision: 1,
+      // An ETag of an earlier endpoint does not match.
+      revision: lock.revision + 1,
       creation,
       createdAt: now,
       changedAt: now,
@@ -253,10 +254,10 @@ export async function deleteEndpoint(
     if (item) {
       const found = checkManaged(deps, region, item, expected, { removed: true });
       if (found.kind !== 'found') return found;
-      // The fence is stored first: a later endpoint must be able to fence off a drain that still runs.
+      // Stored first: a later endpoint must have other revisions, and be able to fence off a drain that still runs.
       const remembered = await deps.table.write({
         update: keys.endpointLock(region, id),
-        set: { fence: Math.max(lock.fence, Number(item.leaseToken ?? 0)) },
+        set: { fence: Math.max(lock.fence, Number(item.leaseToken ?? 0)), revision: getRevision(item) },
         when: [['owner', '=', lock.owner]],
       });
       if (!remembered.done) return lockConflict(id);

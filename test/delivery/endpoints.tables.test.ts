@@ -376,6 +376,17 @@ eachTable('endpoints', (makeTable, kind) => {
       );
     });
 
+    test('has no revision of a deleted one with the same id, so that a condition on that one does not apply', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL });
+      await pauseEndpoint(rig.deps, REGION, 'erp');
+      const { revision = 0 } = (await rig.read()) ?? {};
+      await deleteEndpoint(rig.deps, REGION, 'erp');
+      expect(await rig.create({ id: 'erp', url: URL })).toMatchObject({ kind: 'created' });
+      await pauseEndpoint(rig.deps, REGION, 'erp');
+      expect(await deleteEndpoint(rig.deps, REGION, 'erp', { revision })).toMatchObject({ kind: 'conflict' });
+    });
+
     test('ignores cursors, parked events and leases of a deleted one with the same id', async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL });
