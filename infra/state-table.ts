@@ -384,14 +384,14 @@ export class StateTable extends Construct {
     const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
     const { suppressions, threads, messages, smsUse } = this.#partitions();
     // A write whose condition does not hold is followed by a read.
-    this.#allow(fn, ['GetItem'], [cursors, linkKey, notifySettings, threads, messages]);
-    this.#allow(fn, ['PutItem'], [linkKey, cursors]);
+    this.#allow(fn, ['GetItem'], [cursors, linkKey, notifySettings, threads, messages, smsUse]);
+    this.#allow(fn, ['PutItem'], [linkKey, cursors, threads, messages, smsUse]);
     this.#allow(fn, ['UpdateItem'], [index, status, threads, messages, suppressions]);
-    const customerData = [recipients, recipientPlaces, templates, suppressions, threads, messages];
+    const customerData = [notifySettings, recipients, recipientPlaces, templates, suppressions];
     const tracking = [index, snapshots, groups, rollups, openJobs, durations, markedJobs];
     const users = [attention, attentionHistory];
     // One statement for all partitions that one call writes.
-    this.#allow(fn, ['BatchWriteItem'], [...tracking, ...users, notifySettings, smsUse, ...customerData]);
+    this.#allow(fn, ['BatchWriteItem'], [...tracking, ...users, ...customerData]);
     this.#allow(fn, ['BatchWriteItem'], [search]);
     this.#passName(fn);
   }

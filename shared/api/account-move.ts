@@ -7,7 +7,8 @@
  *   and no message is being sent ── pages ───────────▶ account without polls ── last page: new epoch, polls start
  *
  * Only one cell polls: the former one cannot resume from the first step on, and the new one starts after the last page. Due notices and
- * messages leave the index of the former cell before they are in a page, so only one cell sends them.
+ * messages leave the index of the former cell before they are in a page, and enter that of the new one after the last page. So only one
+ * cell sends them, and it has all earlier messages, on which the decision to send depends.
  */
 import pLimit from 'p-limit';
 import type { AccountRecord } from '../accounts/account-input.ts';
@@ -30,7 +31,7 @@ import { toStored } from '../notifications/thread-items.ts';
 import { NOTIFICATIONS_SINK } from '../notifications/types.ts';
 import { type Rejection, rejected } from '../resources.ts';
 import { putEntriesOf } from '../search/indexing.ts';
-import { type AccountRef, keys, messagePk, snapshotPk, threadPk } from '../storage/schema.ts';
+import { type AccountRef, keys, messagePk, smsUsePk, snapshotPk, threadPk } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { findMarks, toSnapshot } from '../tracking/snapshot.ts';
 import {
@@ -83,9 +84,7 @@ export async function cancelMove(deps: AccountDeps, ref: AccountRef): Promise<Ch
   const record = await deps.table.get(keys.account(ref));
   if (!record) return unknownAccount(ref.account);
   if (record.movedTo === undefined) return rejected(`The account "${ref.account}" is not being moved.`);
-  await forEachItem(deps, [threadPk(ref), messagePk(ref)], async (item) => {
-    if (item.heldPk !== undefined) await deps.table.write(toHoldWrite(item, false));
-  });
+  await releaseNotifications(deps, ref);
   await deps.table.write({
     update: keys.head(ref),
     set: { [CLOSED]: undefined },
@@ -147,6 +146,13 @@ async function holdNotifications(deps: AccountDeps, ref: AccountRef, end: number
   );
   if (!isWhole) return 'notices and messages that are not prepared yet';
   return busy === 0 ? null : `${busy} notices and messages that are being sent`;
+}
+
+/** Returns notices and messages to the index, so that this cell sends them. */
+function releaseNotifications(deps: AccountDeps, ref: AccountRef): Promise<boolean> {
+  return forEachItem(deps, [threadPk(ref), messagePk(ref)], async (item) => {
+    if (item.heldPk !== undefined) await deps.table.write(toHoldWrite(item, false));
+  });
 }
 
 /** Returns whether a sender works on a thread or a message. */
@@ -222,8 +228,15 @@ export async function importAccount(
       const rejection = isNew ? await createImported(deps, page, input, owner) : undefined;
       if (rejection) return rejection;
       if (page.begin) await writeState(deps, ref, page.begin);
-      const items = page.items.map(toImported);
-      await table.putMany([...items, ...items.flatMap((item) => toMark(ref, item))]);
+      const { items } = page;
+      const ofSender = [threadPk(ref), messagePk(ref), smsUsePk(region)];
+      const isOfSender = ({ pk }: Item) => ofSender.includes(pk);
+      const others = items.filter((item) => !isOfSender(item));
+      await table.putMany([...others, ...others.flatMap((item) => toMark(ref, item))]);
+      // A repetition of the last page must not restore the state of messages that this cell has sent since.
+      await pLimit(WRITES_AT_ONCE).map(items.filter(isOfSender), (put) =>
+        table.write({ put, when: [['pk', 'absent']] }),
+      );
       await putEntriesOf(table, ref, items);
       if (page.last) await startImported(deps, ref);
     } else {
@@ -296,11 +309,6 @@ async function writeState(
   await table.write({ update: keys.account(ref), set: toValues(attributes), when: exists });
 }
 
-/** Returns an item with its place in the index. */
-function toImported({ heldPk, heldSk, ...item }: Item): Item {
-  return heldPk === undefined ? (item as Item) : ({ ...item, duePk: heldPk, dueSk: heldSk } as Item);
-}
-
 /** Returns the pointer to a job that needs attention: none, or one. Polls write it only when this changes. */
 function toMark(ref: AccountRef, item: Item): Item[] {
   if (item.pk !== snapshotPk(ref)) return [];
@@ -308,8 +316,9 @@ function toMark(ref: AccountRef, item: Item): Item[] {
   return findMarks(snapshot) ? [{ ...keys.markedJob(ref, snapshot.jobNumber) }] : [];
 }
 
-/** Ends the import: notifications follow the new log, and polls start unless the account was paused before. */
+/** Ends the import: notifications are sent and follow the new log, and polls start unless the account was paused before. */
 async function startImported(deps: AccountDeps, ref: AccountRef): Promise<void> {
+  await releaseNotifications(deps, ref);
   const settings = await deps.table.get(keys.notificationSettings(ref));
   if (settings?.enabled === true) await followAccount(deps, ref);
   await updateAccountRecord(deps.table, ref, deps.now(), ({ pausedBeforeMove }) => ({

@@ -95,6 +95,30 @@ describe('notifications of a moved account', () => {
     expect(await cells.sendThere(120 * MINUTE)).toBe(2);
   });
 
+  it('nothing is sent by the new cell before it has the last page, and nothing twice if the last step is repeated', async () => {
+    const cells = await createCells();
+    const { former, to, table } = cells;
+    await former.recipient(ANN);
+    former.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
+    await former.fold(draftEvent('job.dispatched', 1, former.clock.now));
+    expect(await cells.sendHere(CLOSED_AFTER)).toBe(1);
+    former.answers.email = async () => ({ kind: 'accepted', providerId: 'p-1' });
+    await former.fold(draftEvent('job.dispatched', 2, former.clock.now, { orderGroup: 'SUMMER' }));
+    await cells.begin();
+    const [data = ''] = await cells.exportPages();
+    const page = JSON.parse(gunzipSync(Buffer.from(data, 'base64')).toString());
+    const unfinished = gzipSync(JSON.stringify({ ...page, last: false })).toString('base64');
+    expect(await importAccount(to, { data: unfinished, credentials: GIVEN })).toMatchObject({
+      kind: 'imported',
+    });
+    expect(await cells.sendThere(120 * MINUTE)).toBe(1);
+    const failing = { ...table, transact: () => Promise.reject(new Error('The process ended.')) };
+    await expect(importAccount({ ...to, table: failing }, { data })).rejects.toThrow('ended');
+    expect(await cells.sendThere(0)).toBe(3);
+    await cells.move();
+    expect(await cells.sendThere(120 * MINUTE)).toBe(3);
+  });
+
   it('what was sent before is not sent again for the same dispatch', async () => {
     const cells = await createCells();
     await cells.former.recipient(ANN);
