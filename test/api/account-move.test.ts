@@ -8,7 +8,9 @@ import { parseItemId } from '../../shared/api/attention/items.ts';
 import { actOnAttention, listAttention } from '../../shared/api/attention/queue.ts';
 import { OPERATOR } from '../../shared/api/keys.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { createNote, findJobRecipients } from '../../shared/notifications/notes.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
+import { readSettings } from '../../shared/notifications/settings.ts';
 import { createSuppression } from '../../shared/notifications/suppressions.ts';
 import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts';
 import { attentionHistoryPk, historySchema, keys, markedJobPk } from '../../shared/storage/schema.ts';
@@ -117,6 +119,49 @@ describe('notifications of a moved account', () => {
     expect(await cells.sendThere(0)).toBe(3);
     await cells.move();
     expect(await cells.sendThere(120 * MINUTE)).toBe(3);
+  });
+
+  it('a note that is created in the former cell during the move is sent by that cell only', async () => {
+    const cells = await createCells();
+    const { former, from, to } = cells;
+    await former.recipient(ANN);
+    // So many that notes are in a later page.
+    const padding = Array.from({ length: 400 }, (_, at) => ({
+      ...keys.template(ACME, 'padding', 'email', String(at).padStart(4, '0')),
+      text: 'x'.repeat(1000),
+    }));
+    await former.table.putMany(padding);
+    await cells.begin();
+    const first = await exportAccount(from, ACME);
+    if (first.kind !== 'page' || first.next === null) throw new Error('There is one page only.');
+    const job = { jobNumber: 17, orderNumber: 'PO-17', orderGroup: null };
+    const settings = await readSettings(former.table, ACME);
+    if (!settings) throw new Error('There are no settings.');
+    const reading = { table: former.table, now: former.clock.now, available: ['email'] as const };
+    const [place] = await findJobRecipients(reading, settings, job);
+    if (!place) throw new Error('There is no recipient.');
+    const facts = {
+      ...job,
+      description: null,
+      dateOut: null,
+      dateDue: null,
+      formerDateDue: null,
+      tracking: [],
+    };
+    const content = { kind: 'note', orderGroup: null, jobs: [facts], observedAt: former.clock.now } as const;
+    const note = {
+      place,
+      content: { ...content, text: 'Please call us.' },
+      sentBy: { id: 'k1', name: 'bob' },
+    };
+    await createNote({ ...former.people, history: former.history }, ACME, note, { dryRun: false });
+    const second = await exportAccount(from, ACME, first.next);
+    if (second.kind !== 'page' || second.next !== null) throw new Error('There are more than two pages.');
+    for (const { data } of [first, second]) {
+      expect(await importAccount(to, { data, credentials: GIVEN })).toMatchObject({ kind: 'imported' });
+    }
+    expect(await cells.sendHere(0)).toBe(1);
+    expect(await cells.sendThere(0)).toBe(1);
   });
 
   it('what was sent before is not sent again for the same dispatch', async () => {
