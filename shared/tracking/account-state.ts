@@ -131,6 +131,8 @@ export function transition(
     }
     case 'mismatch': {
       const { expectedId, actualId } = result;
+      // The response that shows the other account. After the confirmation, the former state is not known.
+      if (wereRejected) events.push({ type: 'account.credentials_accepted', time: now, data: {} });
       events.push({ type: 'account.identity_mismatch', time: now, data: { expectedId, actualId } });
       return {
         state: 'identity_mismatch',

@@ -338,6 +338,13 @@ describe('the effect of a poll on its account (rule 11)', () => {
       ['identity_mismatch', null, ['identity_mismatch']],
     ]);
   });
+
+  test('rejected credentials that are replaced by those of another account count as accepted', () => {
+    expect(run(failed(rejection), { kind: 'mismatch', expectedId: 1, actualId: 2 })).toEqual([
+      ['credentials_rejected', 60, ['credentials_rejected']],
+      ['identity_mismatch', null, ['credentials_accepted', 'identity_mismatch']],
+    ]);
+  });
 });
 
 describe('the job index', () => {
