@@ -27,6 +27,8 @@ export interface Answer<T> {
   body: T;
   askedAt: number;
   answeredAt: number;
+  /** Token of the request. Only for `account`. */
+  token?: string;
 }
 
 /** The list of jobs as an operation of {@link OrderingError} and {@link RequestInfo}. */
@@ -353,7 +355,8 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
         });
         status = answer.status;
         const done = read(operation, answer);
-        if (done) return { body: done.body, askedAt: answer.askedAt, answeredAt: answer.answeredAt };
+        const { askedAt, answeredAt } = answer;
+        if (done) return { body: done.body, askedAt, answeredAt, ...(kind === 'account' && { token }) };
         throw errorFromResponse(operation, answer.status, answer.headers, answer.text, {
           now: answer.answeredAt,
           hide: [token],

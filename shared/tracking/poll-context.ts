@@ -103,6 +103,8 @@ export interface Session {
 export interface Identity {
   readonly id: number;
   readonly pinned: number;
+  /** Hash of the token with which it was read. */
+  readonly token: string;
 }
 
 /** Time before the deadline from which the poll starts nothing new (ms). */

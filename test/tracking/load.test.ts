@@ -389,7 +389,7 @@ function createService(time: VirtualTime, random: Random, natures: ReadonlyMap<s
       if (nature === 'failing') {
         throw new OrderingError({ kind: 'unavailable', operation: 'GET /Jobs/active', status: 503 });
       }
-      return { body: body(), askedAt, answeredAt: time.now() };
+      return { body: body(), askedAt, answeredAt: time.now(), token: 'token' };
     }
 
     return {

@@ -11,6 +11,7 @@ import type { ActiveJobsQuery, OrderingClient } from '../../shared/ordering/clie
 import { OrderingError } from '../../shared/ordering/errors.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { crawl } from '../../shared/tracking/crawl.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createRig, type Rig, START } from '../support/tracker.ts';
 
 /** A rig with a baseline and existing jobs, which the tracker knows without events. */
@@ -1568,6 +1569,36 @@ describe('the account (rules 9 and 11)', () => {
     expect(await rig.poll()).toMatchObject({ outcome: 'failed', events: 0 });
     rig.sandbox.faults.clear();
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${a}`]);
+  });
+
+  test('the identity of a token is read in the next poll if it could not be read in the first one', async () => {
+    const rig = await baselined(2);
+    rig.upstream.id += 1;
+    rig.upstream.createJob({ status: 'Scheduled' });
+    rig.sandbox.revokeTokens();
+    rig.fault({ match: { operation: 'account' }, fault: { kind: 'status', status: 500 } });
+    expect(await rig.poll()).toMatchObject({ outcome: 'failed', events: 0 });
+    rig.sandbox.faults.clear();
+    expect(await rig.pollTypes()).toEqual(['account.identity_mismatch']);
+  });
+
+  test('the identity of a token is read although another process has read that of its own token since', async () => {
+    const rig = await baselined(2);
+    const other = rig.world.addAccount({ region: 'us', name: 'other' });
+    other.createJob({ status: 'Scheduled' });
+    const second = rig.depsOver(rig.table);
+    const pollInSecond = () => pollAccount(second, rig.ref, rig.now() + 600_000);
+    rig.pass(480);
+    rig.actAs(other);
+    rig.fault({ match: { operation: 'account' }, fault: { kind: 'status', status: 500 } });
+    expect(await pollInSecond()).toMatchObject({ outcome: 'failed' });
+    rig.sandbox.faults.clear();
+    rig.pass(120);
+    rig.actAs(rig.upstream);
+    expect(await rig.poll()).toMatchObject({ outcome: 'complete' });
+    rig.actAs(other);
+    rig.pass(60);
+    expect(await pollInSecond()).toMatchObject({ state: 'identity_mismatch' });
   });
 
   test('rejected credentials are emitted once, and polling resumes with the changes in between', async () => {

@@ -1,6 +1,6 @@
 /** Stage of a poll: gets a token, and checks the account's identity if that is due. */
 import { OrderingError } from '../../ordering/errors.ts';
-import { readIdentity } from '../identity.ts';
+import { hashToken, readIdentity } from '../identity.ts';
 import { type Poll, PollFailure, RESERVE_MS, type Session } from '../poll-context.ts';
 
 /** Maximum time between two comparisons of the account's identity (ms). Every new token also triggers one. */
@@ -31,7 +31,9 @@ async function connect(poll: Poll): Promise<Pick<Session, 'client' | 'identity'>
     throw fault;
   });
   const checkedAt = status.identityCheckedAt;
-  const recent = checkedAt !== null && context.startedAt - checkedAt < IDENTITY_CHECK_MS;
-  const identity = baselined && recent && !token.fresh ? undefined : await readIdentity(poll, client);
+  // The poll for which the token was issued may have ended without a check.
+  const isChecked = !token.fresh && status.identityToken === hashToken(token.value);
+  const isRecent = checkedAt !== null && context.startedAt - checkedAt < IDENTITY_CHECK_MS;
+  const identity = baselined && isChecked && isRecent ? undefined : await readIdentity(poll, client);
   return { client, identity };
 }
