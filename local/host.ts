@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import type { TestDeps } from '../shared/accounts/account-test.ts';
+import { listAccounts } from '../shared/accounts/accounts.ts';
 import { createConnector } from '../shared/accounts/connect.ts';
 import { openLocalAccountSecrets } from '../shared/accounts/credentials.ts';
 import { workOffDeletions } from '../shared/accounts/deletion.ts';
@@ -12,6 +13,7 @@ import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
 import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth-signal.ts';
 import type { AlertParts } from '../shared/api/route.ts';
+import { MAX_SKEW_MS } from '../shared/delivery/clock.ts';
 import { EarlyStores } from '../shared/delivery/cursors.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { drainSink } from '../shared/delivery/drain.ts';
@@ -35,7 +37,7 @@ import type { EmailTransport } from '../shared/notifications/types.ts';
 import { indexFormerData, removeEntriesOf } from '../shared/search/indexing.ts';
 import { openSealedTexts } from '../shared/secrets.ts';
 import { type AccountRef, getDrainName } from '../shared/storage/schema.ts';
-import { type Claim, claimDue } from '../shared/tracking/claims.ts';
+import { type Claim, claimDue, resumeFuturePolls } from '../shared/tracking/claims.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import type { PollDeps } from '../shared/tracking/poll-context.ts';
@@ -63,6 +65,8 @@ export interface Host {
   stop(timeoutMs: number): Promise<void>;
 }
 
+/** Maximum number of accounts of a region. */
+const MAX_ACCOUNTS = 100_000;
 /** Minimum poll interval. */
 const MIN_INTERVAL_SECONDS = 1;
 /** Time that a tick spends on the remains of deleted accounts, and a time longer than a drain and the attempts it has started. */
@@ -272,7 +276,15 @@ export async function startHost(options: HostOptions): Promise<Host> {
       if (summary) options.onAlerts?.(summary, region);
     });
     run('clean up endpoints', () => tidyEndpoints(endpoints, region));
+    if (now() < latestMinuteAt - MAX_SKEW_MS) {
+      run('schedule polls after the clock was set back', async () =>
+        resumeFuturePolls(table, await listAccounts(table, region, MAX_ACCOUNTS), now()),
+      );
+    }
+    latestMinuteAt = Math.max(latestMinuteAt, now());
   }
+  /** Latest time of this work (epoch ms). The clock is behind it only if it was set back. */
+  let latestMinuteAt = 0;
   const minutes = new Map<string, number>();
   /** Runs the sender of a region, unless it is running. */
   function startSender(region: string): void {

@@ -103,10 +103,35 @@ export async function claimDue(
 
 /**
  * Called when the only process of a table starts: ends the claim of a poll that crashed with its process. That account is due at once, and
- * so is an account whose last poll failed, because the cause may have been corrected before the start.
+ * so is an account whose last poll failed, because the cause may have been corrected before the start. An account whose last poll began in
+ * the future is due as well: the clock was set back since.
  */
 export async function resumePolls(table: Table, ref: AccountRef, now: number): Promise<void> {
   const status = await table.get(keys.status(ref));
-  if (status?.claimedAt === undefined && !Number(status?.consecutiveFailures ?? 0)) return;
+  const { claimedAt, consecutiveFailures = 0, lastPollAt = 0 }: Partial<Item> = status ?? {};
+  if (claimedAt === undefined && Number(consecutiveFailures) === 0 && Number(lastPollAt) <= now) return;
   await table.write({ update: keys.status(ref), set: schedule(ref, now), when: [['duePk', 'present']] });
+}
+
+/**
+ * Makes the accounts due whose last poll began in the future: the clock was set back since. Otherwise, they would wait until it reaches
+ * the former time. Accounts that are being polled are not changed.
+ */
+export async function resumeFuturePolls(
+  table: Table,
+  accounts: readonly AccountRef[],
+  now: number,
+): Promise<void> {
+  const statuses = await table.getMany(accounts.map(keys.status));
+  const late = new Set(statuses.filter(({ lastPollAt }) => Number(lastPollAt) > now).map(({ pk }) => pk));
+  for (const ref of accounts.filter((one) => late.has(keys.status(one).pk))) {
+    await table.write({
+      update: keys.status(ref),
+      set: schedule(ref, now),
+      when: [
+        ['duePk', 'present'],
+        ['claimedAt', 'absent'],
+      ],
+    });
+  }
 }

@@ -199,6 +199,30 @@ test('an account whose poll crashed with the previous process is polled at once,
   await receivers.until(() => receivers.of('/erp').some(({ body }) => body.includes('account.baselined')));
 });
 
+test.each(['while it runs', 'while it is stopped'])(
+  'accounts are polled although the clock was set back by hours %s',
+  async (when) => {
+    const { config, start } = await setUp(() => []);
+    const accounts = config.accounts.map((account) => ({ ...account, pollIntervalSeconds: 1 }));
+    const real = Date.now;
+    let ahead = 7_200_000;
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => real() + ahead);
+    open.push(() => clock.mockRestore());
+    const polls = new EventEmitter();
+    const begin = () => start({ ...config, accounts }, { onPoll: () => polls.emit('poll') });
+    const host = await begin();
+    await once(polls, 'poll');
+    await once(polls, 'poll');
+    if (when === 'while it is stopped') await host.stop(2_000);
+    ahead = 0;
+    if (when === 'while it is stopped') await begin();
+    // One may have been in progress.
+    await once(polls, 'poll');
+    await once(polls, 'poll');
+  },
+  15_000,
+);
+
 test('an endpoint created at run time gets events, is pinged, rotated, replayed to, and exists after a restart', async () => {
   const { receivers, config, start, say } = await setUp(() => []);
   const first = await start();
