@@ -8,6 +8,7 @@ import type { ConnectionPool } from '../delivery/outbound.ts';
 import type { EmailTransport, SendOutcome } from '../notifications/types.ts';
 import type { SealedTexts } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
+import type { Clause } from '../storage/table.ts';
 import { type AlertMessage, toBody, toEmail } from './message.ts';
 import { listAlertRules, readTarget, type StoredRule, saveState } from './rules.ts';
 import { type AlertReport, advance, clearFailures, recordFailure } from './state.ts';
@@ -60,12 +61,13 @@ export async function evaluateAlerts(
   const rules = (await listAlertRules(table, region)).filter(({ rule }) => rule.enabled);
   if (rules.length === 0) return undefined;
   const minute = Math.floor(now() / MINUTE_MS);
-  const claim = await table.write({
-    update: keys.alertRun(region),
-    set: { minute },
-    when: [['minute', 'absent or <', minute]],
-  });
-  if (!claim.done) return undefined;
+  const claim = (when: Clause) =>
+    table.write({ update: keys.alertRun(region), set: { minute }, when: [when] });
+  const { done, item } = await claim(['minute', 'absent or <', minute]);
+  const latest = Number(item?.minute ?? minute);
+  // A later minute, and not by a clock that is a little ahead: the clock was set back since.
+  const isFree = done || (latest > minute + 1 && (await claim(['minute', '=', latest])).done);
+  if (!isFree) return undefined;
   const readValue = createValueReader(deps, region, now());
   const summary = { rules: rules.length, firing: 0, sent: 0, failed: 0, skipped: 0 };
   const outcomes = await pLimit(AT_ONCE).map(rules, async (stored) => {

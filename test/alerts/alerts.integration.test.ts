@@ -181,6 +181,17 @@ describe('an alert rule', () => {
     expect(world.posts).toHaveLength(1);
   });
 
+  it('is evaluated although the clock was set back, and then by one process only', async () => {
+    const world = await start();
+    await world.createRule();
+    await world.nextMinute();
+    world.clock.now -= 120 * MINUTE;
+    await world.kill(true);
+    const outcomes = await Promise.all([world.evaluate(), world.evaluate()]);
+    expect(outcomes.filter((outcome) => outcome !== undefined)).toHaveLength(1);
+    expect(world.posts).toHaveLength(1);
+  });
+
   it('shows and reports why a message was not accepted, and sends it again later', async () => {
     const world = await start();
     await world.createRule();
