@@ -424,7 +424,7 @@ function checkResumable(
     movedTo !== undefined
       ? `The account "${sk}" was moved to ${movedTo}. Delete it here, or cancel the move if it is not complete there.`
       : importing === true
-        ? `The account "${sk}" is being moved to this cell. Repeat jobwire accounts move to complete it.`
+        ? importIncomplete(sk)
         : secrets.isRemoved?.(String(secretRef))
           ? `The account "${sk}" is no longer in the configuration file, which contained its credentials. Restore its entry there, under "accounts", and restart Jobwire, or set new credentials with jobwire accounts rotate.`
           : undefined;
@@ -476,4 +476,6 @@ export const taken = (id: string): Rejection => ({
   kind: 'conflict',
   reason: `id must be new: an account "${id}" already exists.`,
 });
+export const importIncomplete = (id: string): string =>
+  `The account "${id}" is being moved to this cell. Repeat jobwire accounts move to complete it.`;
 const changedMeanwhile = (id: string): Rejection => modified(`account "${id}"`);

@@ -19,6 +19,7 @@ import {
   checkReference,
   edit,
   finishFormer,
+  importIncomplete,
   locked,
   readAccount,
   taken,
@@ -62,12 +63,11 @@ export async function beginMove(
   to: string,
 ): Promise<BegunMove | Rejection> {
   const { table, log } = deps;
-  const begun = await edit(deps, ref, {}, (record) => ({
-    set: {
-      ...{ paused: true, movedTo: to },
-      pausedBeforeMove: record.movedTo === undefined ? record.paused === true : record.pausedBeforeMove,
-    },
-  }));
+  const begun = await edit(deps, ref, {}, ({ paused, movedTo, pausedBeforeMove, importing }) => {
+    if (importing === true) return { kind: 'conflict', reason: importIncomplete(ref.account) };
+    const wasPaused = movedTo === undefined ? paused === true : pausedBeforeMove;
+    return { set: { paused: true, movedTo: to, pausedBeforeMove: wasPaused } };
+  });
   if (begun.kind !== 'changed') return begun;
   await table.write({ update: keys.head(ref), set: { [CLOSED]: true }, when: [['epoch', 'present']] });
   const head = await log.head(ref);

@@ -373,6 +373,21 @@ describe('only one cell is active', () => {
     expect(await cells.table.get(keys.status(ACME))).toHaveProperty('duePk');
   });
 
+  it('an account that is not completely moved to a cell cannot be moved from it', async () => {
+    const cells = await createCells();
+    await cells.begin();
+    const [data = ''] = await cells.exportPages();
+    const page = JSON.parse(gunzipSync(Buffer.from(data, 'base64')).toString());
+    const unfinished = gzipSync(JSON.stringify({ ...page, last: false })).toString('base64');
+    await importAccount(cells.to, { data: unfinished, credentials: GIVEN });
+    expect(await beginMove(cells.to, ACME, 'https://third.jobwire.example')).toMatchObject({
+      kind: 'conflict',
+      reason: 'The account "acme" is being moved to this cell. Repeat jobwire accounts move to complete it.',
+    });
+    expect(await importAccount(cells.to, { data })).toMatchObject({ account: { move: { complete: true } } });
+    expect(await beginMove(cells.to, ACME, 'https://third.jobwire.example')).toMatchObject({ kind: 'begun' });
+  });
+
   it('an account that was paused before the move stays paused in the new cell', async () => {
     const cells = await createCells();
     await pauseAccount(cells.from, ACME);
