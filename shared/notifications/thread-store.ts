@@ -121,7 +121,7 @@ async function dueThreads(table: Table, region: string, now: number, limit: numb
 /** Postpones a thread to `dueAt` (epoch ms), for any content. */
 async function postpone(table: Table, ref: AccountRef, key: Key, dueAt: number): Promise<void> {
   const place = notifyDue('notices', ref, key.sk, dueAt);
-  await table.write({ update: key, set: place, when: [['pk', 'present']] });
+  await table.write({ update: key, set: place, when: [['duePk', 'present']] });
 }
 
 /** State of an account that closing depends on. */
@@ -158,7 +158,8 @@ async function takeDueFromThread(
   const { table, now, graceMs = GRACE_MS } = deps;
   return retryOnConflict(`closed in a thread of ${ref.account}`, async () => {
     const item = await table.get(key);
-    if (!item) return [];
+    // It is held for a move to another cell since it was found, or closed.
+    if (item?.duePk === undefined) return [];
     const at = now();
     const stored = parseStored(item);
     if (!stored) {

@@ -121,6 +121,31 @@ describe('notifications of a moved account', () => {
     expect(await cells.sendThere(120 * MINUTE)).toBe(3);
   });
 
+  it('a notice that the sender of the former cell found right before the move began is sent by the new cell only', async () => {
+    const cells = await createCells();
+    const { former } = cells;
+    await former.recipient(ANN);
+    await former.fold(draftEvent('job.dispatched', 1, former.clock.now));
+    let isBegun = false;
+    const table: Table = {
+      ...former.table,
+      async query(query) {
+        const found = await former.table.query(query);
+        if (query.pk.startsWith('NOTICES#') && found.length > 0 && !isBegun) {
+          isBegun = true;
+          expect(await cells.begin()).toMatchObject({ waitingFor: null });
+        }
+        return found;
+      },
+    };
+    await former.send(CLOSED_AFTER, { table });
+    expect(isBegun).toBe(true);
+    expect(former.emails).toHaveLength(0);
+    await cells.move();
+    expect(await cells.sendThere(0)).toBe(1);
+    expect(await cells.sendHere(60 * MINUTE)).toBe(1);
+  });
+
   it('a note that is created in the former cell during the move is sent by that cell only', async () => {
     const cells = await createCells();
     const { former, from, to } = cells;
