@@ -29,8 +29,8 @@ const PAGE_BYTES = 300_000;
 const ITEMS_AT_ONCE = 50;
 /** Maximum size of a page that is not compressed (bytes). */
 const MAX_TEXT_BYTES = 8_000_000;
-/** Attributes of Head that belong to the log. */
-const LOG_ATTRIBUTES = ['epoch', 'sequence', 'eventsExpireAt', 'former', 'closed'];
+/** Attributes of Head that belong to the log, and to a move from the cell. */
+const LOG_ATTRIBUTES = ['epoch', 'sequence', 'eventsExpireAt', 'former', 'closed', 'heldTo', 'releasedTo'];
 /** Attributes of Status that belong to the schedule of a cell. */
 const SCHEDULE_ATTRIBUTES = ['revision', 'recordRevision', 'nextPollAt', 'duePk', 'dueSk', 'claimedAt'];
 

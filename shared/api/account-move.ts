@@ -33,7 +33,7 @@ import { NOTIFICATIONS_SINK } from '../notifications/types.ts';
 import { type Rejection, rejected } from '../resources.ts';
 import { putEntriesOf } from '../search/indexing.ts';
 import { type AccountRef, keys, messagePk, smsUsePk, snapshotPk, threadPk } from '../storage/schema.ts';
-import type { Item } from '../storage/table.ts';
+import type { Item, Value } from '../storage/table.ts';
 import { findMarks, toSnapshot } from '../tracking/snapshot.ts';
 import {
   type AccountPage,
@@ -44,6 +44,8 @@ import {
 } from './account-items.ts';
 
 const PAGE_ITEMS = 100;
+/** Attributes of Head: the places up to which notices and messages are held, and up to which they are returned to the index. */
+const [HELD_TO, RELEASED_TO] = ['heldTo', 'releasedTo'];
 const WRITES_AT_ONCE = 16;
 /** Maximum duration of one step (ms). */
 const STEP_MS = 10_000;
@@ -69,7 +71,8 @@ export async function beginMove(
     return { set: { paused: true, movedTo: to, pausedBeforeMove: wasPaused } };
   });
   if (begun.kind !== 'changed') return begun;
-  await table.write({ update: keys.head(ref), set: { [CLOSED]: true }, when: [['epoch', 'present']] });
+  const closing = { [CLOSED]: true, [RELEASED_TO]: undefined };
+  await table.write({ update: keys.head(ref), set: closing, when: [['epoch', 'present']] });
   const head = await log.head(ref);
   if (!head) return unknownAccount(ref.account);
   const movedEnd = formatCursor(head.epoch, head.sequence);
@@ -84,7 +87,8 @@ export async function cancelMove(deps: AccountDeps, ref: AccountRef): Promise<Ch
   const record = await deps.table.get(keys.account(ref));
   if (!record) return unknownAccount(ref.account);
   if (record.movedTo === undefined) return rejected(`The account "${ref.account}" is not being moved.`);
-  await releaseNotifications(deps, ref);
+  const busy = await releaseNotifications(deps, ref);
+  if (busy) return busy;
   await deps.table.write({
     update: keys.head(ref),
     set: { [CLOSED]: undefined },
@@ -129,30 +133,45 @@ export async function exportAccount(
 async function holdNotifications(deps: AccountDeps, ref: AccountRef, end: number): Promise<string | null> {
   const { table, now } = deps;
   const cursor = await table.get(keys.cursor(ref.region, NOTIFICATIONS_SINK, ref.account));
+  const head = await table.get(keys.head(ref));
   if (cursor && Number(cursor.position ?? 0) < end) {
     return 'customer notifications, which have not processed the log up to its end';
   }
   let busy = 0;
-  const deadline = now() + STEP_MS;
-  const isWhole = await forEachItem(
+  const { reached, isWhole } = await forEachItem(
     deps,
-    [threadPk(ref), messagePk(ref)],
+    ref,
     async (item) => {
       if (typeof item.duePk !== 'string') return;
       const isHeld = !isBusy(ref, item) && (await table.write(toHoldWrite(item, true))).done;
       if (!isHeld) busy += 1;
     },
-    deadline,
+    { deadline: now() + STEP_MS, from: head?.[HELD_TO] },
   );
-  if (!isWhole) return 'notices and messages that are not prepared yet';
-  return busy === 0 ? null : `${busy} notices and messages that are being sent`;
+  if (busy > 0) return `${busy} notices and messages that are being sent`;
+  // The next step continues there: the log is closed, so no notice before it becomes due.
+  const when = [[CLOSED, 'present'] as const];
+  await table.write({ update: keys.head(ref), set: { [HELD_TO]: reached }, when });
+  return isWhole ? null : 'notices and messages that are not prepared yet';
 }
 
-/** Returns notices and messages to the index, so that this cell sends them. */
-function releaseNotifications(deps: AccountDeps, ref: AccountRef): Promise<boolean> {
-  return forEachItem(deps, [threadPk(ref), messagePk(ref)], async (item) => {
-    if (item.heldPk !== undefined) await deps.table.write(toHoldWrite(item, false));
-  });
+/** Returns notices and messages to the index, so that this cell sends them. Returns a conflict if it must be repeated. */
+async function releaseNotifications(deps: AccountDeps, ref: AccountRef): Promise<Rejection | undefined> {
+  const { table, now } = deps;
+  const update = { update: keys.head(ref), when: [['epoch', 'present'] as const] };
+  // First: if the move begins again, it must hold what is released here.
+  const { item: head } = await table.write({ ...update, set: { [HELD_TO]: undefined } });
+  const { reached, isWhole } = await forEachItem(
+    deps,
+    ref,
+    async (item) => {
+      if (item.heldPk !== undefined) await table.write(toHoldWrite(item, false));
+    },
+    { deadline: now() + STEP_MS, from: head?.[RELEASED_TO] },
+  );
+  await table.write({ ...update, set: { [RELEASED_TO]: isWhole ? undefined : reached } });
+  const reason = `Notices and messages of "${ref.account}" are still being prepared. Repeat the request.`;
+  return isWhole ? undefined : { kind: 'conflict', why: 'busy', reason };
 }
 
 /** Returns whether a sender works on a thread or a message. */
@@ -179,24 +198,29 @@ function toHoldWrite(item: Item, hold: boolean) {
   };
 }
 
-/** Calls a function for the items of partitions. Returns `false` if the deadline came first. */
+/** Calls a function for threads and messages, after the place `from`, until the deadline. Returns the place that it reached. */
 async function forEachItem(
   { table, now }: AccountDeps,
-  pks: readonly string[],
+  ref: AccountRef,
   action: (item: Item) => Promise<unknown>,
-  deadline = Number.POSITIVE_INFINITY,
-): Promise<boolean> {
+  {
+    deadline = Number.POSITIVE_INFINITY,
+    from,
+  }: { readonly deadline?: number; readonly from?: Value | undefined } = {},
+): Promise<{ readonly reached: string; readonly isWhole: boolean }> {
   const limit = pLimit(WRITES_AT_ONCE);
-  for (const pk of pks) {
-    for (let after: string | undefined; ; ) {
-      if (now() >= deadline) return false;
-      const page = await table.query({ pk, limit: PAGE_ITEMS, ...(after === undefined ? {} : { after }) });
+  const pks = [threadPk(ref), messagePk(ref)];
+  let [, part = 0, after = ''] = /^(\d+):(.*)$/s.exec(String(from)) ?? [];
+  for (const [at, pk] of pks.entries()) {
+    while (at === Number(part)) {
+      if (now() >= deadline) return { reached: `${at}:${after}`, isWhole: false };
+      const page = await table.query({ pk, limit: PAGE_ITEMS, ...(after === '' ? {} : { after }) });
       await limit.map(page, action);
-      after = page.at(-1)?.sk;
-      if (page.length < PAGE_ITEMS) break;
+      const isLast = page.length < PAGE_ITEMS;
+      [part, after] = isLast ? [at + 1, ''] : [at, page.at(-1)?.sk ?? ''];
     }
   }
-  return true;
+  return { reached: `${pks.length}:`, isWhole: true };
 }
 
 /** Credentials of a moved account: given again, or the name of a secret of the new cell. */
@@ -238,7 +262,8 @@ export async function importAccount(
         table.write({ put, when: [['pk', 'absent']] }),
       );
       await putEntriesOf(table, ref, items);
-      if (page.last) await startImported(deps, ref);
+      const busy = page.last ? await startImported(deps, ref) : undefined;
+      if (busy) return busy;
     } else {
       // It is complete. Suppressions that were added in the former cell since are still taken over.
       await pLimit(WRITES_AT_ONCE).map(
@@ -317,11 +342,13 @@ function toMark(ref: AccountRef, item: Item): Item[] {
 }
 
 /** Ends the import: notifications are sent and follow the new log, and polls start unless the account was paused before. */
-async function startImported(deps: AccountDeps, ref: AccountRef): Promise<void> {
-  await releaseNotifications(deps, ref);
+async function startImported(deps: AccountDeps, ref: AccountRef): Promise<Rejection | undefined> {
+  const busy = await releaseNotifications(deps, ref);
+  if (busy) return busy;
   const settings = await deps.table.get(keys.notificationSettings(ref));
   if (settings?.enabled === true) await followAccount(deps, ref);
   await updateAccountRecord(deps.table, ref, deps.now(), ({ pausedBeforeMove }) => ({
     set: { importing: undefined, paused: pausedBeforeMove === true, pausedBeforeMove: undefined },
   }));
+  return undefined;
 }

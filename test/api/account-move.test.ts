@@ -1,4 +1,7 @@
-/** Moving an account between two cells: notifications, rejections, and what a page may contain. */
+/**
+ * Moving an account between two cells: notifications, rejections, and what a page may contain.
+ * One file: all tests move the account between the same two cells.
+ */
 import { randomUUID } from 'node:crypto';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +16,13 @@ import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { readSettings } from '../../shared/notifications/settings.ts';
 import { createSuppression } from '../../shared/notifications/suppressions.ts';
 import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts';
-import { attentionHistoryPk, historySchema, keys, markedJobPk } from '../../shared/storage/schema.ts';
+import {
+  attentionHistoryPk,
+  historySchema,
+  keys,
+  markedJobPk,
+  threadPk,
+} from '../../shared/storage/schema.ts';
 import { toSearchRange } from '../../shared/storage/search-index.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -144,6 +153,69 @@ describe('notifications of a moved account', () => {
     await cells.move();
     expect(await cells.sendThere(0)).toBe(1);
     expect(await cells.sendHere(60 * MINUTE)).toBe(1);
+  });
+
+  it('an account with more notices than one step can read is moved in several steps', async () => {
+    const cells = await createCells();
+    const { former, from, to } = cells;
+    const threads = Array.from({ length: 400 }, (_, at) => ({
+      ...keys.thread(ACME, `=${at}`),
+      ...{ name: `=${at}`, revision: 1, state: '{}' },
+    }));
+    await former.table.putMany(threads);
+    await former.recipient(ANN);
+    await former.fold(draftEvent('job.dispatched', 1, former.clock.now));
+    const slow = (deps: typeof from): typeof from => ({
+      ...deps,
+      table: {
+        ...deps.table,
+        query(query) {
+          if (query.pk === threadPk(ACME)) former.clock.now += 4_000;
+          return deps.table.query(query);
+        },
+      },
+    });
+    const waits: unknown[] = [];
+    while (waits.at(-1) !== null && waits.length < 5) {
+      const begun = await beginMove(slow(from), ACME, CELL);
+      waits.push(begun.kind === 'begun' ? begun.waitingFor : begun);
+    }
+    expect(waits).toEqual(['notices and messages that are not prepared yet', null]);
+    expect(await exportAccount(slow(from), ACME)).toMatchObject({ kind: 'page' });
+    const [data = '', ...others] = await cells.exportPages();
+    expect(others).toEqual([]);
+    const busy = { kind: 'conflict', why: 'busy', reason: expect.stringMatching(/Repeat the request\.$/) };
+    expect(await importAccount(slow(to), { data, credentials: GIVEN })).toEqual(busy);
+    expect(await importAccount(slow(to), { data })).toMatchObject({ kind: 'imported' });
+    await cells.sendHere(CLOSED_AFTER);
+    expect(await cells.sendThere(0)).toBe(1);
+  });
+
+  it('an account with more notices than one step can read stays in its cell in several steps', async () => {
+    const { former, from } = await createCells();
+    await former.recipient(ANN);
+    await former.fold(
+      ...Array.from({ length: 400 }, (_, at) =>
+        draftEvent('job.dispatched', at + 1, former.clock.now, { orderGroup: null }),
+      ),
+    );
+    expect(await beginMove(from, ACME, CELL)).toMatchObject({ waitingFor: null });
+    const table: Table = {
+      ...former.table,
+      query(query) {
+        if (query.pk === threadPk(ACME)) former.clock.now += 4_000;
+        return former.table.query(query);
+      },
+    };
+    expect(await cancelMove({ ...from, table }, ACME)).toMatchObject({ kind: 'conflict', why: 'busy' });
+    // What was returned is held again.
+    expect(await beginMove(from, ACME, CELL)).toMatchObject({ waitingFor: null });
+    await former.send(CLOSED_AFTER);
+    expect(former.emails).toHaveLength(0);
+    expect(await cancelMove({ ...from, table }, ACME)).toMatchObject({ kind: 'conflict', why: 'busy' });
+    expect(await cancelMove({ ...from, table }, ACME)).toMatchObject({ kind: 'changed' });
+    await former.send();
+    expect(former.emails).toHaveLength(400);
   });
 
   it('a note that is created in the former cell during the move is sent by that cell only', async () => {
