@@ -239,6 +239,7 @@ export async function confirmAccount(
     const at = now();
     const reported = countTally(readTally(head.attributes), at);
     const { upstreamId } = options;
+    const isOther = upstreamId !== undefined && upstreamId !== head.attributes.upstreamId;
     const outcome = await log.commit(ref, {
       revision: status.revision,
       head,
@@ -249,6 +250,8 @@ export async function confirmAccount(
             state: status.quarantinedAt === null ? 'tracking' : 'quarantined',
             identityCheckedAt: undefined,
             problem: undefined,
+            // The API user and the known payments are those of the former account.
+            ...(isOther && { ownUserDueAt: undefined, paymentsDueAt: undefined, paymentsReadAt: undefined }),
             ...schedule(ref, toAccount(account).paused ? null : at),
           }
         : {

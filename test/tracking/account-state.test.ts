@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { readRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import { OWN_USER } from '../../shared/notifications/types.ts';
+import { confirmAccount } from '../../shared/tracking/operator.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
@@ -216,6 +217,17 @@ describe('the API user as a recipient', () => {
     };
     expect(await rig.poll()).toMatchObject({ outcome: 'failed', state: 'identity_mismatch' });
     expect(await read()).toBeUndefined();
+  });
+
+  test('is read at once after an operator confirmed another account, whose jobs the former user must not get', async () => {
+    const { rig, read, polls } = await wanting();
+    await polls(1);
+    const other = rig.world.addAccount({ region: 'us', name: 'other' });
+    rig.actAs(other);
+    expect(await rig.poll()).toMatchObject({ state: 'identity_mismatch' });
+    await confirmAccount(rig.deps, rig.ref, { upstreamId: other.id });
+    await polls(1);
+    expect(await read()).toMatchObject({ email: other.users[0]?.emailAddress });
   });
 
   test('is read again later if the token was replaced between the two', async () => {

@@ -5,6 +5,7 @@ import { createPayment, type PaymentInput, settlePayment } from '../../sandbox/w
 import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { confirmAccount } from '../../shared/tracking/operator.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
@@ -277,5 +278,18 @@ describe('Payments', () => {
     rig.actAs(other);
     expect(await read(rig, 2)).toEqual([]);
     expect((await rig.status()).state).toBe('identity_mismatch');
+  });
+
+  it('payments from before an operator confirmed another account are not emitted', async () => {
+    const rig = await tracked();
+    const other = rig.world.addAccount({ region: 'us', name: 'other' });
+    settlePayment(other, createPayment(other), 'Failed');
+    rig.actAs(other);
+    await read(rig);
+    await confirmAccount(rig.deps, rig.ref, { upstreamId: other.id });
+    expect(await read(rig, 2)).toEqual([]);
+    const id = createPayment(other);
+    settlePayment(other, id, 'Completed');
+    expect(await read(rig, 2)).toEqual([`completed ${id}`]);
   });
 });
