@@ -407,7 +407,10 @@ function toWrites(now: number, { work, message, set = {}, along = [] }: Change):
   const isDone = isFinal(message.state);
   const days = correctedKinds.includes(message.kind) ? CORRECTED_WORK_DAYS : WORK_DAYS;
   const place: Record<string, string | number | undefined> = isDone
-    ? { duePk: undefined, dueSk: undefined, ttl: Math.floor(now / 1000) + days * 86_400 }
+    ? {
+        ...{ duePk: undefined, dueSk: undefined, heldPk: undefined, heldSk: undefined },
+        ttl: Math.floor(now / 1000) + days * 86_400,
+      }
     : // A message that is being sent keeps its place in the index, so that it is found after a crash.
       message.state === 'waiting'
       ? toDueKey(work, message.dueAt ?? now)

@@ -11,7 +11,9 @@ import { parseItemId } from '../../shared/api/attention/items.ts';
 import { actOnAttention, listAttention } from '../../shared/api/attention/queue.ts';
 import { OPERATOR } from '../../shared/api/keys.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { recordFeedback } from '../../shared/notifications/messages.ts';
 import { createNote, findJobRecipients } from '../../shared/notifications/notes.ts';
+import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { readSettings } from '../../shared/notifications/settings.ts';
 import { createSuppression } from '../../shared/notifications/suppressions.ts';
@@ -259,6 +261,21 @@ describe('notifications of a moved account', () => {
     }
     expect(await cells.sendHere(0)).toBe(1);
     expect(await cells.sendThere(0)).toBe(1);
+  });
+
+  it('a message that bounced during the move is not due in the new cell', async () => {
+    const cells = await createCells();
+    const { former, table } = cells;
+    await former.recipient(ANN);
+    former.answers.email = async () => ({ kind: 'unknown', reason: 'The connection was lost.' });
+    await former.fold(draftEvent('job.dispatched', 1, former.clock.now));
+    expect(await cells.sendHere(CLOSED_AFTER)).toBe(1);
+    await cells.begin();
+    const [message] = await former.messages();
+    const at = { ...ACME, message: message?.id ?? '' };
+    expect(await recordFeedback(former.deps, at, 'bounced', null)).toMatchObject({ state: 'bounced' });
+    await cells.move();
+    expect(await oldestUnsent(table, 'us', former.clock.now + 24 * 60 * MINUTE)).toBeUndefined();
   });
 
   it('what was sent before is not sent again for the same dispatch', async () => {
