@@ -73,7 +73,7 @@ export interface Status {
   /** Time at which the account's identity was last compared with the pinned one (rule 9). */
   readonly identityCheckedAt: number | null;
   /** Hash of the token with which it was read. */
-  readonly identityToken: string | null;
+  readonly tokenHash: string | null;
   /**
    * Time at which the API user is due to be read again. `ownUserSince` is the {@link Account.ownUserSince}
    * of the last read.
@@ -165,7 +165,7 @@ export function toStatus(item: Item): Status {
     nextPollAt: number(item.nextPollAt),
     pollId: text(item.pollId),
     identityCheckedAt: number(item.identityCheckedAt),
-    identityToken: text(item.identityToken),
+    tokenHash: text(item.tokenHash),
     ownUserDueAt: number(item.ownUserDueAt),
     ownUserSince: number(item.ownUserSince),
     paymentsReadAt: number(item.paymentsReadAt),

@@ -35,7 +35,7 @@ const PROBLEM_LENGTH = 160;
  * Maximum size of a Status with polls (bytes). A write unit is 1,024 bytes. The rest is for other writes in
  * between: a claim, a change of the account, a confirmation.
  */
-const MOST_BYTES = 940;
+const MOST_BYTES = 943;
 
 /**
  * Size of a stored poll (bytes): seconds, outcome (2 bits) and message number, ms (3 bytes), requests,

@@ -1,7 +1,6 @@
 /** Removes references to a deleted account from API keys, endpoints and alert rules. */
 
 import type { DeletionDeps } from '../accounts/deletion.ts';
-import { removeAccountFromAlertRules } from '../alerts/rules.ts';
 import type { EndpointDeps } from '../delivery/endpoint-edits.ts';
 import { removeAccountFromEndpoints } from '../delivery/endpoints.ts';
 import { removeAccountFromKeys } from './keys.ts';
@@ -9,6 +8,8 @@ import { removeAccountFromKeys } from './keys.ts';
 /** Creates the part of a deletion that removes an account from keys, endpoints and alert rules. */
 export function createReferenceRemover(endpoints: EndpointDeps): DeletionDeps['removeReferences'] {
   return async (ref) => {
+    // Loaded when it is needed: a start does not wait for it.
+    const { removeAccountFromAlertRules } = await import('../alerts/rules.ts');
     const done = await Promise.all([
       removeAccountFromKeys(endpoints.table, ref.account),
       removeAccountFromEndpoints(endpoints, ref),

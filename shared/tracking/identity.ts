@@ -3,8 +3,8 @@ import { hash } from 'node:crypto';
 import type { OrderingClient } from '../ordering/client.ts';
 import type { Identity, Poll } from './poll-context.ts';
 
-/** Identifies a token, without containing any of it. */
-export const hashToken = (token: string): string => hash('sha256', token).slice(0, 32);
+/** Identifies a token, without containing any of it. Short, because Status is written with every poll. */
+export const hashToken = (token: string): string => hash('sha256', token, 'base64url').slice(0, 5);
 
 /** Reads the identity of the account upstream. Throws `OrderingError`. */
 export async function readIdentity({ writer }: Poll, client: OrderingClient): Promise<Identity> {

@@ -32,7 +32,7 @@ async function connect(poll: Poll): Promise<Pick<Session, 'client' | 'identity'>
   });
   const checkedAt = status.identityCheckedAt;
   // The poll for which the token was issued may have ended without a check.
-  const isChecked = !token.fresh && status.identityToken === hashToken(token.value);
+  const isChecked = !token.fresh && status.tokenHash === hashToken(token.value);
   const isRecent = checkedAt !== null && context.startedAt - checkedAt < IDENTITY_CHECK_MS;
   const identity = baselined && isChecked && isRecent ? undefined : await readIdentity(poll, client);
   return { client, identity };

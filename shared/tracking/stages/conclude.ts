@@ -41,7 +41,7 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     lastPollAt: poll.context.startedAt,
     // The next sweep must find again what this one found but could not store.
     ...(all ? observed.swept.through : {}),
-    ...(identity && { identityCheckedAt: poll.context.startedAt, identityToken: identity.token }),
+    ...(identity && { identityCheckedAt: poll.context.startedAt, tokenHash: identity.token }),
     ...results.apiUser,
     ...results.payments,
   };
