@@ -8,9 +8,9 @@ import type { DataDirError } from '../local/data-dir.ts';
 import { findOtherOwner } from '../local/owner.ts';
 import { formatTime, quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
-import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
+import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import { findCode, formatCode } from '../shared/error-codes.ts';
-import type { Context } from './command.ts';
+import { type Context, UsageError } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, checkStore, toTestCheck } from './doctor-running.ts';
 import {
   checkDynamo,
@@ -136,38 +136,30 @@ interface ConfigFile {
   readonly regions: readonly Region[];
 }
 
+/** Throws {@link UsageError} if the file can't be read or is not JSON: the address and the data folder are then unknown. */
 function readConfig(path: string, env: Context['env']): ConfigFile {
   const check = 'Configuration';
-  const nothing = {
-    ...{ path, config: undefined, port: 4000, isPortGiven: false, host: '127.0.0.1', dataDir: '.jobwire' },
-    secretFiles: [],
-    regions: [],
-  };
-  const failed = (message: string, fix: string) => ({
-    ...nothing,
-    checks: [{ check, state: 'fail' as const, message, fix }],
-  });
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
-    return failed(
-      `${path} can’t be read${formatCode(findCode(cause))}.`,
-      'Pass the path of the configuration file with --config.',
-    );
+    throw new UsageError(`The configuration file ${path} can’t be read${formatCode(findCode(cause))}.`, {
+      cause,
+    });
   }
   let raw: Record<string, unknown>;
   try {
     raw = parseConfigText(path, text) as Record<string, unknown>;
   } catch (cause) {
-    return failed(cause instanceof Error ? cause.message : String(cause), 'Correct the syntax there.');
+    if (cause instanceof ConfigError) throw new UsageError(cause.message, { cause });
+    throw cause;
   }
   const places = {
     path,
-    port: typeof raw?.port === 'number' ? raw.port : nothing.port,
+    port: typeof raw?.port === 'number' ? raw.port : 4000,
     isPortGiven: typeof raw?.port === 'number',
-    host: typeof raw?.host === 'string' ? raw.host : nothing.host,
-    dataDir: resolve(dirname(path), typeof raw?.dataDir === 'string' ? raw.dataDir : nothing.dataDir),
+    host: typeof raw?.host === 'string' ? raw.host : '127.0.0.1',
+    dataDir: resolve(dirname(path), typeof raw?.dataDir === 'string' ? raw.dataDir : '.jobwire'),
     secretFiles: findReferences(raw, 'file:').map((file) => resolve(dirname(path), file)),
     regions: parseRegions(raw?.regions),
   };
@@ -279,8 +271,7 @@ async function checkDataDir(
     // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
     const isInUse = /in use/.test(problem);
     const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url] : [])];
-    const settings =
-      isInUse && existsSync(file.path) ? [checkSettings(file, folders.readStartTime(path))] : [];
+    const settings = isInUse ? [checkSettings(file, folders.readStartTime(path))] : [];
     for (const address of isInUse ? addresses : []) {
       if (await isJobwire(address)) {
         const used = `${path} is in use, and Jobwire runs at ${address}.`;

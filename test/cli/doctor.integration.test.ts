@@ -259,17 +259,20 @@ describe('doctor', () => {
     expect(find(ended.out, 'Settings')).toMatchObject({ state: 'warn' });
   });
 
-  test('of a configuration file that does not exist, no settings are reported as unchanged', async () => {
-    const cwd = join(folder, 'elsewhere');
-    mkdirSync(cwd);
-    symlinkSync(site.dataDir, join(cwd, '.jobwire'));
-    const command = [process.execPath, binary, 'doctor', '--config', 'nope.json', '--json'];
-    const { code, out } = await launch(command, { cwd, env: site.env }).ended;
-    expect(code).toBe(1);
-    expect(find(out, 'Configuration')).toMatchObject({ state: 'fail' });
-    expect(find(out, 'Data folder')).toMatchObject({ state: 'ok' });
-    expect(find(out, 'Settings')).toBeUndefined();
-  });
+  test.each([
+    ['does not exist', undefined, /^The configuration file nope\.json can’t be read: /],
+    ['is not JSON', '{', /^nope\.json is not JSON: /],
+  ])(
+    'a configuration file that %s is an error of the command line: no other Jobwire and key are used',
+    async (_, text, message) => {
+      const cwd = mkdtempSync(join(folder, 'elsewhere-'));
+      symlinkSync(site.dataDir, join(cwd, '.jobwire'));
+      if (text !== undefined) writeFileSync(join(cwd, 'nope.json'), text);
+      const command = [process.execPath, binary, 'doctor', '--config', 'nope.json'];
+      const { code, out, err } = await launch(command, { cwd, env: site.env }).ended;
+      expect([code, out, err]).toEqual([2, '', expect.stringMatching(message)]);
+    },
+  );
 
   test('a given URL replaces the check of the default port', async () => {
     const ended = await run(['doctor', '--json', '--url', site.url], {});
