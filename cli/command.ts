@@ -241,7 +241,8 @@ const SYNONYMS: readonly (readonly string[])[] = [
   ['show', 'get', 'info', 'describe', 'view'],
   ['list', 'ls', 'all'],
   ['resume', 'start', 'unpause'],
-  ['pause', 'stop'],
+  ['pause', 'stop', 'disable'],
+  ['ping', 'test'],
 ];
 /** Commands that new users need first, in their order. */
 const FIRST_COMMANDS = [

@@ -52,6 +52,8 @@ describe('exit codes', () => {
     [2, ['endpoints', 'delete', 'x'], /^Unknown command "endpoints delete"\. Did you mean remove\? /],
     [2, ['endpoints', 'create'], /^Unknown command "endpoints create"\. Did you mean add\? /],
     [2, ['keys', 'add'], /^Unknown command "keys add"\. Did you mean create\? /],
+    [2, ['endpoints', 'test', 'x'], /^Unknown command "endpoints test"\. Did you mean ping\? /],
+    [2, ['endpoints', 'disable', 'x'], /^Unknown command "endpoints disable"\. Did you mean pause\? /],
     [2, ['accounts'], /^accounts requires a subcommand: add, list, /],
     [2, [], /^A command is missing\. /],
     [2, ['accounts', 'show'], /^ID is missing\. Usage: jobwire accounts show ID \[options\]$/],
