@@ -490,7 +490,7 @@ function toFilters(flags: FlagValues<typeof FILTERS>) {
       ? null
       : Object.entries(parsePairs('job-field', fields) ?? {}).map(([name, value]) => [
           name,
-          parseValue(value),
+          parseValue(name, value),
         ]);
   return {
     accounts: parse(parseList(flags.accounts)),
@@ -501,9 +501,12 @@ function toFilters(flags: FlagValues<typeof FILTERS>) {
   };
 }
 
-/** Parses `true`, `false`, `null` and integers. Other values are texts. */
-function parseValue(text: string): unknown {
-  return /^(true|false|null|-?\d{1,15})$/.test(text) ? JSON.parse(text) : text;
+const NUMBER_FIELDS = ['jobNumber', 'orderGroupSequence'];
+
+/** Parses `true`, `false`, `null`, and the integers of job fields that are numbers. Other values are texts, such as an order number. */
+function parseValue(name: string, text: string): unknown {
+  const isNumber = NUMBER_FIELDS.includes(name) && /^-?\d{1,15}$/.test(text);
+  return isNumber || /^(true|false|null)$/.test(text) ? JSON.parse(text) : text;
 }
 
 function toDelivery({ env }: Context, flags: FlagValues<typeof DELIVERY>) {

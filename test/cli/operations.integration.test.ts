@@ -73,6 +73,25 @@ describe('endpoints', () => {
     });
   });
 
+  test('a job field is compared as its type: an order number of digits stays a text', async () => {
+    const fields = [
+      'orderNumber=78399',
+      'jobNumber=7',
+      'orderGroupSequence=1',
+      'mustDate=false',
+      'orderGroup=null',
+    ];
+    const update = ['endpoints', 'update', 'erp'];
+    expect(await site.json(...update, ...fields.flatMap((one) => ['--job-field', one]))).toMatchObject([
+      {
+        jobFields: {
+          ...{ orderNumber: '78399', jobNumber: 7, orderGroupSequence: 1, mustDate: false, orderGroup: null },
+        },
+      },
+    ]);
+    await site.run(...update, '--job-field', 'all');
+  });
+
   test('resend sends the event with its id, and exits with 1 if the receiver rejects it', async () => {
     expect(await site.run('endpoints', 'resend', 'erp', event)).toMatchObject({ code: 0, err: '' });
     expect(received.map(({ body }) => JSON.parse(body).id)).toEqual([event]);
