@@ -392,7 +392,7 @@ function parseReplayStart(since: string | undefined, from: readonly string[]): N
   if (from.some((one) => !one.includes('='))) {
     throw new UsageError('--from must be beginning, or ACCOUNT=CURSOR for each account.');
   }
-  return { cursors: parsePairs('from', from) ?? {} };
+  return { cursors: parsePairs('from', from, 'ACCOUNT=CURSOR') ?? {} };
 }
 
 function watchCommand(

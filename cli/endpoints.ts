@@ -488,7 +488,7 @@ function toFilters(flags: FlagValues<typeof FILTERS>) {
   const jobFields =
     fields.length === 1 && fields[0] === 'all'
       ? null
-      : Object.entries(parsePairs('job-field', fields) ?? {}).map(([name, value]) => [
+      : Object.entries(parsePairs('job-field', fields, 'NAME=VALUE') ?? {}).map(([name, value]) => [
           name,
           parseValue(name, value),
         ]);
@@ -519,7 +519,9 @@ function toDelivery({ env }: Context, flags: FlagValues<typeof DELIVERY>) {
   };
   const variables = flags['header-env'];
   const headers = Object.entries(
-    variables[0] === 'none' && variables.length === 1 ? {} : (parsePairs('header-env', variables) ?? {}),
+    variables[0] === 'none' && variables.length === 1
+      ? {}
+      : (parsePairs('header-env', variables, 'HEADER=NAME') ?? {}),
   ).map(([header, variable]) => [header, readSecretVariable('header-env', variable, env)]);
   return {
     concurrency: parseNumber('concurrency', concurrency),

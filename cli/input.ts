@@ -74,14 +74,21 @@ export function parseIntegers(flag: string, values: readonly string[]): number[]
   });
 }
 
-/** Parses `NAME=VALUE` pairs. */
-export function parsePairs(flag: string, values: readonly string[]): Record<string, string> | undefined {
-  const pairs = values.map((value): [string, string] => {
+/** Parses pairs such as `NAME=VALUE`, the `form` that errors name. Each name may be given once. */
+export function parsePairs(
+  flag: string,
+  values: readonly string[],
+  form: string,
+): Record<string, string> | undefined {
+  const pairs = new Map<string, string>();
+  for (const value of values) {
     const at = value.indexOf('=');
-    if (at < 1 || at === value.length - 1) throw new UsageError(`--${flag} must be NAME=VALUE.`);
-    return [value.slice(0, at), value.slice(at + 1)];
-  });
-  return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
+    if (at < 1 || at === value.length - 1) throw new UsageError(`--${flag} must be ${form}.`);
+    const name = value.slice(0, at);
+    if (pairs.has(name)) throw new UsageError(`--${flag} must not contain "${name}" twice.`);
+    pairs.set(name, value.slice(at + 1));
+  }
+  return pairs.size === 0 ? undefined : Object.fromEntries(pairs);
 }
 
 /** Returns a handler of errors that adds a suggestion to a 404. */
