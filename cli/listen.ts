@@ -8,7 +8,7 @@ import { getExample } from '../shared/events/examples.ts';
 import { webhookSecret } from '../shared/validation.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
 import { createReader, selectEvents } from './events.ts';
-import { readSecret, type SELECTION } from './input.ts';
+import { parseList, parseTime, readSecret, type SELECTION } from './input.ts';
 import { clean } from './output.ts';
 
 type ListenFlags = FlagValues<typeof SELECTION> & {
@@ -25,9 +25,12 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
   const own = await readOwnSecret(context, flags);
   const secret = own ?? newSigningSecret();
 
-  // Read before the message below, so that every event after it is forwarded.
-  const { account, types, since } = flags;
-  const after = since === undefined ? (await createReader(api(), flags)({ limit: 1 })).head : undefined;
+  const { account, types } = flags;
+  const since = flags.since === undefined ? undefined : parseTime('since', flags.since);
+  // Read before the message below, so that every event after it is forwarded, and invalid options are rejected.
+  const query = { limit: 1, types: parseList(types)?.join(',') };
+  const { head } = await createReader(api(), flags)(query);
+  const after = since === undefined ? head : undefined;
   if (out.json) out.jsonLine({ forwardTo: url, ...(own === undefined ? { secret } : {}) });
   else {
     if (own === undefined) out.line(`Signing secret: ${out.paint('bold', secret)}`);

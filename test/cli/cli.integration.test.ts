@@ -792,6 +792,18 @@ describe('listen', () => {
     }
   });
 
+  test.each([
+    [3, '--types', 'nonsense'],
+    [2, '--since', 'nonsense'],
+    [3, '--account', 'nobody'],
+  ])(
+    'does not say that it forwards events before it can: exit code %i for %s %s',
+    async (code, ...options) => {
+      const ended = await site.exec(['listen', '--forward-to', 'http://127.0.0.1:1/', ...options]);
+      expect(ended).toMatchObject({ code, out: '' });
+    },
+  );
+
   test('past events, with a given secret, which is not printed; a receiver that cannot be reached is reported', async () => {
     const { url, received } = await receive();
     const secret = newSigningSecret();
