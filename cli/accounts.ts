@@ -20,7 +20,7 @@ import {
   type Range,
   UsageError,
 } from './command.ts';
-import { CLIENT_SECRET, readSecret, withId } from './input.ts';
+import { CLIENT_SECRET, ignoreGone, readSecret, withId } from './input.ts';
 import { clean, count } from './output.ts';
 
 const POLL_STYLE = { complete: 'green', partial: 'yellow', failed: 'red' } as const;
@@ -87,6 +87,10 @@ export const accounts = {
     async run(context, [id], flags) {
       const pollIntervalSeconds = flags['poll-interval'];
       const api = context.api();
+      // Checked before the prompt for the secret.
+      if (await api.get('/v1/accounts/{id}', withId(id)).catch(ignoreGone)) {
+        throw new UsageError(`ID must be new: an account "${id}" already exists.`);
+      }
       const credentials = await readCredentials(context, flags);
       const region = flags.region === undefined ? {} : { region: flags.region };
       if (!flags['no-test']) {

@@ -376,6 +376,13 @@ describe('accounts', () => {
     });
   });
 
+  test('add: an id in use is rejected before the client secret is read', async () => {
+    expect(await site.exec(add('acme'))).toMatchObject({
+      code: 2,
+      err: 'ID must be new: an account "acme" already exists.\n',
+    });
+  });
+
   test.each(['stdin', 'file', 'environment'])(
     'add: tests, then adds, with the secret from %s, which is never printed',
     async (from) => {
