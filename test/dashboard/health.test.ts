@@ -171,6 +171,14 @@ test('the summary is one sentence with the tone of the worst state', () => {
     'All 5 accounts are up to date; the endpoint is active. | good',
   );
   expect(summarize(five, [])).toBe('All 5 accounts are up to date. | good');
+  // Built-in sinks are not counted as endpoints, but their problems are named.
+  expect(summarize(five, [endpoint('erp'), endpoint('sns')])).toBe(
+    'All 5 accounts are up to date; the endpoint is active. | good',
+  );
+  expect(summarize(five, [endpoint('sns')])).toBe('All 5 accounts are up to date. | good');
+  expect(summarize(five, [endpoint('erp'), endpoint('sns', { state: 'failing' })])).toBe(
+    'All 5 accounts are up to date; the endpoint is active; 1 built-in sink is failing. | bad',
+  );
   expect(summarize([], undefined)).toBe('There are no accounts. | good');
   expect(summarize([account('a', { state: 'baselining' })], undefined)).toBe(
     'The account is baselining. | good',

@@ -337,10 +337,15 @@ export function summarizeHealth(
   const out = regions.filter(({ state }) => state === 'outage').map(({ id }) => id.toUpperCase());
   const accountStates = accounts.map((one) => toAccountState(one, nowMs));
   const endpointStates = (endpoints ?? []).map(({ state }) => ENDPOINT_STATES[state]);
+  const toLabels = (builtIn: boolean) =>
+    (endpoints ?? [])
+      .filter(({ id }) => isBuiltIn(id) === builtIn)
+      .map(({ state }) => ENDPOINT_STATES[state].label);
   const sentences = [
     out.length > 0 ? `The ordering API fails in ${joinNames(out)}` : '',
     summarizeAccounts(accountStates.map(({ label }) => label)),
-    endpoints === undefined ? '' : summarizeEndpoints(endpointStates.map(({ label }) => label)),
+    summarizeEndpoints(toLabels(false)),
+    summarizeProblems(toLabels(true), 'built-in sink'),
   ].filter(Boolean);
   const tones = [...accountStates, ...endpointStates].map(({ tone }) => tone);
   const tone = out.length > 0 || tones.includes('bad') ? 'bad' : tones.includes('warn') ? 'warn' : 'good';
@@ -372,13 +377,18 @@ function summarizeAccounts(labels: readonly string[]): string {
 
 function summarizeEndpoints(labels: readonly string[]): string {
   if (labels.length === 0) return '';
-  const others = toClauses(labels, [
-    [ENDPOINT_STATES.failing.label, 'endpoint is failing', 'endpoints are failing'],
-    [ENDPOINT_STATES.disabled.label, 'endpoint is disabled', 'endpoints are disabled'],
-    [ENDPOINT_STATES.paused.label, 'endpoint is paused', 'endpoints are paused'],
-  ]);
-  if (others.length > 0) return others.join(', ');
+  const problems = summarizeProblems(labels, 'endpoint');
+  if (problems !== '') return problems;
   return labels.length === 1 ? 'the endpoint is active' : `all ${labels.length} endpoints are active`;
+}
+
+function summarizeProblems(labels: readonly string[], noun: string): string {
+  const { failing, disabled, paused } = ENDPOINT_STATES;
+  const clauses = [failing, disabled, paused].map(
+    ({ label }) =>
+      [label, `${noun} is ${label.toLowerCase()}`, `${noun}s are ${label.toLowerCase()}`] as const,
+  );
+  return toClauses(labels, clauses).join(', ');
 }
 
 function toClauses(
