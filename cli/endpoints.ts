@@ -25,7 +25,7 @@ import {
 } from './command.ts';
 import { atEndpoint, deliveryCommands, printTruncation, REGION } from './deliveries.ts';
 import { ignoreGone, parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
-import { clean } from './output.ts';
+import { clean, count } from './output.ts';
 
 /** Maximum number of concurrent requests for health. */
 const HEALTH_CONCURRENCY = 8;
@@ -316,12 +316,13 @@ export const endpoints = {
     args: ['ID'],
     flags: { region: REGION },
     example: 'endpoints health erp',
-    async run({ api, out, toCommand }, [id], { region }) {
+    async run(context, [id], { region }) {
+      const { api, out } = context;
       const health = await api().get('/v1/endpoints/{id}/health', atEndpoint(id, region));
       const { parked, backlog, statistics } = health;
       const { lastError } = statistics;
-      const formatCount = (count: number, at: string | null) =>
-        `${count} events${at === null ? '' : `, oldest ${out.exactly(at)}`}`;
+      const formatCount = (events: number, at: string | null) =>
+        `${count(events, 'event')}${at === null ? '' : `, oldest ${out.exactly(at)}`}`;
       out.document(health, () => {
         out.fields([
           ['Endpoint', clean(id)],
@@ -348,10 +349,7 @@ export const endpoints = {
           ],
           ['Last error', lastError && `${out.exactly(lastError.at)}: ${clean(lastError.reason)}`],
         ]);
-        if (health.state === 'disabled')
-          out.note(
-            `The endpoint is disabled. To resume delivery, run: ${toCommand(`endpoints enable ${clean(id)}${region === undefined ? '' : ` --region ${clean(region)}`}`)}`,
-          );
+        noteNotDelivering(context, { id, state: health.state }, region);
       });
     },
   }),
@@ -415,16 +413,17 @@ export const endpoints = {
   ...deliveryCommands,
 };
 
-/** Prints the command that resumes delivery to an endpoint that fails or is disabled. */
+/** Prints the command that resumes delivery to an endpoint that fails, is disabled or is paused. */
 function noteNotDelivering(
   { out, toCommand }: Context,
   { id, state }: Pick<Endpoint, 'id' | 'state'>,
   region: string | undefined,
 ): void {
-  if (state !== 'failing' && state !== 'disabled') return;
+  if (state === 'active') return;
+  const verb = state === 'paused' ? 'resume' : 'enable';
   const where = region === undefined ? '' : ` --region ${clean(region)}`;
   out.note(
-    `The endpoint is ${state}. To resume delivery at once, run: ${toCommand(`endpoints enable ${clean(id)}${where}`)}`,
+    `The endpoint is ${state}. To resume delivery at once, run: ${toCommand(`endpoints ${verb} ${clean(id)}${where}`)}`,
   );
 }
 
@@ -439,9 +438,11 @@ function createStateCommand(
     args: ['ID'],
     flags: { region: REGION },
     example: `endpoints ${verb} erp`,
-    async run({ api, out }, [id], { region }) {
+    async run(context, [id], { region }) {
+      const { api, out } = context;
       const endpoint = await change(api(), atEndpoint(id, region));
       out.document(endpoint, () => out.line(`${clean(id)} ${done}.`));
+      if (verb === 'enable' && endpoint.state === 'paused') noteNotDelivering(context, endpoint, region);
     },
   });
 }

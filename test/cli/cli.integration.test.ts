@@ -649,7 +649,12 @@ describe('endpoints', () => {
   });
 
   test('pause, resume and enable print the result; a watched replay resumes then', async () => {
-    expect((await site.run('endpoints', 'pause', 'erp')).out).toBe('erp is paused.\n');
+    expect(await site.run('endpoints', 'pause', 'erp')).toMatchObject({ out: 'erp is paused.\n', err: '' });
+    for (const command of ['enable', 'ping', 'health']) {
+      expect((await site.run('endpoints', command, 'erp')).err, command).toBe(
+        'The endpoint is paused. To resume delivery at once, run: jobwire endpoints resume erp\n',
+      );
+    }
     const running = site.start(['endpoints', 'replay', 'erp', '--from', 'beginning', '--watch']);
     await running.printed(/The endpoint is paused\. The replay resumes when delivery succeeds again\./);
     await new Promise((done) => setTimeout(done, 500));
