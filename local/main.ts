@@ -489,8 +489,10 @@ function printSummary(facts: {
     row('Data', dataDir.path);
   }
   row('Tables', facts.where);
-  if (facts.queues) row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
-  row('AWS credentials', `in ${dataDir.awsCredentialsPath} (AWS_SHARED_CREDENTIALS_FILE)`);
+  if (facts.queues) {
+    row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
+    row('AWS credentials', `in ${dataDir.awsCredentialsPath} (AWS_SHARED_CREDENTIALS_FILE)`);
+  }
   terminal.line();
   terminal.line(
     terminal.heading(

@@ -218,7 +218,7 @@ test('an account whose credentials were corrected is polled as soon as Jobwire s
   await second.printed(/account\.credentials_accepted/);
 });
 
-test('with "sns": false, webhooks are sent, and no SNS and SQS run', {
+test('with "sns": false, webhooks are sent, no SNS and SQS run, and no credentials of them are named', {
   timeout: 60_000,
 }, async () => {
   const setup = await configured();
@@ -229,7 +229,7 @@ test('with "sns": false, webhooks are sent, and no SNS and SQS run', {
   await off.printed(/account\.baselined/);
   setup.account.setStatus(job, 'In production');
   await setup.got('job.status_changed', job);
-  expect(off.out()).not.toContain('SNS and SQS');
+  expect(off.out()).not.toMatch(/SNS and SQS|AWS credentials/);
   // As when its terminal is closed.
   off.child.kill('SIGHUP');
   expect(await off.ended).toMatchObject({
