@@ -13,6 +13,7 @@ import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { createApi, malformedPart } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
+import { PROBLEM_TYPE, problems } from '../shared/api/problems.ts';
 import { createSignIn } from '../shared/api/sign-in.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
@@ -377,9 +378,21 @@ type Handler = (request: Request, env: HttpBindings) => Response | Promise<Respo
 /** Creates a server that responds with 503 while the handler returns `undefined`. */
 function createServer(handler: (...asked: Parameters<Handler>) => ReturnType<Handler> | undefined): Server {
   return createAdaptorServer({
-    fetch: (request, env) =>
-      handler(request, env as HttpBindings) ?? new Response('Starting\n', { status: 503 }),
+    fetch: (request, env) => handler(request, env as HttpBindings) ?? respondWhileStarting(),
   }) as Server;
+}
+
+function respondWhileStarting(): Response {
+  const kind = 'service-unavailable';
+  const requestId = randomUUID();
+  const detail = 'Jobwire is starting. Retry later.';
+  const body = { type: PROBLEM_TYPE + kind, ...problems[kind], detail, requestId };
+  const headers = {
+    'content-type': 'application/problem+json',
+    'retry-after': '5',
+    'x-request-id': requestId,
+  };
+  return Response.json(body, { status: body.status, headers });
 }
 
 /** Returns the URL of the server. `where`: the settings of the port, for the error message. */

@@ -39,5 +39,5 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
     'On AWS: the request was blocked by the web application firewall, or it was malformed. Self-hosted: the host of the request is not served.',
   'internal-server-error': 'An unexpected error occurred. It is logged under `requestId`.',
   'service-unavailable':
-    'The store, or the identity provider of users, does not respond. Retry after `Retry-After` seconds.',
+    'Jobwire is starting, or the store or the identity provider of users does not respond. Retry after `Retry-After` seconds.',
 };

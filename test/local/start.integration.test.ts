@@ -22,6 +22,7 @@ import {
   startSandbox,
   writeConfig,
 } from '../support/jobwire.ts';
+import { findPort } from '../support/port.ts';
 
 const KEY = 'a-key-for-the-tests-only';
 const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
@@ -59,6 +60,31 @@ test('an occupied port: one error message and exit code 1', async () => {
   expect(lines).toEqual([
     `Port ${port} is in use. Stop the program that listens there, or choose another port with --port, or with port in the configuration.`,
   ]);
+});
+
+test('until the store responds, requests get the problem and the Retry-After of an unavailable service', async () => {
+  const store = createServer(() => {});
+  await new Promise<void>((resolve) => store.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    store.closeAllConnections();
+    store.close();
+  });
+  const setup = await configured();
+  const port = await findPort();
+  setup.write({ port, dynamodbEndpoint: `http://127.0.0.1:${(store.address() as AddressInfo).port}` });
+  const running = setup.launch();
+  let response: Response | undefined;
+  while (!response) response = await fetch(`http://127.0.0.1:${port}/v1/events`).catch(() => undefined);
+  expect(response.status).toBe(503);
+  expect(response.headers.get('retry-after')).toBe('5');
+  expect(response.headers.get('content-type')).toBe('application/problem+json');
+  expect(await response.json()).toEqual({
+    ...{ type: 'urn:jobwire:problem:service-unavailable', title: 'Service Unavailable', status: 503 },
+    ...{ detail: 'Jobwire is starting. Retry later.', requestId: response.headers.get('x-request-id') },
+  });
+  expect(response.headers.get('x-request-id')).toBeTruthy();
+  running.child.kill('SIGKILL');
+  await running.ended;
 });
 
 test('--help describes each option', async () => {
