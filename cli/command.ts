@@ -213,8 +213,11 @@ function findName(commands: Commands, positionals: readonly string[], groups: bo
   if (second === undefined) {
     throw new UsageError(`${first} requires a subcommand: ${members.join(', ')}. See jobwire help ${first}.`);
   }
-  const synonym = SYNONYMS.find((words) => words.includes(second))?.find((word) => members.includes(word));
-  const hint = synonym === undefined ? suggest(second, members) : ` Did you mean ${synonym}?`;
+  const meant =
+    COMMANDS_OF_OTHERS[`${first} ${second}`] ??
+    SYNONYMS.find((words) => words.includes(second))?.find((word) => members.includes(word)) ??
+    members.find((member) => member.startsWith(`${second}-`));
+  const hint = meant === undefined ? suggest(second, members) : ` Did you mean ${meant}?`;
   throw new UsageError(`Unknown command "${first} ${second}".${hint} Available: ${members.join(', ')}.`);
 }
 
@@ -228,6 +231,13 @@ const COMMANDS_OF_OTHERS: Readonly<Record<string, string>> = {
   logs: 'events tail',
   tail: 'events tail',
   send: 'trigger',
+  login: 'profiles add',
+  ping: 'endpoints ping',
+  resend: 'endpoints resend',
+  'events resend': 'endpoints resend',
+  replay: 'endpoints replay',
+  'events replay': 'endpoints replay',
+  deliveries: 'endpoints deliveries',
   queues: 'endpoints',
   webhooks: 'endpoints',
   webhook: 'endpoints',
@@ -243,6 +253,7 @@ const SYNONYMS: readonly (readonly string[])[] = [
   ['resume', 'start', 'unpause'],
   ['pause', 'stop', 'disable'],
   ['ping', 'test'],
+  ['deliveries', 'logs', 'attempts'],
 ];
 /** Commands that new users need first, in their order. */
 const FIRST_COMMANDS = [
