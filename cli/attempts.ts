@@ -48,9 +48,10 @@ export function printProblems(out: Output, attempts: readonly Delivery[]): void 
 export function printAttempt(out: Output, report: AttemptReport): number | undefined {
   const delivered = report.outcome === 'delivered';
   out.document(report, () => {
-    const response = report.status === null ? 'no response' : `HTTP ${report.status}`;
+    // A queue responds without an HTTP status.
+    const response = report.status === null ? '' : `: HTTP ${report.status}`;
     out.line(
-      `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}: ${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${clean(report.message)}`}`,
+      `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${clean(report.message)}`}`,
     );
   });
   return delivered ? undefined : 1;

@@ -570,6 +570,23 @@ describe('endpoints', () => {
     });
   });
 
+  test('ping of a queue, which responds without an HTTP status, does not report a missing response', async () => {
+    const api = await fakeApi({
+      'POST /v1/endpoints/erp/ping': { json: { outcome: 'delivered', status: null, latencyMs: 3 } },
+      'GET /v1/endpoints/erp': { json: { id: 'erp', state: 'active' } },
+      'POST /v1/endpoints/crm/ping': {
+        json: { outcome: 'retry', status: null, latencyMs: 3, message: 'The queue does not exist.' },
+      },
+    });
+    onTestFinished(() => api.stop());
+    const ping = (id: string) => site.run('endpoints', 'ping', id, '--url', api.url);
+    expect(await ping('erp')).toMatchObject({ code: 0, out: 'Delivered after 3 ms.\n' });
+    expect(await ping('crm')).toMatchObject({
+      code: 1,
+      out: 'Failed after 3 ms. The queue does not exist.\n',
+    });
+  });
+
   test('attention show prints the actions as commands, with the options of this command line', async () => {
     const actions = [
       { operation: 'pingEndpoint', method: 'POST', path: '/v1/endpoints/erp/ping?region=us', body: null },
