@@ -11,6 +11,7 @@ import type {
   NewEndpoint,
 } from '../client/index.ts';
 import { eventTypes, inputs } from '../client/inputs.ts';
+import { parseQueueAddress } from '../shared/delivery/queue-address.ts';
 import { printAttempt } from './attempts.ts';
 import {
   type Context,
@@ -101,7 +102,7 @@ export const endpoints = {
       id: { value: 'ID', about: 'Id of the endpoint. Default: generated' },
       kind: {
         value: 'KIND',
-        about: 'Kind of endpoint. Default: sqs for an ARN, otherwise webhook',
+        about: 'Kind of endpoint. Default: sqs for the ARN or URL of an SQS queue, otherwise webhook',
         choices: inputs['NewEndpoint.kind'],
       },
       region: {
@@ -124,7 +125,7 @@ export const endpoints = {
       const body = {
         url,
         id: flags.id,
-        kind: flags.kind ?? (url.startsWith('arn:') ? 'sqs' : undefined),
+        kind: flags.kind ?? (url.startsWith('arn:') || parseQueueAddress(url) ? 'sqs' : undefined),
         region: flags.region,
         ...(withoutNull(toSettings(context, flags)) as Partial<NewEndpoint>),
         start: flags.start === undefined ? undefined : parseStart(flags.start),

@@ -587,6 +587,22 @@ describe('endpoints', () => {
     });
   });
 
+  test.each([
+    ['arn:aws:sqs:us-east-1:111122223333:jobs.fifo', 'sqs'],
+    ['https://sqs.us-east-1.amazonaws.com/111122223333/jobs', 'sqs'],
+    ['https://sqs.cn-north-1.amazonaws.com.cn/111122223333/jobs', 'sqs'],
+    ['https://erp.example.com/sqs.amazonaws.com/', undefined],
+  ])('add: the default kind of %s is %s', async (target, kind) => {
+    const api = await fakeApi({
+      'POST /v1/endpoints': {
+        json: { endpoint: { id: 'erp', region: 'us', url: target }, secret: null, truncatedAccounts: [] },
+      },
+    });
+    onTestFinished(() => api.stop());
+    expect(await site.run('endpoints', 'add', target, '--url', api.url)).toMatchObject({ code: 0 });
+    expect(api.asked.map(({ body }) => (body as { kind?: string }).kind)).toEqual([kind]);
+  });
+
   test('attention show prints the actions as commands, with the options of this command line', async () => {
     const actions = [
       { operation: 'pingEndpoint', method: 'POST', path: '/v1/endpoints/erp/ping?region=us', body: null },
