@@ -142,6 +142,11 @@ describe('exit codes', () => {
     ],
     [3, ['endpoints', 'add', 'https://x.example', '--rate', '2000'], /^--rate must be /],
     [
+      3,
+      ['templates', 'send-test', 'acme', 'a@x.example', '--kind', 'dispatched'],
+      /^ADDRESS cannot be used: /,
+    ],
+    [
       4,
       ['accounts', 'show', 'acme', '--url', 'http://127.0.0.1:1'],
       /^http:\/\/127\.0\.0\.1:1 can’t be reached: Node and browsers do not connect to this port\. Use another one\./,
