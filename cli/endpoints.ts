@@ -25,7 +25,15 @@ import {
   withoutDefaults,
 } from './command.ts';
 import { atEndpoint, deliveryCommands, printTruncation, REGION } from './deliveries.ts';
-import { ignoreGone, parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
+import {
+  HEADER_ENV,
+  ignoreGone,
+  parseList,
+  parsePairs,
+  parseTime,
+  readHeaders,
+  readSecret,
+} from './input.ts';
 import { clean, count } from './output.ts';
 
 /** Maximum number of concurrent requests for health. */
@@ -69,12 +77,7 @@ const DELIVERY = {
     field: 'ratePerSecond',
   },
   description: { value: 'TEXT', about: 'Description of the endpoint' },
-  'header-env': {
-    value: 'HEADER=NAME',
-    about: 'Header to add to each request, and the environment variable that contains its value',
-    many: true,
-    field: 'headers',
-  },
+  ...HEADER_ENV,
 } as const satisfies Flags;
 
 /** Options that name the location of a signing secret. */
@@ -520,16 +523,12 @@ function toDelivery({ env }: Context, flags: FlagValues<typeof DELIVERY>) {
     return Number(text);
   };
   const variables = flags['header-env'];
-  const headers = Object.entries(
-    variables[0] === 'none' && variables.length === 1
-      ? {}
-      : (parsePairs('header-env', variables, 'HEADER=NAME') ?? {}),
-  ).map(([header, variable]) => [header, readSecretVariable('header-env', variable, env)]);
+  const isNone = variables[0] === 'none' && variables.length === 1;
   return {
     concurrency: parseNumber('concurrency', concurrency),
     ratePerSecond: parseNumber('rate', flags.rate),
     description: description === 'none' ? null : description,
-    headers: variables.length === 0 ? undefined : headers.length === 0 ? null : Object.fromEntries(headers),
+    headers: variables.length === 0 ? undefined : isNone ? null : readHeaders(variables, env),
   };
 }
 

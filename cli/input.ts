@@ -29,6 +29,16 @@ export const CLIENT_SECRET = {
   'client-secret-env': { value: 'NAME', about: 'Environment variable that contains the client secret' },
 } as const satisfies Flags;
 
+/** Option that names custom headers, and the locations of their values. */
+export const HEADER_ENV = {
+  'header-env': {
+    value: 'HEADER=NAME',
+    about: 'Header to add to each request, and the environment variable that contains its value',
+    many: true,
+    field: 'headers',
+  },
+} as const satisfies Flags;
+
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const MAX_SECRET_BYTES = 64_000;
 
@@ -125,6 +135,14 @@ export function readSecretVariable(flag: string, name: string, env: Context['env
     throw new UsageError(`--${flag}: the environment variable ${name} is not set.`);
   }
   return value;
+}
+
+/** Reads the values of custom headers from the environment variables that the option names. */
+export function readHeaders(values: readonly string[], env: Context['env']): Record<string, string> {
+  const pairs = Object.entries(parsePairs('header-env', values, HEADER_ENV['header-env'].value) ?? {});
+  return Object.fromEntries(
+    pairs.map(([header, name]) => [header, readSecretVariable('header-env', name, env)]),
+  );
 }
 
 /** Reads a secret from a file, an environment variable or stdin. On a terminal, prompts for it without echo. */

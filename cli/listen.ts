@@ -1,5 +1,6 @@
 /** `jobwire listen` and `jobwire trigger`: send events of the feed, or an example, to a receiver, as signed webhooks. */
 import { createTerminal } from '../local/terminal.ts';
+import { headers as endpointHeaders } from '../shared/delivery/endpoint-input.ts';
 import { checkUrl, createConnectionPool } from '../shared/delivery/outbound.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
@@ -8,13 +9,14 @@ import { getExample } from '../shared/events/examples.ts';
 import { webhookSecret } from '../shared/validation.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
 import { createReader, selectEvents } from './events.ts';
-import { parseList, parseTime, readSecret, type SELECTION } from './input.ts';
+import { parseList, parseTime, readHeaders, readSecret, type SELECTION } from './input.ts';
 import { clean } from './output.ts';
 
 type ListenFlags = FlagValues<typeof SELECTION> & {
   readonly 'forward-to': string;
   readonly 'secret-file': string | undefined;
   readonly 'secret-env': string | undefined;
+  readonly 'header-env': readonly string[];
   readonly once: number | undefined;
 };
 
@@ -22,6 +24,7 @@ type ListenFlags = FlagValues<typeof SELECTION> & {
 export async function listen(context: Context, flags: ListenFlags): Promise<number | undefined> {
   const { api, out } = context;
   const url = checkReceiver(flags);
+  const headers = checkHeaders(context, flags);
   const own = await readOwnSecret(context, flags);
   const secret = own ?? newSigningSecret();
 
@@ -37,7 +40,7 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
     out.line(`Forwarding events to ${clean(url)}. Press Ctrl-C to stop.`);
   }
 
-  const forwarder = createForwarder(context, url, secret);
+  const forwarder = createForwarder(context, url, { secret, headers });
   let [sent, failed] = [0, 0];
   try {
     for await (const json of selectEvents(context, { account, types, since, after })) {
@@ -63,7 +66,11 @@ export async function trigger(
   const url = checkReceiver(flags);
   const example = getExample(type);
   if (!example) throw new UsageError('TYPE must be an event type.');
-  const forwarder = createForwarder(context, url, await readSigningSecret(context, flags));
+  const headers = checkHeaders(context, flags);
+  const forwarder = createForwarder(context, url, {
+    headers,
+    secret: await readSigningSecret(context, flags),
+  });
   // Receivers ignore an id that they have processed. The epoch makes it a new one.
   const [account, , sequence] = example.id.split('.');
   const isOfAccount = 'account' in example.data;
@@ -86,9 +93,19 @@ export async function trigger(
 }
 
 /** Sends events to a receiver, one at a time, and prints the responses. */
-function createForwarder({ out }: Context, url: string, secret: string) {
+function createForwarder(
+  { out }: Context,
+  url: string,
+  { secret, headers }: { readonly secret: string; readonly headers: Record<string, string> },
+) {
   const pool = createConnectionPool({ allowPrivateNetworks: true });
-  const sink = createWebhookSink({ url, secrets: [secret], now: Date.now, connections: pool.of(url, 1) });
+  const sink = createWebhookSink({
+    url,
+    secrets: [secret],
+    headers,
+    now: Date.now,
+    connections: pool.of(url, 1),
+  });
   const terminal = createTerminal(out.stdout);
   return {
     /** Sends the JSON of an event. Returns whether it was accepted. */
@@ -121,6 +138,14 @@ function checkReceiver({ 'forward-to': url }: Pick<ListenFlags, 'forward-to'>): 
   const rejection = checkUrl(url, true);
   if (rejection !== undefined) throw new UsageError(`--forward-to is not accepted. ${rejection}`);
   return url;
+}
+
+/** Returns the custom headers. Throws {@link UsageError} if an endpoint can’t have them. */
+function checkHeaders({ env }: Context, flags: Pick<ListenFlags, 'header-env'>): Record<string, string> {
+  const given = readHeaders(flags['header-env'], env);
+  const [issue] = endpointHeaders.safeParse(given).error?.issues ?? [];
+  if (issue) throw new UsageError(`--header-env: ${[...issue.path, issue.message].join(' ')}.`);
+  return given;
 }
 
 type SecretFlags = Pick<ListenFlags, 'secret-file' | 'secret-env'>;

@@ -23,7 +23,7 @@ import {
   UsageError,
 } from './command.ts';
 import type { Shell } from './completion.ts';
-import { CLIENT_SECRET, SELECTION } from './input.ts';
+import { CLIENT_SECRET, HEADER_ENV, SELECTION } from './input.ts';
 import { type CommandError, clean, createOutput } from './output.ts';
 import { findConnection, isUnencrypted, NO_CONNECTION } from './profiles.ts';
 
@@ -166,6 +166,7 @@ const single: Commands = {
       ...SELECTION,
       'secret-file': { value: 'FILE', about: 'File that contains the signing secret. Default: generated' },
       'secret-env': { value: 'NAME', about: 'Environment variable that contains the signing secret' },
+      ...HEADER_ENV,
       once: {
         value: 'N',
         about:
@@ -185,6 +186,7 @@ const single: Commands = {
       'forward-to': { value: 'URL', about: 'URL of the receiver', required: true },
       'secret-file': { value: 'FILE', about: 'File that contains the signing secret' },
       'secret-env': { value: 'NAME', about: 'Environment variable that contains the signing secret' },
+      ...HEADER_ENV,
     },
     example: 'trigger job.dispatched --forward-to http://localhost:3000/jobs --secret-env WEBHOOK_SECRET',
     local: true,

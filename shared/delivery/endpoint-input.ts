@@ -96,7 +96,8 @@ export function isReservedHeader(name: string): boolean {
   return RESERVED_HEADERS.has(lower) || lower.startsWith('webhook-') || lower.startsWith('proxy-');
 }
 
-const headers = z
+/** Custom headers of an endpoint. */
+export const headers = z
   .record(z.string(), z.string('must be text'), 'must map names of headers to values')
   .superRefine((fields, context) => {
     const fail = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });

@@ -806,11 +806,16 @@ describe('events', () => {
 describe('listen', () => {
   /** A receiver that responds with these statuses in turn. Its requests throw when verified with another secret. */
   async function receive(...statuses: number[]) {
-    const received: { readonly body: string; verify(secret: string): unknown }[] = [];
+    const received: {
+      readonly body: string;
+      readonly tenant: string | undefined;
+      verify(secret: string): unknown;
+    }[] = [];
     const server = createServer(async (request, response) => {
       const body = await text(request);
       const headers = request.headers as Record<string, string>;
-      received.push({ body, verify: (secret) => new Webhook(secret).verify(body, headers) });
+      const tenant = headers['x-tenant'];
+      received.push({ body, tenant, verify: (secret) => new Webhook(secret).verify(body, headers) });
       response.writeHead(statuses.shift() ?? 204).end();
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -883,6 +888,23 @@ describe('listen', () => {
       status: null,
       error: expect.stringContaining('ECONNREFUSED'),
     });
+  });
+
+  test('listen and trigger add the given headers, and reject those that Jobwire or the connection sets', async () => {
+    const { url, received } = await receive();
+    const env = { SECRET: newSigningSecret(), TENANT: 'seven' };
+    const target = ['--forward-to', url, '--secret-env', 'SECRET', '--header-env'];
+    const run = (command: string[], header: string) => site.exec([...command, ...target, header], { env });
+    const once = ['listen', '--since', '1h', '--types', 'account.baselined', '--once', '1'];
+    for (const command of [once, ['trigger', 'job.dispatched']]) {
+      expect(await run(command, 'X-Tenant=TENANT')).toMatchObject({ code: 0 });
+      for (const header of ['webhook-id', 'Host', 'X Y'])
+        expect(await run(command, `${header}=TENANT`)).toMatchObject({
+          ...{ code: 2, out: '' },
+          err: expect.stringMatching(`^--header-env: ${header} must (not be|contain only) `),
+        });
+    }
+    expect(received.map(({ tenant }) => tenant)).toEqual(['seven', 'seven']);
   });
 
   test('a lost connection to Jobwire is reopened at the last forwarded event', async () => {
