@@ -154,13 +154,17 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
   const credentials = mayTest
     ? `credentials of ${tested.length} tested`
     : 'credentials not tested (the role read of the API key does not permit it)';
-  const parts = [
-    ...(healthy > 0 ? [`${count(healthy, 'account')} without problems`] : []),
-    ...(paused > 0 ? [healthy > 0 ? `${paused} paused` : `${count(paused, 'account')} paused`] : []),
-    ...(healthy + paused > 0 ? [credentials] : []),
-  ];
+  const parts = [...summarize('account', healthy, paused), ...(healthy + paused > 0 ? [credentials] : [])];
   if (parts.length === 0) return checks;
   return [{ check: 'Accounts', state: 'ok', message: `${parts.join(', ')}.` }, ...checks];
+}
+
+/** Returns the numbers of resources without problems and of paused ones, without zeros. */
+function summarize(noun: string, healthy: number, paused: number): string[] {
+  return [
+    ...(healthy > 0 ? [`${count(healthy, noun)} without problems`] : []),
+    ...(paused > 0 ? [healthy > 0 ? `${paused} paused` : `${count(paused, noun)} paused`] : []),
+  ];
 }
 
 /** Returns the meaning of a quarantine: the only of these states in which polls succeed, so that it has no error message. */
@@ -172,10 +176,11 @@ function describeQuarantine({ missingJobs }: NonNullable<ListedAccount['status']
 
 async function checkEndpoints(client: Client): Promise<Check[]> {
   const checks: Check[] = [];
-  let total = 0;
+  let [healthy, paused] = [0, 0];
   for await (const endpoint of client.list('/v1/endpoints', 'endpoints')) {
-    total += 1;
     const { id, region, url, state } = endpoint;
+    if (state === 'paused') paused += 1;
+    if (state === 'active') healthy += 1;
     if (state !== 'failing' && state !== 'disabled') continue;
     const params = { path: { id }, query: { region } };
     const health = await client.get('/v1/endpoints/{id}/health', { params }).catch(ignoreGone);
@@ -186,11 +191,9 @@ async function checkEndpoints(client: Client): Promise<Check[]> {
     const message = `${state}: ${health?.problem ?? 'no details.'}`;
     checks.push({ check: `Endpoint ${id}`, state: 'fail', message, fix });
   }
-  const message = `${count(total - checks.length, 'endpoint')} without problems.`;
-  return [
-    ...(total > checks.length ? [{ check: 'Endpoints', state: 'ok' as const, message }] : []),
-    ...checks,
-  ];
+  const parts = summarize('endpoint', healthy, paused);
+  if (parts.length === 0) return checks;
+  return [{ check: 'Endpoints', state: 'ok', message: `${parts.join(', ')}.` }, ...checks];
 }
 
 /** Warns about alert rules whose last message was not accepted. */

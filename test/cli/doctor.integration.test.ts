@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { binary, KEY, type Region, startSite } from '../support/cli-site.ts';
 import { fakeApi, launch } from '../support/command.ts';
 import { startIssuer } from '../support/issuer.ts';
@@ -431,6 +431,20 @@ describe('doctor', () => {
         seconds > 0 ? /^(29|30|31) s behind the API\.$/ : /^\d+ s ahead of the API\.$/,
       );
     }
+  });
+
+  test('a paused endpoint is not reported as one without problems', async () => {
+    for (const id of ['works', 'stopped']) {
+      await site.run('endpoints', 'add', 'http://127.0.0.1:9/', '--id', id, '--types', 'jobwire.ping');
+    }
+    onTestFinished(async () => {
+      for (const id of ['works', 'stopped']) await site.run('endpoints', 'remove', id);
+    });
+    const message = async () => find((await run(['doctor', '--json'], {})).out, 'Endpoints')?.message;
+    await site.run('endpoints', 'pause', 'stopped');
+    expect(await message()).toBe('1 endpoint without problems, 1 paused.');
+    await site.run('endpoints', 'pause', 'works');
+    expect(await message()).toBe('2 endpoints paused.');
   });
 
   // Last, because the account is not polled any more.
