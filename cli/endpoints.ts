@@ -345,7 +345,10 @@ export const endpoints = {
           ['Lost', health.lost > 0 ? String(health.lost) : null],
           [
             'Last 24 hours',
-            `${statistics.delivered} of ${statistics.attempts} attempts delivered (at most the last 500)`,
+            // No attempts to built-in sinks are recorded.
+            statistics.attempts === 0
+              ? null
+              : `${statistics.delivered} of ${statistics.attempts} attempts delivered (at most the last 500)`,
           ],
           [
             'Latency',

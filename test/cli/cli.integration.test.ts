@@ -575,6 +575,22 @@ describe('endpoints', () => {
     });
   });
 
+  test('health prints no numbers of attempts if none is recorded, as of a topic', async () => {
+    const json = {
+      ...{ state: 'active', lastDeliveredAt: new Date(0).toISOString(), lost: 0, dead: 0 },
+      ...{
+        parked: { count: 0, oldestAt: null },
+        backlog: { events: 1, oldestAt: null, accounts: [], complete: true },
+      },
+      statistics: { attempts: 0, delivered: 0, successRate: null, p50Ms: null, p95Ms: null, lastError: null },
+    };
+    const api = await fakeApi({ 'GET /v1/endpoints/sns/health': { json } });
+    onTestFinished(() => api.stop());
+    const { out } = await site.run('endpoints', 'health', 'sns', '--url', api.url);
+    expect(out).toMatch(/^Backlog +1 event$/m);
+    expect(out).not.toContain('attempts');
+  });
+
   test('ping of a queue, which responds without an HTTP status, does not report a missing response', async () => {
     const api = await fakeApi({
       'POST /v1/endpoints/erp/ping': { json: { outcome: 'delivered', status: null, latencyMs: 3 } },
