@@ -96,7 +96,9 @@ export const profiles = {
       );
       const variables = ['JOBWIRE_URL', 'JOBWIRE_API_KEY', 'JOBWIRE_PROFILE'].filter((one) => env[one]);
       if (variables.length > 0)
-        out.note(`${variables.join(', ')} in the environment has precedence over it.`);
+        out.note(
+          `${variables.join(', ')} in the environment ${variables.length === 1 ? 'has' : 'have'} precedence over it.`,
+        );
     },
   }),
 
