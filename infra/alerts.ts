@@ -33,9 +33,9 @@ export class Alerts extends Construct {
       memoryMb: 256,
       invokedOnce: true,
     });
-    table.grantAlerting(alerts);
-    history.grantAlerting(alerts);
-    secrets.grantReadAlerts(alerts);
+    table.grant(alerts, 'alerting');
+    history.grant(alerts, 'alerting');
+    secrets.grantRead(alerts, 'alerts');
     notifications?.grantMail(alerts);
     invokeEachMinute(this, alerts, 'Evaluation of the alert rules');
     this.functions = { alerts };

@@ -66,13 +66,13 @@ export class Api extends Construct {
     super(scope, id);
     const { name, stage, cell, table, history, secrets } = props;
     const each = (fn: CellFunction) => {
-      table.grantCheckingKeys(fn);
+      table.grant(fn, 'checkingKeys');
       setLog(fn, props);
       props.pass?.grantTo(fn);
       const { requestsPerMinutePerKey = Math.max(10, 30 * stage.api.requestsPerSecond) } = stage.api;
       if (requestsPerMinutePerKey !== null) {
         fn.set('JOBWIRE_REQUESTS_PER_MINUTE', String(requestsPerMinutePerKey));
-        table.grantCountingRequests(fn);
+        table.grant(fn, 'countingRequests');
       }
       if (stage.signIn) fn.set('JOBWIRE_SIGN_IN', JSON.stringify(stage.signIn));
       if (stage.api.corsOrigins.length > 0) fn.set('JOBWIRE_CORS_ORIGINS', stage.api.corsOrigins.join(','));
@@ -89,14 +89,11 @@ export class Api extends Construct {
       memoryMb: 512,
       bundling: withApiFiles,
     });
-    table.grantReading(reading);
-    table.grantReadingEndpoints(reading);
-    table.grantReadingAttention(reading);
-    table.grantListingKeys(reading);
-    table.grantReadingAlerts(reading);
-    history.grantLookingBack(reading);
-    table.grantReadingNotifications(reading);
-    history.grantReadingMessages(reading);
+    table.grant(reading, 'reading', 'readingEndpoints', 'readingAttention', 'listingKeys');
+    table.grant(reading, 'readingAlerts');
+    history.grant(reading, 'lookingBack');
+    table.grant(reading, 'readingNotifications');
+    history.grant(reading, 'readingMessages');
     setChannels(reading, props.cell);
     each(reading);
 
@@ -111,27 +108,21 @@ export class Api extends Construct {
       memoryMb: 512,
       bundling: withRenderWorker,
     });
-    table.grantManaging(managing);
-    table.grantManagingAccounts(managing);
-    table.grantMovingAccounts(managing);
-    table.grantReplaying(managing);
-    table.grantManagingKeys(managing);
-    table.grantDoingOnce(managing);
+    table.grant(managing, 'managing', 'managingAccounts', 'movingAccounts', 'replaying', 'managingKeys');
+    table.grant(managing, 'doingOnce');
     // A ping is a delivery like any other.
-    history.grantRecording(managing);
+    history.grant(managing, 'recording');
     grantSendToQueues(managing, cell.queues);
     if (cell.queues.length > 0) managing.set('JOBWIRE_QUEUES', cell.queues.map(({ arn }) => arn).join());
-    secrets.grantManageEndpoints(managing);
-    secrets.grantManageAccounts(managing);
-    table.grantManagingAlerts(managing);
-    secrets.grantManageAlerts(managing);
+    secrets.grantManage(managing, 'endpoints');
+    secrets.grantManage(managing, 'accounts');
+    table.grant(managing, 'managingAlerts');
+    secrets.grantManage(managing, 'alerts');
     if (cell.dashboardDomain) managing.set('JOBWIRE_DASHBOARD_URL', `https://${cell.dashboardDomain.name}/`);
-    table.grantManagingNotifications(managing);
-    table.grantAttending(managing);
-    history.grantReadingMessagesOfJobs(managing);
-    history.grantDeletingMessages(managing);
-    table.grantSendingNotes(managing);
-    history.grantNotifying(managing);
+    table.grant(managing, 'managingNotifications', 'attending');
+    history.grant(managing, 'readingMessagesOfJobs', 'deletingMessages');
+    table.grant(managing, 'sendingNotes');
+    history.grant(managing, 'notifying');
     setChannels(managing, props.cell);
     // Test e-mails and test messages of alert rules.
     props.notifications?.grantMail(managing);
@@ -154,7 +145,7 @@ export class Api extends Construct {
     live.set('JOBWIRE_STREAM_SECONDS', String(stage.api.streamSeconds));
     live.set('JOBWIRE_STREAMS', String(stage.api.streams));
     live.set('JOBWIRE_STREAMS_PER_KEY', String(stage.api.streamsPerKey));
-    table.grantStreaming(live);
+    table.grant(live, 'streaming');
     each(live);
 
     const accessLog = new LogGroup(this, 'AccessLog', {

@@ -8,6 +8,9 @@ import type { CellFunction } from './cell-function.ts';
 import type { CellKey } from './cell-key.ts';
 import { allow, type StateTable } from './state-table.ts';
 
+/** Partitions of credentials of accounts, signing secrets of endpoints and targets of alert rules. */
+const PARTITIONS = { accounts: credentialsPk, endpoints: endpointSecretsPk, alerts: alertTargetPk };
+
 interface Props extends Cell {
   readonly table: StateTable;
   readonly key: CellKey;
@@ -26,52 +29,24 @@ export class CellSecrets extends Construct {
     this.#props = props;
   }
 
-  /** Grants reading the credentials of all accounts of the cell. */
-  grantReadAccounts(fn: CellFunction): void {
-    this.#allowReading(fn, credentialsPk(this.#props.region));
-    this.#allowOwned(fn);
-  }
-
-  /** Grants storing, reading and deleting the credentials of all accounts of the cell. */
-  grantManageAccounts(fn: CellFunction): void {
-    this.grantReadAccounts(fn);
-    this.#allowWriting(fn, credentialsPk(this.#props.region));
-  }
-
-  /** Grants reading the signing secrets of all endpoints of the cell. */
-  grantReadEndpoints(fn: CellFunction): void {
-    this.#allowReading(fn, endpointSecretsPk(this.#props.region));
-  }
-
-  /** Grants storing, reading and deleting the signing secrets of all endpoints of the cell. */
-  grantManageEndpoints(fn: CellFunction): void {
-    this.grantReadEndpoints(fn);
-    this.#allowWriting(fn, endpointSecretsPk(this.#props.region));
-  }
-
-  /** Grants reading the targets of alert rules. */
-  grantReadAlerts(fn: CellFunction): void {
-    this.#allowReading(fn, alertTargetPk(this.#props.region));
-  }
-
-  /** Grants storing, reading and deleting the targets of alert rules. */
-  grantManageAlerts(fn: CellFunction): void {
-    this.grantReadAlerts(fn);
-    this.#allowWriting(fn, alertTargetPk(this.#props.region));
-  }
-
-  #allowReading(fn: CellFunction, partition: string): void {
+  /** Grants reading all secrets of a kind. */
+  grantRead(fn: CellFunction, kind: keyof typeof PARTITIONS): void {
     const { table, key, region } = this.#props;
-    allow(fn, table.table, ['GetItem'], [partition, dataKeyPk(region)]);
+    allow(fn, table.table, [[['GetItem'], [PARTITIONS[kind](region), dataKeyPk(region)]]]);
     this.#allowKey(fn, 'Decrypt');
     fn.set('JOBWIRE_KEY_ARN', key.arn);
+    if (kind === 'accounts') this.#allowOwned(fn);
   }
 
-  #allowWriting(fn: CellFunction, partition: string): void {
+  /** Grants storing, reading and deleting all secrets of a kind. */
+  grantManage(fn: CellFunction, kind: keyof typeof PARTITIONS): void {
     const { table, region } = this.#props;
-    allow(fn, table.table, ['PutItem', 'DeleteItem'], [partition]);
-    // A new data key replaces none.
-    allow(fn, table.table, ['Query', 'PutItem'], [dataKeyPk(region)]);
+    this.grantRead(fn, kind);
+    allow(fn, table.table, [
+      [['PutItem', 'DeleteItem'], [PARTITIONS[kind](region)]],
+      // A new data key replaces none.
+      [['Query', 'PutItem'], [dataKeyPk(region)]],
+    ]);
     this.#allowKey(fn, 'GenerateDataKeyWithoutPlaintext');
   }
 

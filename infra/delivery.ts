@@ -118,14 +118,13 @@ export class Delivery extends Construct {
       timeout: DRAIN_TIMEOUT,
       memoryMb: DRAINS.memoryMb,
     });
-    table.grantDraining(drainSink);
-    history.grantRecording(drainSink);
-    history.grantCounting(drainSink);
-    secrets.grantReadEndpoints(drainSink);
+    table.grant(drainSink, 'draining');
+    history.grant(drainSink, 'recording', 'counting');
+    secrets.grantRead(drainSink, 'endpoints');
     setLog(drainSink, props);
     if (cell.notifications) {
-      table.grantFolding(drainSink);
-      history.grantFolding(drainSink);
+      table.grant(drainSink, 'folding');
+      history.grant(drainSink, 'folding');
       setChannels(drainSink, cell);
     }
     topic.grantPublish(drainSink);
@@ -153,7 +152,7 @@ export class Delivery extends Construct {
       timeout: Duration.seconds(30),
       memoryMb: WAKES.memoryMb,
     });
-    table.grantWaking(wakeSinks);
+    table.grant(wakeSinks, 'waking');
     setRestored(wakeSinks, props);
     this.drains.grantSend(wakeSinks);
     this.deadWakes = new DeadLetters(

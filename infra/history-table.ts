@@ -4,7 +4,7 @@ import { Construct } from 'constructs';
 import { deliveryPk, historySchema, sentPk, statisticsPk } from '../shared/storage/schema.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
-import { allow, allowIndexes, tableProps } from './state-table.ts';
+import { allow, type Permission, tableProps } from './state-table.ts';
 
 /**
  * The cell's records that are only read for review and expire by TTL. No stream, because nothing consumes it.
@@ -13,12 +13,7 @@ import { allow, allowIndexes, tableProps } from './state-table.ts';
  */
 export class HistoryTable extends Construct {
   readonly table: ITableV2;
-  /** Patterns of the leading keys of deliveries, in the notation of `StringLike`. */
-  readonly #deliveries: string;
-  /** Pattern of the leading keys of delivery statistics. */
-  readonly #statistics: string;
-  /** Patterns of the leading keys of messages to customers, and of their references. */
-  readonly #notifications: Readonly<Record<'messages' | 'byJob' | 'byRecipient', string>>;
+  readonly #region: string;
 
   constructor(scope: Construct, id: string, { stage, region, cell }: Cell) {
     super(scope, id);
@@ -32,86 +27,61 @@ export class HistoryTable extends Construct {
       reason: 'No decision depends on this data, and it expires, so it needs no backup.',
     });
     this.table = table;
-    this.#deliveries = deliveryPk(region, '*', '*');
-    this.#statistics = statisticsPk(region, '*');
-    this.#notifications = {
-      messages: sentPk({ region, account: '*' }),
-      byJob: `SENTJOB#${region}#*`,
-      byRecipient: `SENTTO#${region}#*`,
-    };
+    this.#region = region;
   }
 
-  /** Grants drains to record deliveries. They never read them. */
-  grantRecording(fn: CellFunction): void {
-    allow(fn, this.table, ['BatchWriteItem'], [this.#deliveries]);
-    this.#name(fn);
-  }
-
-  /** Grants drains to count deliveries. */
-  grantCounting(fn: CellFunction): void {
-    allow(fn, this.table, ['GetItem', 'PutItem'], [this.#statistics]);
-    this.#name(fn);
-  }
-
-  /** Grants the HTTP API to read deliveries, by sink, event and outcome. */
-  grantLookingBack(fn: CellFunction): void {
-    allow(fn, this.table, ['Query', 'BatchGetItem'], [this.#deliveries]);
-    allow(fn, this.table, ['Query'], [this.#statistics]);
-    allowIndexes(fn, this.table, Object.keys(historySchema.indexes));
-    this.#name(fn);
-  }
-
-  /** Grants drains to record notifications that cannot be sent. They never read them. */
-  grantFolding(fn: CellFunction): void {
-    const { messages, byJob } = this.#notifications;
-    allow(fn, this.table, ['PutItem'], [messages]);
-    allow(fn, this.table, ['BatchWriteItem'], [byJob]);
-    this.#name(fn);
-  }
-
-  /** Grants recording the outcome of messages. */
-  grantNotifying(fn: CellFunction): void {
-    const { messages, byJob, byRecipient } = this.#notifications;
-    allow(fn, this.table, ['PutItem'], [messages]);
-    allow(fn, this.table, ['BatchWriteItem'], [byJob, byRecipient]);
-    this.#name(fn);
-  }
-
-  /** Grants the evaluation of alert rules to count failed messages, in an index that also contains failed deliveries. */
-  grantAlerting(fn: CellFunction): void {
-    allowIndexes(fn, this.table, ['failures']);
-    this.#name(fn);
-  }
-
-  /** Grants recording later feedback about messages. */
-  grantHearing(fn: CellFunction): void {
-    allow(fn, this.table, ['GetItem', 'PutItem', 'UpdateItem'], [this.#notifications.messages]);
-    this.#name(fn);
-  }
-
-  /** Grants the HTTP API to read the messages of an account, a job or a recipient. */
-  grantReadingMessages(fn: CellFunction): void {
-    const { messages, byJob, byRecipient } = this.#notifications;
-    allow(fn, this.table, ['GetItem', 'BatchGetItem'], [messages]);
-    allow(fn, this.table, ['Query'], [messages, byJob, byRecipient]);
-    this.#name(fn);
-  }
-
-  /** Grants the HTTP API to read single messages, and those of a job. */
-  grantReadingMessagesOfJobs(fn: CellFunction): void {
-    const { messages, byJob } = this.#notifications;
-    allow(fn, this.table, ['GetItem', 'BatchGetItem'], [messages]);
-    allow(fn, this.table, ['Query'], [byJob]);
-    this.#name(fn);
-  }
-
-  /** Grants deleting the messages of an account. */
-  grantDeletingMessages(fn: CellFunction): void {
-    allow(fn, this.table, ['Query', 'DeleteItem'], [this.#notifications.messages]);
-    this.#name(fn);
-  }
-
-  #name(fn: CellFunction): void {
+  /** Gives a function the permissions of capabilities, and the name of the table. */
+  grant(fn: CellFunction, ...capabilities: readonly (keyof ReturnType<typeof listPermissions>)[]): void {
+    const permissions = listPermissions(this.#region);
+    for (const capability of capabilities) allow(fn, this.table, permissions[capability]);
     fn.set('JOBWIRE_HISTORY_TABLE', this.table.tableName);
   }
+}
+
+/** Returns the permissions of each capability. */
+function listPermissions(region: string) {
+  // Patterns of the leading keys, in the notation of `StringLike`.
+  const deliveries = deliveryPk(region, '*', '*');
+  const statistics = statisticsPk(region, '*');
+  const messages = sentPk({ region, account: '*' });
+  const byJob = `SENTJOB#${region}#*`;
+  const byRecipient = `SENTTO#${region}#*`;
+  return {
+    /** Drains record deliveries. They never read them. */
+    recording: [[['BatchWriteItem'], [deliveries]]],
+    /** Drains count deliveries. */
+    counting: [[['GetItem', 'PutItem'], [statistics]]],
+    /** The HTTP API reads deliveries, by sink, event and outcome. */
+    lookingBack: [
+      [['Query', 'BatchGetItem'], [deliveries]],
+      [['Query'], [statistics]],
+      { indexes: Object.keys(historySchema.indexes) },
+    ],
+    /** Drains record notifications that cannot be sent. They never read them. */
+    folding: [
+      [['PutItem'], [messages]],
+      [['BatchWriteItem'], [byJob]],
+    ],
+    /** Records the outcome of messages. */
+    notifying: [
+      [['PutItem'], [messages]],
+      [['BatchWriteItem'], [byJob, byRecipient]],
+    ],
+    /** The evaluation of alert rules counts failed messages, in an index that also contains failed deliveries. */
+    alerting: [{ indexes: ['failures'] }],
+    /** Records later feedback about messages. */
+    hearing: [[['GetItem', 'PutItem', 'UpdateItem'], [messages]]],
+    /** The HTTP API reads the messages of an account, a job or a recipient. */
+    readingMessages: [
+      [['GetItem', 'BatchGetItem'], [messages]],
+      [['Query'], [messages, byJob, byRecipient]],
+    ],
+    /** The HTTP API reads single messages, and those of a job. */
+    readingMessagesOfJobs: [
+      [['GetItem', 'BatchGetItem'], [messages]],
+      [['Query'], [byJob]],
+    ],
+    /** Deletes the messages of an account. */
+    deletingMessages: [[['Query', 'DeleteItem'], [messages]]],
+  } satisfies Record<string, readonly Permission[]>;
 }

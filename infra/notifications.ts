@@ -79,8 +79,8 @@ export class Notifications extends Construct {
       memoryMb: 512,
       bundling: withRenderWorker,
     });
-    table.grantNotifying(notify);
-    history.grantNotifying(notify);
+    table.grant(notify, 'notifying');
+    history.grant(notify, 'notifying');
     setChannels(notify, cell);
     notify.set('JOBWIRE_PUBLIC_URL', cell.publicUrl);
     this.#mail = this.#createMailGrant(notifications, configurationSet.configurationSetName);
@@ -109,8 +109,8 @@ export class Notifications extends Construct {
       timeout: FEEDBACK_TIMEOUT,
       memoryMb: 256,
     });
-    table.grantHearing(mailFeedback);
-    history.grantHearing(mailFeedback);
+    table.grant(mailFeedback, 'hearing');
+    history.grant(mailFeedback, 'hearing');
     this.feedback = new WorkQueue(this, 'Feedback', {
       consumer: mailFeedback,
       consumerTimeout: FEEDBACK_TIMEOUT,

@@ -32,8 +32,7 @@ export class Operate extends Construct {
       timeout: Duration.minutes(5),
       memoryMb: 512,
     });
-    table.grantCreatingKeys(fn);
-    table.grantRenewingLogs(fn);
+    table.grant(fn, 'creatingKeys', 'renewingLogs');
     setLog(fn, props);
   }
 }

@@ -75,8 +75,8 @@ export class Polling extends Construct {
       timeout: POLL_TIMEOUT,
       memoryMb: POLLS.memoryMb,
     });
-    table.grantPolling(pollAccount);
-    secrets.grantReadAccounts(pollAccount);
+    table.grant(pollAccount, 'polling');
+    secrets.grantRead(pollAccount, 'accounts');
     setLog(pollAccount, props);
     setUpstream(pollAccount, props);
 
@@ -116,7 +116,7 @@ export class Polling extends Construct {
       memoryMb: 1024,
       invokedOnce: true,
     });
-    table.grantTicking(tick);
+    table.grant(tick, 'ticking');
     this.polls.grantSend(tick);
     this.lonePolls.grantSend(tick);
     delivery.drains.grantSend(tick);
