@@ -1,7 +1,7 @@
 /** The checklist: each step with its state, its form in a dialog, and its live result. */
 import { CheckIcon } from '@heroicons/react/16/solid';
 import { Button, Modal, NativeSelect } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { Link } from 'wouter';
 import { withEndpoint, withId } from '../api.ts';
@@ -41,8 +41,10 @@ const STATES: Readonly<Record<StepState, string>> = { done: 'Done', open: 'To do
 
 export function Checklist(props: { readonly steps: readonly Step[]; readonly deployment: Deployment }) {
   const { steps, deployment } = props;
+  const { accounts, endpoints } = deployment;
   const api = useApi();
   const queries = useQueryClient();
+  const [chosen, setChosen] = useState<string>();
   const test = useMutation({
     mutationFn: (account: string) => api.post('/v1/accounts/{id}/test', withId(account)),
   });
@@ -51,20 +53,25 @@ export function Checklist(props: { readonly steps: readonly Step[]; readonly dep
       api.post('/v1/endpoints/{id}/ping', withEndpoint(endpoint)),
   });
   const refresh = () => void queries.invalidateQueries({ queryKey: ['deployment'] });
+  const notified = chosen ?? accounts[0]?.id;
   const contents: Readonly<Record<StepId, (state: StepState) => ReactNode>> = {
     account: (state) => (
-      <AccountStep
+      <FormStep
         state={state}
-        deployment={deployment}
-        onCreated={({ id }) => {
+        done={`${formatCount(accounts.length, 'account')} of the ordering system.`}
+        purpose="An account of the ordering system, with the client id and the client secret of its API credentials."
+        verb="Add an account"
+        title="New account"
+        onSaved={(account: Account) => {
           refresh();
-          test.mutate(id);
+          test.mutate(account.id);
         }}
+        renderForm={(onCreated) => <NewAccountForm onCreated={onCreated} />}
       >
-        {test.isPending ? <Note live>Testing the credentials…</Note> : null}
-        {test.error ? <Failure error={test.error} /> : null}
-        {test.data ? <CredentialsReport report={test.data} /> : null}
-      </AccountStep>
+        <Result of={test} pending="Testing the credentials…">
+          {(report) => <CredentialsReport report={report} />}
+        </Result>
+      </FormStep>
     ),
     observation: (state) => (
       <ObservationStep
@@ -75,23 +82,47 @@ export function Checklist(props: { readonly steps: readonly Step[]; readonly dep
       />
     ),
     endpoint: (state) => (
-      <EndpointStep
+      <FormStep
         state={state}
-        deployment={deployment}
-        onCreated={(endpoint) => {
+        done={`${formatCount(endpoints.length, 'endpoint')}.`}
+        purpose="A webhook URL that receives the events, signed and in order for each job."
+        verb="Create an endpoint"
+        title="New endpoint"
+        onSaved={(endpoint: { readonly region: string; readonly id: string }) => {
           refresh();
           ping.mutate(endpoint);
         }}
+        renderForm={(onCreated) => <NewEndpointForm start="beginning" onCreated={onCreated} />}
       >
-        {ping.isPending ? <Note live>Sending a ping…</Note> : null}
-        {ping.error ? <Failure error={ping.error} /> : null}
-        {ping.data ? <PingReport report={ping.data} /> : null}
-      </EndpointStep>
+        <Result of={ping} pending="Sending a ping…">
+          {(report) => <PingReport report={report} />}
+        </Result>
+      </FormStep>
     ),
     delivery: (state) => (
       <DeliveryStep state={state} deployment={deployment} onPing={ping.mutate} isPinging={ping.isPending} />
     ),
-    notifications: (state) => <NotificationsStep state={state} deployment={deployment} onSaved={refresh} />,
+    notifications: (state) => (
+      <FormStep
+        state={notified === undefined && state === 'open' ? 'later' : state}
+        done="Customers are notified when their orders are dispatched."
+        purpose="E-mails and SMS to customers when their orders are dispatched."
+        choice={
+          accounts.length > 1 ? (
+            <NativeSelect
+              aria-label="Account whose customers are notified"
+              data={accounts.map(({ id }) => id)}
+              value={notified}
+              onChange={({ currentTarget: { value } }) => setChosen(value)}
+            />
+          ) : null
+        }
+        verb="Set up notifications"
+        title={`Notifications of ${notified}`}
+        onSaved={refresh}
+        renderForm={(onSaved) => <NotificationSettings account={notified ?? ''} onSaved={onSaved} />}
+      />
+    ),
   };
   return (
     <ol className={css.steps} aria-label="Steps">
@@ -112,36 +143,67 @@ export function Checklist(props: { readonly steps: readonly Step[]; readonly dep
   );
 }
 
-function AccountStep(props: {
+/** A step with a form in a dialog. `onSaved`: called after the form, which then closes. `children`: result of the step. */
+function FormStep<T extends readonly unknown[]>(props: {
   readonly state: StepState;
-  readonly deployment: Deployment;
-  readonly onCreated: (account: Account) => void;
-  readonly children: ReactNode;
+  /** Text if the step is done. */
+  readonly done: string;
+  /** Text if it is not done. */
+  readonly purpose: string;
+  /** Control in front of the button. */
+  readonly choice?: ReactNode;
+  readonly verb: string;
+  /** Title of the dialog. */
+  readonly title: string;
+  readonly onSaved: (...saved: T) => void;
+  readonly renderForm: (onSaved: (...saved: T) => void) => ReactNode;
+  readonly children?: ReactNode;
 }) {
-  const { state, onCreated } = props;
-  const { accounts } = props.deployment;
+  const { state, onSaved } = props;
+  const isNarrow = useNarrow();
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <p className={ui.hint}>
-        {state === 'done'
-          ? `${formatCount(accounts.length, 'account')} of the ordering system.`
-          : 'An account of the ordering system, with the client id and the client secret of its API credentials.'}
-      </p>
-      {state === 'done' ? null : (
+      <p className={ui.hint}>{state === 'done' ? props.done : props.purpose}</p>
+      {state === 'open' ? (
         <div className={ui.actions}>
-          <Button onClick={() => setOpen(true)}>Add an account</Button>
+          {props.choice}
+          <Button onClick={() => setOpen(true)}>{props.verb}</Button>
         </div>
-      )}
+      ) : null}
       {props.children}
-      <StepDialog title="New account" isOpen={isOpen} close={() => setOpen(false)}>
-        <NewAccountForm
-          onCreated={(account) => {
+      <Modal
+        opened={isOpen}
+        onClose={() => setOpen(false)}
+        title={props.title}
+        size="xl"
+        fullScreen={isNarrow}
+        // Input must not be lost.
+        closeOnClickOutside={false}
+      >
+        <Suspense fallback={<Loading />}>
+          {props.renderForm((...saved) => {
             setOpen(false);
-            onCreated(account);
-          }}
-        />
-      </StepDialog>
+            onSaved(...saved);
+          })}
+        </Suspense>
+      </Modal>
+    </>
+  );
+}
+
+/** The result of a request that a step sends. */
+function Result<T>(props: {
+  readonly of: Pick<UseMutationResult<T>, 'isPending' | 'error' | 'data'>;
+  readonly pending: string;
+  readonly children: (data: T) => ReactNode;
+}) {
+  const { isPending, error, data } = props.of;
+  return (
+    <>
+      {isPending ? <Note live>{props.pending}</Note> : null}
+      {error ? <Failure error={error} /> : null}
+      {data ? props.children(data) : null}
     </>
   );
 }
@@ -194,41 +256,6 @@ function ObservationStep(props: {
   );
 }
 
-function EndpointStep(props: {
-  readonly state: StepState;
-  readonly deployment: Deployment;
-  readonly onCreated: (endpoint: { readonly region: string; readonly id: string }) => void;
-  readonly children: ReactNode;
-}) {
-  const { state, onCreated } = props;
-  const { endpoints } = props.deployment;
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <>
-      <p className={ui.hint}>
-        {state === 'done'
-          ? `${formatCount(endpoints.length, 'endpoint')}.`
-          : 'A webhook URL that receives the events, signed and in order for each job.'}
-      </p>
-      {state === 'open' ? (
-        <div className={ui.actions}>
-          <Button onClick={() => setOpen(true)}>Create an endpoint</Button>
-        </div>
-      ) : null}
-      {props.children}
-      <StepDialog title="New endpoint" isOpen={isOpen} close={() => setOpen(false)}>
-        <NewEndpointForm
-          start="beginning"
-          onCreated={(endpoint) => {
-            setOpen(false);
-            onCreated(endpoint);
-          }}
-        />
-      </StepDialog>
-    </>
-  );
-}
-
 function DeliveryStep(props: {
   readonly state: StepState;
   readonly deployment: Deployment;
@@ -260,72 +287,5 @@ function DeliveryStep(props: {
         <Link href={link(endpointHref(endpoint.region, endpoint.id))}>View deliveries and replays</Link>
       </div>
     </>
-  );
-}
-
-function NotificationsStep(props: {
-  readonly state: StepState;
-  readonly deployment: Deployment;
-  readonly onSaved: () => void;
-}) {
-  const { state, onSaved } = props;
-  const { accounts } = props.deployment;
-  const [isOpen, setOpen] = useState(false);
-  const [chosen, setChosen] = useState<string>();
-  const account = chosen ?? accounts[0]?.id;
-  return (
-    <>
-      <p className={ui.hint}>
-        {state === 'done'
-          ? 'Customers are notified when their orders are dispatched.'
-          : 'E-mails and SMS to customers when their orders are dispatched.'}
-      </p>
-      {state === 'open' && account !== undefined ? (
-        <div className={ui.actions}>
-          {accounts.length > 1 ? (
-            <NativeSelect
-              aria-label="Account whose customers are notified"
-              data={accounts.map(({ id }) => id)}
-              value={account}
-              onChange={({ currentTarget: { value } }) => setChosen(value)}
-            />
-          ) : null}
-          <Button onClick={() => setOpen(true)}>Set up notifications</Button>
-        </div>
-      ) : null}
-      {account === undefined ? null : (
-        <StepDialog title={`Notifications of ${account}`} isOpen={isOpen} close={() => setOpen(false)}>
-          <NotificationSettings
-            account={account}
-            onSaved={() => {
-              setOpen(false);
-              onSaved();
-            }}
-          />
-        </StepDialog>
-      )}
-    </>
-  );
-}
-
-/** The form of a step. A click outside does not close it, so that input is not lost. */
-function StepDialog(props: {
-  readonly title: string;
-  readonly isOpen: boolean;
-  readonly close: () => void;
-  readonly children: ReactNode;
-}) {
-  const isNarrow = useNarrow();
-  return (
-    <Modal
-      opened={props.isOpen}
-      onClose={props.close}
-      title={props.title}
-      size="xl"
-      fullScreen={isNarrow}
-      closeOnClickOutside={false}
-    >
-      <Suspense fallback={<Loading />}>{props.children}</Suspense>
-    </Modal>
   );
 }
