@@ -37,8 +37,33 @@ export function TriageMenu(props: {
   const { may } = useSession();
   const [dialog, setDialog] = useState<Dialog | null>(null);
   const at = withId(item.id);
+  const { name } = item.subject;
   const run = (act: () => Promise<unknown>, done: string) => void runner.run(item.id, act, done);
-  const isHidden = item.state !== 'open';
+  const [change, path, changed] =
+    item.state === 'open'
+      ? (['Acknowledge', 'acknowledge', 'Acknowledged: hidden until its cause changes.'] as const)
+      : (['Reopen', 'reopen', 'The item is open again.'] as const);
+  const entries = [
+    ...others,
+    ...(may('operate')
+      ? [
+          {
+            label: change,
+            perform: () => run(() => api.post(`/v1/attention/{id}/${path}`, { ...at, body: {} }), changed),
+          },
+          ...SNOOZES.map(({ label, until }) => ({
+            label,
+            perform: () => {
+              const body = { until: new Date(until()).toISOString() };
+              run(() => api.post('/v1/attention/{id}/snooze', { ...at, body }), 'Snoozed.');
+            },
+          })),
+          { label: 'Assign…', perform: () => setDialog('assign') },
+          { label: 'Note…', perform: () => setDialog('note') },
+        ]
+      : []),
+    { label: 'History', perform: () => setDialog('history') },
+  ];
   return (
     <>
       <Menu position="bottom-end" width={240} withinPortal withInitialFocusPlaceholder={false}>
@@ -47,64 +72,23 @@ export function TriageMenu(props: {
             variant="default"
             size="sm"
             tabIndex={tabIndex}
-            aria-label={`More for ${item.subject.name}`}
+            aria-label={`More for ${name}`}
             loading={runner.busy === item.id}
           >
             <EllipsisHorizontalIcon width={14} aria-hidden />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          {others.map(({ label, perform }) => (
+          {entries.map(({ label, perform }) => (
             <Menu.Item key={label} onClick={perform}>
               {label}
             </Menu.Item>
           ))}
-          {may('operate') ? (
-            <>
-              {isHidden ? (
-                <Menu.Item
-                  onClick={() =>
-                    run(
-                      () => api.post('/v1/attention/{id}/reopen', { ...at, body: {} }),
-                      'The item is open again.',
-                    )
-                  }
-                >
-                  Reopen
-                </Menu.Item>
-              ) : (
-                <Menu.Item
-                  onClick={() =>
-                    run(
-                      () => api.post('/v1/attention/{id}/acknowledge', { ...at, body: {} }),
-                      'Acknowledged: hidden until its cause changes.',
-                    )
-                  }
-                >
-                  Acknowledge
-                </Menu.Item>
-              )}
-              {SNOOZES.map(({ label, until }) => (
-                <Menu.Item
-                  key={label}
-                  onClick={() => {
-                    const body = { until: new Date(until()).toISOString() };
-                    run(() => api.post('/v1/attention/{id}/snooze', { ...at, body }), 'Snoozed.');
-                  }}
-                >
-                  {label}
-                </Menu.Item>
-              ))}
-              <Menu.Item onClick={() => setDialog('assign')}>Assign…</Menu.Item>
-              <Menu.Item onClick={() => setDialog('note')}>Note…</Menu.Item>
-            </>
-          ) : null}
-          <Menu.Item onClick={() => setDialog('history')}>History</Menu.Item>
         </Menu.Dropdown>
       </Menu>
       <TextDialog
         opened={dialog === 'assign'}
-        title={`Assign ${item.subject.name}`}
+        title={`Assign ${name}`}
         label="Name"
         value={item.assignee ?? ''}
         maxLength={100}
@@ -119,7 +103,7 @@ export function TriageMenu(props: {
       />
       <TextDialog
         opened={dialog === 'note'}
-        title={`Note for ${item.subject.name}`}
+        title={`Note for ${name}`}
         label="Note"
         value={item.note ?? ''}
         maxLength={500}
@@ -129,11 +113,7 @@ export function TriageMenu(props: {
           run(() => api.post('/v1/attention/{id}/note', { ...at, body }), 'The note is saved.');
         }}
       />
-      <Modal
-        opened={dialog === 'history'}
-        onClose={() => setDialog(null)}
-        title={`History of ${item.subject.name}`}
-      >
+      <Modal opened={dialog === 'history'} onClose={() => setDialog(null)} title={`History of ${name}`}>
         <History id={item.id} />
       </Modal>
     </>
