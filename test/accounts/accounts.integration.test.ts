@@ -56,6 +56,7 @@ import { duePolls } from '../../shared/tracking/claims.ts';
 import { confirmAccount, pageAccountsWithStatus, renewLogs } from '../../shared/tracking/operator.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import type { PollDeps } from '../../shared/tracking/poll-context.ts';
+import { atEveryCrash, dying } from '../support/crashes.ts';
 import { moved } from '../support/delivery-world.ts';
 import { readEndpoint } from '../support/endpoints.ts';
 import { startSandbox } from '../support/jobwire.ts';
@@ -151,63 +152,11 @@ async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef,
   }
 }
 
-/** The parts of a rig whose process crashes at its n-th write, before or after it; later calls never return. */
-function dying({ deps }: Rig, atWrite: number, when: 'before' | 'after') {
-  const state = { writes: 0, dead: false };
-  const sent = new Set<Promise<unknown>>();
-  const call =
-    <A extends unknown[], R>(action: (...args: A) => Promise<R>, writes: boolean) =>
-    async (...args: A): Promise<R> => {
-      if (state.dead) throw new Error('dead');
-      const dies = writes && state.writes++ === atWrite;
-      if (dies) state.dead = true;
-      if (dies && when === 'before') throw new Error('dead');
-      const sending = action(...args);
-      sent.add(sending);
-      const result = await sending;
-      if (dies) throw new Error('dead');
-      return result;
-    };
-  const table: Table = {
-    ...deps.table,
-    get: call(deps.table.get, false),
-    getMany: call(deps.table.getMany, false),
-    query: call(deps.table.query, false),
-    write: call(deps.table.write, true),
-    transact: call(deps.table.transact, true),
-  };
-  const secrets: AccountSecrets = {
-    ...deps.secrets,
-    save: call(deps.secrets.save, true),
-    remove: call(deps.secrets.remove, true),
-  };
-  const log = createEventLog(table, { now: deps.now, newId: randomUUID, schemaBaseUrl: '' });
-  /** Calls in progress may still arrive. */
-  const settled = () => Promise.allSettled(sent);
-  return { state, settled, deps: { ...deps, table, secrets, log } };
-}
-
-/** Runs an action once for every write at which it can be interrupted; `then` checks the result. Returns their number. */
-async function atEveryCrash(
-  makeRig: () => Promise<Rig>,
-  act: (deps: AccountDeps) => Promise<unknown>,
-  then: (rig: Rig, where: string) => Promise<void>,
-  step: number,
-): Promise<number> {
-  let crashes = 0;
-  for (const when of ['before', 'after'] as const) {
-    for (let atWrite = 0; ; atWrite += step) {
-      const rig = await makeRig();
-      const mortal = dying(rig, atWrite, when);
-      await act(mortal.deps).catch((cause: Error) => expect(cause.message).toBe('dead'));
-      await mortal.settled();
-      if (!mortal.state.dead) break;
-      crashes += 1;
-      await then(rig, `${when} write ${atWrite}`);
-    }
-  }
-  return crashes;
-}
+/** Dependencies with a log in their own table. */
+const withLog = (deps: AccountDeps): AccountDeps => ({
+  ...deps,
+  log: createEventLog(deps.table, { now: deps.now, newId: randomUUID, schemaBaseUrl: '' }),
+});
 
 eachTable('accounts', (makeTable, kind) => {
   describe('creating an account', () => {
@@ -290,7 +239,7 @@ eachTable('accounts', (makeTable, kind) => {
     test('is atomic wherever it is interrupted, and can be repeated', async () => {
       const crashes = await atEveryCrash(
         () => createRig(makeTable),
-        (deps) => createAccount(deps, { id: 'acme', region: 'us', credentials: GIVEN }),
+        (deps) => createAccount(withLog(deps), { id: 'acme', region: 'us', credentials: GIVEN }),
         async (rig, where) => {
           const there = await readAccount(rig.deps, ACME);
           const parts = await rig.table.getMany([keys.account(ACME), keys.status(ACME), keys.head(ACME)]);
@@ -508,7 +457,7 @@ eachTable('accounts', (makeTable, kind) => {
             await rig.table.write({ put: { ...keys.token(ACME), x: 1 } });
             return rig;
           },
-          (deps) => deleteAccount(deps, ACME),
+          (deps) => deleteAccount(withLog(deps), ACME),
           async (rig, where) => {
             const begun = (await readAccount(rig.deps, ACME)) === undefined;
             if (!begun) expect((await readAllItems(rig.table, ACME)).length, where).toBeGreaterThan(5);
@@ -596,8 +545,8 @@ eachTable('accounts', (makeTable, kind) => {
       const rig = await createRig(makeTable);
       await rig.create();
       await fill(rig, ACME);
-      const mortal = dying(rig, 2, 'before');
-      await deleteAccount(mortal.deps, ACME).catch(() => undefined);
+      const mortal = dying(rig.deps, 2, 'before');
+      await deleteAccount(withLog(mortal.deps), ACME).catch(() => undefined);
       expect(await readAccount(rig.deps, ACME)).toBeUndefined();
       // Its cursors exist all the time, and drains read them.
       rig.clock.now += LATER_MS;

@@ -54,6 +54,7 @@ import {
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { endpointId } from '../../shared/validation.ts';
+import { atEveryCrash } from '../support/crashes.ts';
 import { moved, newSecret, REGION, startReceiver } from '../support/delivery-world.ts';
 import { readEndpoint } from '../support/endpoints.ts';
 import { crashStep, eachTable, mayUseNetwork } from '../support/tables.ts';
@@ -123,65 +124,6 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
   };
 }
 type Rig = Awaited<ReturnType<typeof createRig>>;
-
-/** Storage of a process that crashes at its n-th write (from 0), before or after it; later calls never return. */
-function dying(rig: Rig, atWrite: number, when: 'before' | 'after') {
-  const state = { writes: 0, dead: false };
-  const sent = new Set<Promise<unknown>>();
-  const call =
-    <A extends unknown[], R>(action: (...args: A) => Promise<R>, writes: boolean) =>
-    async (...args: A): Promise<R> => {
-      if (state.dead) throw new Error('dead');
-      const mine = writes ? state.writes++ : -1;
-      const dies = mine === atWrite;
-      if (dies) state.dead = true;
-      if (dies && when === 'before') throw new Error('dead');
-      const sending = action(...args);
-      sent.add(sending);
-      const result = await sending;
-      if (dies) throw new Error('dead');
-      return result;
-    };
-  const { table, secrets } = rig;
-  const mortalTable: Table = {
-    ...table,
-    get: call(table.get, false),
-    getMany: call(table.getMany, false),
-    query: call(table.query, false),
-    write: call(table.write, true),
-    transact: call(table.transact, true),
-  };
-  const mortalSecrets: SigningSecrets = {
-    load: call(secrets.load, false),
-    save: call(secrets.save, true),
-    remove: call(secrets.remove, true),
-  };
-  /** Calls in progress may still arrive. */
-  const settled = () => Promise.allSettled(sent);
-  return { state, settled, deps: { ...rig.deps, table: mortalTable, secrets: mortalSecrets } };
-}
-
-/** Runs an action once for every write at which it can be interrupted; `then` checks the result. */
-async function atEveryCrash(
-  makeRig: () => Promise<Rig>,
-  act: (deps: Rig['deps']) => Promise<unknown>,
-  then: (rig: Rig, where: string) => Promise<void>,
-  step: number,
-): Promise<number> {
-  let crashes = 0;
-  for (const when of ['before', 'after'] as const) {
-    for (let atWrite = 0; ; atWrite += step) {
-      const rig = await makeRig();
-      const mortal = dying(rig, atWrite, when);
-      await act(mortal.deps).catch((cause: Error) => expect(cause.message).toBe('dead'));
-      await mortal.settled();
-      if (!mortal.state.dead) break;
-      crashes += 1;
-      await then(rig, `${when} write ${atWrite}`);
-    }
-  }
-  return crashes;
-}
 
 const LATER_MS = 130_000;
 
