@@ -28,15 +28,32 @@ export type EntryResult =
       readonly senderFault: boolean;
     };
 
+/** An event to send. */
+export interface Message {
+  /** Id of the entry in its batch. */
+  readonly id: string;
+  readonly event: LoggedEvent;
+  readonly envelope: JobEvent;
+  /** JSON of the envelope, or of a reference to it in the feed if the event is too large. In characters that SQS accepts. */
+  readonly body: string;
+  readonly replay: string | undefined;
+  /** Values by which subscribers can filter events. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
 /** A service that accepts batches. */
 export interface BatchService<Entry> {
   /** Name of the service, for reasons. */
   readonly name: string;
   /** What it sends to, for reasons: `topic`. */
   readonly target: string;
-  toEntry(delivery: Delivery, id: string): Entry;
+  /** Base URL of the HTTP API: an event that is too large for the service is fetched from its feed. */
+  readonly publicUrl: string;
+  toEntry(message: Message): Entry;
   /** Returns the size of an entry (bytes). */
   measure(entry: Entry): number;
+  /** Whether the service accepts and can deliver an entry. Default: if it fits in a batch. */
+  fits?(entry: Entry): boolean;
   /** Sends one batch. Returns the results in the order of the entries. Throws errors of the SDK. */
   send(entries: readonly Entry[]): Promise<readonly (EntryResult | undefined)[]>;
 }
@@ -68,10 +85,24 @@ export function createBatchSink<Entry>(service: BatchService<Entry>): SinkPort {
   return {
     maxBatch: MAX_ENTRIES,
     async deliver(deliveries) {
-      const entries = deliveries.map((delivery, at) => service.toEntry(delivery, String(at)));
+      const entries = deliveries.map((delivery, at) => toEntry(service, delivery, String(at)));
       return (await Promise.all(toBatches(entries, service).map(publish))).flat();
     },
   };
+}
+
+/** Returns the entry of an event, or of a reference to it if the event is too large. */
+function toEntry<Entry>(service: BatchService<Entry>, { event, replay }: Delivery, id: string): Entry {
+  const { measure, fits = (entry: Entry) => measure(entry) <= BATCH_BYTES } = service;
+  const envelope = JSON.parse(event.json) as JobEvent;
+  const entry = (json: string, reference: boolean): Entry => {
+    const values = toFilterValues(event, envelope, { reference, replay });
+    return service.toEntry({ ...{ id, event, envelope, replay, values }, body: toAcceptedJson(json) });
+  };
+  const whole = entry(event.json, false);
+  return fits(whole)
+    ? whole
+    : entry(toReference(event, envelope, service.publicUrl.replace(/\/$/, '')), true);
 }
 
 /** Returns the results of the entries in a response of SNS or SQS. */
@@ -91,7 +122,7 @@ export function toEntryResults(
 // Messages
 
 /** Returns the location of the event in the feed: the event after the cursor. */
-export function toReference(event: LoggedEvent, envelope: JobEvent, publicUrl: string): string {
+function toReference(event: LoggedEvent, envelope: JobEvent, publicUrl: string): string {
   const { id, type, source, subject, time, sequence } = envelope;
   const epoch = event.id.slice(event.account.length + 1, event.id.lastIndexOf('.'));
   const owner = isCell(event)
@@ -106,7 +137,7 @@ export function toReference(event: LoggedEvent, envelope: JobEvent, publicUrl: s
  * Returns the values by which subscribers can filter events. A blank value, or one that is too long, is
  * omitted.
  */
-export function toFilterValues(
+function toFilterValues(
   event: LoggedEvent,
   envelope: JobEvent,
   marks: { readonly reference: boolean; readonly replay: string | undefined },
@@ -171,7 +202,7 @@ export function filterable(values: Readonly<Record<string, unknown>>): Record<st
 const UNSUPPORTED_CHARACTERS = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
 
 /** Escapes every character that SQS does not accept. In JSON such a character occurs only within a text. */
-export function toAcceptedJson(json: string): string {
+function toAcceptedJson(json: string): string {
   return json.replace(
     UNSUPPORTED_CHARACTERS,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -180,17 +211,18 @@ export function toAcceptedJson(json: string): string {
 
 // Sizes
 
-/** Returns the size of a message with these texts and attributes, as SNS and SQS count it (bytes). */
-export function measureMessage(
-  texts: readonly (string | undefined)[],
-  attributes: Readonly<Record<string, MessageAttributeValue>> = {},
-): number {
-  const named = Object.entries(attributes).flatMap(([name, { DataType, StringValue }]) => [
+/** Returns the size of an entry, of its texts and attributes, as SNS and SQS count it (bytes). */
+export function measureMessage(entry: {
+  readonly MessageAttributes?: Readonly<Record<string, MessageAttributeValue>> | undefined;
+}): number {
+  const { MessageAttributes = {}, ...texts } = entry;
+  const named = Object.entries(MessageAttributes).flatMap(([name, { DataType, StringValue }]) => [
     name,
     DataType,
     StringValue,
   ]);
-  return [...texts, ...named].reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0);
+  const all: readonly (string | undefined)[] = [...Object.values<string | undefined>(texts), ...named];
+  return all.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0);
 }
 
 /** Splits entries into batches of the size that the service accepts, in the given order. */

@@ -9,16 +9,8 @@ import {
   PutEventsCommand,
   type PutEventsRequestEntry,
 } from '@aws-sdk/client-eventbridge';
-import type { JobEvent } from '../events/event.ts';
-import {
-  BATCH_BYTES,
-  createBatchSink,
-  filterable,
-  toAcceptedJson,
-  toFilterValues,
-  toReference,
-} from './batches.ts';
-import type { Delivery, SinkPort } from './sink.ts';
+import { createBatchSink, filterable, type Message } from './batches.ts';
+import type { SinkPort } from './sink.ts';
 
 /** Value of `source` of all events on the bus. */
 const SOURCE = 'jobwire';
@@ -42,11 +34,9 @@ export function createEventBusSink(
   busArn: string,
   options: { readonly publicUrl: string },
 ): SinkPort {
-  const publicUrl = options.publicUrl.replace(/\/$/, '');
   return createBatchSink({
-    name: 'EventBridge',
-    target: 'event bus',
-    toEntry: (delivery) => toEntry(delivery, busArn, publicUrl),
+    ...{ name: 'EventBridge', target: 'event bus', publicUrl: options.publicUrl },
+    toEntry: (message) => toEntry(message, busArn),
     measure: measureEntry,
     async send(entries: readonly PutEventsRequestEntry[]) {
       const { Entries = [] } = await client.send(new PutEventsCommand({ Entries: [...entries] }));
@@ -57,28 +47,23 @@ export function createEventBusSink(
   });
 }
 
-function toEntry({ event, replay }: Delivery, busArn: string, publicUrl: string): PutEventsRequestEntry {
-  const envelope = JSON.parse(event.json) as JobEvent;
+function toEntry({ event, envelope, body, values }: Message, busArn: string): PutEventsRequestEntry {
   const { job } = envelope.data as { job?: { orderNumber?: unknown; status?: unknown } };
-  const entry = (json: string, reference: boolean): PutEventsRequestEntry => {
-    const { replay: replayed, ...values } = toFilterValues(event, envelope, { reference, replay });
-    const fields = {
-      ...values,
-      ...filterable({ orderNumber: job?.orderNumber, status: job?.status }),
-      ...(replayed && { replay: replayed }),
-    };
-    return {
-      EventBusName: busArn,
-      Source: SOURCE,
-      DetailType: event.type,
-      Time: new Date(envelope.time),
-      Resources: [[envelope.source, envelope.subject].filter(Boolean).join('/')],
-      // Not parsed and written again: the event stays as it is in the feed.
-      Detail: toAcceptedJson(`${JSON.stringify(fields).slice(0, -1)},"event":${json}}`),
-    };
+  const { replay, ...others } = values;
+  const fields = {
+    ...others,
+    ...filterable({ orderNumber: job?.orderNumber, status: job?.status }),
+    ...(replay && { replay }),
   };
-  const whole = entry(event.json, false);
-  return measureEntry(whole) <= BATCH_BYTES ? whole : entry(toReference(event, envelope, publicUrl), true);
+  return {
+    EventBusName: busArn,
+    Source: SOURCE,
+    DetailType: event.type,
+    Time: new Date(envelope.time),
+    Resources: [[envelope.source, envelope.subject].filter(Boolean).join('/')],
+    // Not parsed and written again: the event stays as it is in the feed.
+    Detail: `${JSON.stringify(fields).slice(0, -1)},"event":${body}}`,
+  };
 }
 
 function measureEntry({ Source, DetailType, Detail, Resources = [] }: PutEventsRequestEntry): number {

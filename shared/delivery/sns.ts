@@ -11,14 +11,11 @@ import {
   BATCH_BYTES,
   createBatchSink,
   measureMessage,
-  toAcceptedJson,
   toEntryResults,
   toFifoFields,
-  toFilterValues,
   toMessageAttributes,
-  toReference,
 } from './batches.ts';
-import type { Delivery, SinkPort } from './sink.ts';
+import type { SinkPort } from './sink.ts';
 
 /** Size of the wrapper that SNS adds for subscriptions without raw delivery, besides body and attributes. */
 const WRAPPING_BYTES = 2_048;
@@ -43,39 +40,24 @@ interface Options {
  */
 export function createSnsSink(client: SNSClient, topicArn: string, options: Options): SinkPort {
   const fifo = topicArn.endsWith('.fifo');
-  const publicUrl = options.publicUrl.replace(/\/$/, '');
   return createBatchSink({
-    name: 'SNS',
-    target: 'topic',
-    toEntry: (delivery, id) => toEntry(delivery, id, { fifo, publicUrl }),
-    measure: measureEntry,
+    ...{ name: 'SNS', target: 'topic', publicUrl: options.publicUrl },
+    toEntry: ({ id, event, envelope, body, replay, values }): PublishBatchRequestEntry => ({
+      Id: id,
+      Message: body,
+      MessageAttributes: toMessageAttributes(values),
+      ...(fifo
+        ? toFifoFields(event, replay)
+        : // Without a message group: with one, subscribed SQS queues would become fair queues, which not every subscriber wants.
+          { Subject: subjectLine(event, envelope) }),
+    }),
+    measure: measureMessage,
+    fits,
     async send(entries: readonly PublishBatchRequestEntry[]) {
       const batch = { TopicArn: topicArn, PublishBatchRequestEntries: [...entries] };
       return toEntryResults(entries, await client.send(new PublishBatchCommand(batch)));
     },
   });
-}
-
-// Messages
-
-function toEntry(
-  delivery: Delivery,
-  id: string,
-  { fifo, publicUrl }: { readonly fifo: boolean; readonly publicUrl: string },
-): PublishBatchRequestEntry {
-  const { event, replay } = delivery;
-  const envelope = JSON.parse(event.json) as JobEvent;
-  const entry = (body: string, reference: boolean): PublishBatchRequestEntry => ({
-    Id: id,
-    Message: toAcceptedJson(body),
-    MessageAttributes: toMessageAttributes(toFilterValues(event, envelope, { reference, replay })),
-    ...(fifo
-      ? toFifoFields(event, replay)
-      : // Without a message group: with one, subscribed SQS queues would become fair queues, which not every subscriber wants.
-        { Subject: subjectLine(event, envelope) }),
-  });
-  const whole = entry(event.json, false);
-  return fits(whole) ? whole : entry(toReference(event, envelope, publicUrl), true);
 }
 
 /** Returns the subject line of an e-mail. */
@@ -84,23 +66,16 @@ function subjectLine({ account, region }: LoggedEvent, { type, subject }: JobEve
   return `${type}, ${about} (${account})`.slice(0, MAX_SUBJECT_CHARACTERS);
 }
 
-// Sizes
-
 /**
  * Reports whether SNS accepts an entry, and can deliver it wrapped as a text in JSON, where every quotation
  * mark is escaped.
  */
 function fits(entry: PublishBatchRequestEntry): boolean {
   const limit = BATCH_BYTES;
-  const bytes = measureEntry(entry);
+  const bytes = measureMessage(entry);
   // An escaped text is at most twice as long.
   if (2 * bytes + WRAPPING_BYTES <= limit) return true;
   const { Message, MessageAttributes } = entry;
   const wrapped = Buffer.byteLength(JSON.stringify({ Message, MessageAttributes }));
   return Math.max(bytes, wrapped + WRAPPING_BYTES) <= limit;
-}
-
-function measureEntry(entry: PublishBatchRequestEntry): number {
-  const { Id, Message, Subject, MessageGroupId, MessageDeduplicationId, MessageAttributes } = entry;
-  return measureMessage([Id, Message, Subject, MessageGroupId, MessageDeduplicationId], MessageAttributes);
 }

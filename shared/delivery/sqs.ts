@@ -10,20 +10,15 @@ import {
   SQSClient,
   type SQSClientConfig,
 } from '@aws-sdk/client-sqs';
-import type { JobEvent } from '../events/event.ts';
 import {
-  BATCH_BYTES,
   createBatchSink,
   measureMessage,
-  toAcceptedJson,
   toEntryResults,
   toFifoFields,
-  toFilterValues,
   toMessageAttributes,
-  toReference,
 } from './batches.ts';
 import { parseQueueAddress } from './queue-address.ts';
-import type { Delivery, SinkPort } from './sink.ts';
+import type { SinkPort } from './sink.ts';
 
 interface Options {
   /** Base URL of the HTTP API: an event that is too large for SQS is fetched from its feed. */
@@ -56,7 +51,7 @@ export function createQueueOpener({
       });
     clients.set(region, client);
     const url = endpoint === undefined ? queue.url : `${endpoint.replace(/\/$/, '')}/${queue.path}`;
-    return createQueueSink(client, { url, fifo: queue.fifo, publicUrl: publicUrl.replace(/\/$/, '') });
+    return createQueueSink(client, { url, fifo: queue.fifo, publicUrl });
   };
 }
 
@@ -73,35 +68,18 @@ function createQueueSink(
   { url, fifo, publicUrl }: { readonly url: string; readonly fifo: boolean; readonly publicUrl: string },
 ): SinkPort {
   return createBatchSink({
-    name: 'SQS',
-    target: 'queue',
-    toEntry: (delivery, id) => toEntry(delivery, id, { fifo, publicUrl }),
-    measure: measureEntry,
+    ...{ name: 'SQS', target: 'queue', publicUrl },
+    toEntry: ({ id, event, body, replay, values }): SendMessageBatchRequestEntry => ({
+      Id: id,
+      MessageBody: body,
+      MessageAttributes: toMessageAttributes(values),
+      // In a standard queue a message group would turn on fair queues, which not every consumer wants.
+      ...(fifo && toFifoFields(event, replay)),
+    }),
+    measure: measureMessage,
     async send(entries: readonly SendMessageBatchRequestEntry[]) {
       const batch = { QueueUrl: url, Entries: [...entries] };
       return toEntryResults(entries, await client.send(new SendMessageBatchCommand(batch)));
     },
   });
-}
-
-function toEntry(
-  { event, replay }: Delivery,
-  id: string,
-  { fifo, publicUrl }: { readonly fifo: boolean; readonly publicUrl: string },
-): SendMessageBatchRequestEntry {
-  const envelope = JSON.parse(event.json) as JobEvent;
-  const entry = (body: string, reference: boolean): SendMessageBatchRequestEntry => ({
-    Id: id,
-    MessageBody: toAcceptedJson(body),
-    MessageAttributes: toMessageAttributes(toFilterValues(event, envelope, { reference, replay })),
-    // In a standard queue a message group would turn on fair queues, which not every consumer wants.
-    ...(fifo && toFifoFields(event, replay)),
-  });
-  const whole = entry(event.json, false);
-  return measureEntry(whole) <= BATCH_BYTES ? whole : entry(toReference(event, envelope, publicUrl), true);
-}
-
-function measureEntry(entry: SendMessageBatchRequestEntry): number {
-  const { Id, MessageBody, MessageGroupId, MessageDeduplicationId, MessageAttributes } = entry;
-  return measureMessage([Id, MessageBody, MessageGroupId, MessageDeduplicationId], MessageAttributes);
 }
