@@ -64,6 +64,11 @@ export class CellMetrics {
     });
   }
 
+  /** Returns the sums of metrics of the catalogue over five minutes. */
+  sums(...names: readonly MetricName[]): Metric[] {
+    return names.map((name) => this.metric(name, Stats.SUM));
+  }
+
   throttles(): Metric[] {
     const { state, history } = this.#monitored;
     const dimensionsMap = { TableName: state.tableName, GlobalSecondaryIndexName: DUE_INDEX };

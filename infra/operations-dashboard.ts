@@ -38,10 +38,7 @@ function pollingSection(metrics: CellMetrics): IWidget[][] {
       ],
       [metrics.metric('PollsIncomplete', Stats.AVERAGE).with({ label: 'fraction incomplete' })],
     ),
-    graph('Changes', [
-      metrics.metric('ChangedJobs', Stats.SUM),
-      metrics.metric('EventsCommitted', Stats.SUM),
-    ]),
+    graph('Changes', metrics.sums('ChangedJobs', 'EventsCommitted')),
     graph('Errors of the ordering API', [
       ...ERROR_KINDS.map((kind) => metrics.metric('UpstreamErrors', Stats.SUM, FIVE_MINUTES, { kind })),
       metrics.metric('UpstreamOutage', Stats.MAXIMUM),
@@ -56,12 +53,10 @@ function accountsSection(metrics: CellMetrics): IWidget[][] {
       [metrics.metric('UnresolvedDepartures', Stats.MAXIMUM).with({ label: 'maximum of one account' })],
       [metrics.metric('UnresolvedDepartures', Stats.SAMPLE_COUNT).with({ label: 'polls with any' })],
     ),
-    graph('Accounts that need action', [
-      metrics.metric('AccountsQuarantined', Stats.SUM),
-      metrics.metric('IdentityMismatches', Stats.SUM),
-      metrics.metric('CredentialsRejected', Stats.SUM),
-      metrics.metric('TokenRefusals', Stats.SUM),
-    ]),
+    graph(
+      'Accounts that need action',
+      metrics.sums('AccountsQuarantined', 'IdentityMismatches', 'CredentialsRejected', 'TokenRefusals'),
+    ),
   ]);
 }
 
@@ -72,38 +67,23 @@ function deliverySection(metrics: CellMetrics): IWidget[][] {
       metrics.metric('DeliveryLag', Stats.p(99)).with({ label: 'p99' }),
     ]),
     graph('Age of the oldest undelivered event (s)', [metrics.metric('OldestUndelivered', Stats.MAXIMUM)]),
-    graph('Attempts', [
-      metrics.metric('Deliveries', Stats.SUM),
-      metrics.metric('DeliveryFailures', Stats.SUM),
-      metrics.metric('DeliveryRejections', Stats.SUM),
-    ]),
-    graph('Parked, dead, lost and unlogged events', [
-      metrics.metric('EventsParked', Stats.SUM),
-      metrics.metric('EventsDead', Stats.SUM),
-      metrics.metric('EventsLost', Stats.SUM),
-      metrics.metric('SinksDisabled', Stats.SUM),
-      metrics.metric('DeliveriesUnlogged', Stats.SUM),
-    ]),
+    graph('Attempts', metrics.sums('Deliveries', 'DeliveryFailures', 'DeliveryRejections')),
+    graph(
+      'Parked, dead, lost and unlogged events',
+      metrics.sums('EventsParked', 'EventsDead', 'EventsLost', 'SinksDisabled', 'DeliveriesUnlogged'),
+    ),
   ]);
 }
 
 function notificationsSection(metrics: CellMetrics): IWidget[][] {
   return section('Notifications', [
-    graph('Customer notifications', [
-      metrics.metric('MessagesSent', Stats.SUM),
-      metrics.metric('MessagesSuppressed', Stats.SUM),
-      metrics.metric('MessagesFailed', Stats.SUM),
-      metrics.metric('MessagesPutOff', Stats.SUM),
-    ]),
+    graph(
+      'Customer notifications',
+      metrics.sums('MessagesSent', 'MessagesSuppressed', 'MessagesFailed', 'MessagesPutOff'),
+    ),
     graph('Age of the oldest due notification (s)', [metrics.metric('OldestUnsent', Stats.MAXIMUM)]),
-    graph('Bounces and complaints', [
-      metrics.metric('MailsBounced', Stats.SUM),
-      metrics.metric('MailComplaints', Stats.SUM),
-    ]),
-    graph('Repeated or unknown deliveries', [
-      metrics.metric('MailsRepeated', Stats.SUM),
-      metrics.metric('SmsUnknown', Stats.SUM),
-    ]),
+    graph('Bounces and complaints', metrics.sums('MailsBounced', 'MailComplaints')),
+    graph('Repeated or unknown deliveries', metrics.sums('MailsRepeated', 'SmsUnknown')),
   ]);
 }
 
@@ -123,8 +103,8 @@ function platformSection(
       'Failed notifications of topics',
       Object.entries(topics).map(([label, topic]) => topic.metricNumberOfNotificationsFailed({ label })),
     ),
-    graph('Ticks', [metrics.metric('Ticks', Stats.SUM)]),
-    graph('Messages of alert rules that were not accepted', [metrics.metric('AlertsNotSent', Stats.SUM)]),
+    graph('Ticks', metrics.sums('Ticks')),
+    graph('Messages of alert rules that were not accepted', metrics.sums('AlertsNotSent')),
     graph(
       'Function errors',
       ofAll((fn) => fn.metricErrors()),
@@ -165,10 +145,7 @@ function platformSection(
       api.metricClientError({ statistic: Stats.SUM, dimensionsMap, label: '4xx' }),
       api.metricServerError({ statistic: Stats.SUM, dimensionsMap, label: '5xx' }),
     ]),
-    graph('API: failed and unauthorized requests', [
-      metrics.metric('RequestsFailed', Stats.SUM),
-      metrics.metric('KeysRefused', Stats.SUM),
-    ]),
+    graph('API: failed and unauthorized requests', metrics.sums('RequestsFailed', 'KeysRefused')),
     graph('API: latency (ms)', [
       api.metricLatency({ statistic: Stats.p(50), dimensionsMap, label: 'p50' }),
       api.metricLatency({ statistic: Stats.p(99), dimensionsMap, label: 'p99' }),
