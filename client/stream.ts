@@ -1,6 +1,6 @@
 /** Live streams of events: one connection, and one that is reopened after each loss. */
 import { createParser } from 'eventsource-parser';
-import { backoff, HALF_JITTER, withJitter } from '../shared/retry.ts';
+import { backoff, HALF_JITTER, sleep, withJitter } from '../shared/retry.ts';
 import { ApiError, notJobwire, UnreachableError, unreachable } from './errors.ts';
 import type { StreamPaths } from './paths.ts';
 
@@ -153,17 +153,4 @@ export function createStreams(base: string, open: Open): Streams {
   }
 
   return { stream, follow } as Streams;
-}
-
-/** Waits, at most until a signal is aborted. */
-async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener('abort', end);
-  });
 }

@@ -1,4 +1,4 @@
-/** Waits before retries: exponential backoff, fixed schedules, jitter. Pure, and free of Node. */
+/** Waits before retries: exponential backoff, fixed schedules, jitter. Free of Node. */
 
 /** A random factor of waits: from `least` (inclusive) to `least + range` (exclusive). */
 export interface Jitter {
@@ -32,4 +32,17 @@ export function scheduledWait(schedule: readonly number[], n: number): number | 
 /** Varies a wait, so that clients that failed together do not retry together. `random` is from 0 (inclusive) to 1 (exclusive). */
 export function withJitter(wait: number, { least, range }: Jitter, random: number): number {
   return wait * (least + range * random);
+}
+
+/** Waits, at most until a signal is aborted. */
+export async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener('abort', end);
+  });
 }

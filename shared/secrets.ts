@@ -166,7 +166,7 @@ export async function openSealedTexts(table: Table, key: Uint8Array): Promise<Se
 }
 
 /** Encrypts a text. Returns nonce, tag and ciphertext. */
-function seal(key: Uint8Array, binding: string, text: string): Uint8Array {
+export function seal(key: Uint8Array, binding: string, text: string): Uint8Array {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(binding));
   const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
@@ -174,7 +174,7 @@ function seal(key: Uint8Array, binding: string, text: string): Uint8Array {
 }
 
 /** Decrypts a text. `undefined` if it was not encrypted with this key for this binding. */
-function unseal(key: Uint8Array, binding: string, bytes: Uint8Array): string | undefined {
+export function unseal(key: Uint8Array, binding: string, bytes: Uint8Array): string | undefined {
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
   const nonce = bytes.subarray(0, NONCE_BYTES);
   const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });

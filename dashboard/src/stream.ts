@@ -6,7 +6,7 @@
 
 import { ApiError, type Client } from '../../client/index.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
-import { type Backoff, backoff, type Jitter, withJitter } from '../../shared/retry.ts';
+import { type Backoff, backoff, type Jitter, sleep, withJitter } from '../../shared/retry.ts';
 import { getRetryAfterMs, toErrorMessage } from './api.ts';
 
 /** A received event. */
@@ -241,16 +241,4 @@ function sortByTime(events: readonly JobEvent[]): readonly JobEvent[] {
     })
     .sort((a, b) => a.at - b.at)
     .map(({ event }) => event);
-}
-
-async function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-  });
 }

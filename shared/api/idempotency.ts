@@ -16,8 +16,9 @@
  * Not guaranteed: that an action runs once. It runs again after an error or its deadline, so it must be repeatable. With another API
  * key, the same idempotency key identifies another request.
  */
-import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
+import { hash, hkdfSync, randomBytes } from 'node:crypto';
 import * as z from 'zod';
+import { seal, unseal } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, Value } from '../storage/table.ts';
 
@@ -173,7 +174,7 @@ export function createIdempotency(deps: {
     const kept = Buffer.byteLength(body) <= MAX_BODY_BYTES && Buffer.byteLength(text) <= MAX_KEPT_BYTES;
     return {
       until: undefined,
-      ...(kept ? { answer: seal(secrets, text) } : { status }),
+      ...(kept ? { answer: seal(secrets.key, secrets.request, text) } : { status }),
       ...lasting(now() + KEEP_MS),
     };
   }
@@ -188,7 +189,9 @@ function judge(item: Item, secrets: Secrets, now: number): Exclude<Once, { kind:
     return { kind: 'in progress', retryAfterSeconds: Math.min(MOST_RETRY_SECONDS, left) };
   }
   if (!(item.answer instanceof Uint8Array)) return { kind: 'answer not kept', status: Number(item.status) };
-  return { kind: 'replayed', answer: unseal(secrets, item.answer) };
+  const text = unseal(secrets.key, secrets.request, item.answer);
+  if (text === undefined) throw new Error('The stored response was modified.');
+  return { kind: 'replayed', answer: JSON.parse(text) as StoredAnswer };
 }
 
 const lasting = (expiresAt: number) => ({ expiresAt, ttl: Math.ceil(expiresAt / 1000) });
@@ -243,27 +246,4 @@ function createGenerators({ derive }: Secrets): Generators {
       );
     },
   };
-}
-
-const CIPHER = 'aes-256-gcm';
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-
-/** Encrypts a text, bound to its request: nonce, tag, ciphertext. */
-function seal({ key, request }: Secrets, text: string): Uint8Array {
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(request));
-  const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-  return new Uint8Array(Buffer.concat([nonce, cipher.getAuthTag(), sealed]));
-}
-
-/** Decrypts a stored text. Throws if it was modified. */
-function unseal({ key, request }: Secrets, bytes: Uint8Array): StoredAnswer {
-  const tagged = NONCE_BYTES + TAG_BYTES;
-  const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), {
-    authTagLength: TAG_BYTES,
-  });
-  decipher.setAAD(Buffer.from(request)).setAuthTag(bytes.subarray(NONCE_BYTES, tagged));
-  const text = decipher.update(bytes.subarray(tagged), undefined, 'utf8') + decipher.final('utf8');
-  return JSON.parse(text) as StoredAnswer;
 }

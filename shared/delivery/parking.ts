@@ -5,9 +5,10 @@
  * is lost in between.
  */
 import type { EventDraft } from '../events/event.ts';
-import type { EventLog, LoggedEvent } from '../log/log.ts';
+import type { LoggedEvent } from '../log/log.ts';
 import { cellLog, getDrainName, keys } from '../storage/schema.ts';
-import type { Item, Table, TransactOutcome, Value, Write } from '../storage/table.ts';
+import type { Item, TransactOutcome, Value, Write } from '../storage/table.ts';
+import type { DrainDeps } from './drain-deps.ts';
 import { getRetryWait } from './health.ts';
 import type { Lease } from './lease.ts';
 import {
@@ -26,14 +27,7 @@ export const MAX_PARKED = 1000;
 const LEAST_DEAD_MS = 90 * 86_400_000;
 
 /** Dependencies of parking. */
-export interface ParkingDeps {
-  readonly table: Table;
-  readonly log: EventLog;
-  readonly now: () => number;
-  readonly newId: () => string;
-  readonly random: () => number;
-  readonly retrySeconds: readonly number[];
-}
+export type ParkingDeps = Pick<DrainDeps, 'table' | 'log' | 'now' | 'newId' | 'random' | 'retrySeconds'>;
 
 /** A rejection of an event: the reason, and the HTTP status if there was a response. */
 export interface EventRejection {

@@ -3,9 +3,9 @@
  * text, which the channel escapes.
  */
 import { dayNamed, readTimes } from '../tracking/timestamps.ts';
-import type { Branding } from './records.ts';
+import type { RenderInput } from './render-types.ts';
 import { texts } from './texts/texts.ts';
-import type { ContentKind, JobFacts, Locale, NoticeContent, Parcel } from './types.ts';
+import type { ContentKind, JobFacts, Locale, Parcel } from './types.ts';
 
 /** Result of {@link toView}. Its fields are the variables of docs/notifications.md. */
 export interface View {
@@ -72,12 +72,7 @@ interface Shipment {
 }
 
 /** Content, recipient and branding. */
-export interface ViewInput {
-  readonly content: NoticeContent;
-  readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
-  readonly branding: Branding;
-  readonly replyTo?: string | null;
-  readonly unsubscribeUrl: string;
+export interface ViewInput extends Omit<RenderInput, 'template'> {
   /** Whether to use short dates and no direction marks, as in SMS. */
   readonly short?: boolean;
 }

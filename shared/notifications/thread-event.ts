@@ -10,38 +10,6 @@ export interface Mark {
   readonly sequence: number;
 }
 
-/** The fields of an event that folding uses. */
-export interface ThreadEvent {
-  readonly type: string;
-  readonly mark: Mark;
-  /** Time of observation (epoch ms). */
-  readonly time: number;
-  /** The job after the event. */
-  readonly job: {
-    readonly jobNumber: number;
-    readonly orderNumber: string | null;
-    readonly orderGroup: string | null;
-    readonly description: string | null;
-    readonly dateOut: string | null;
-    readonly dateDue: string | null;
-    readonly tracking: readonly Parcel[];
-  };
-  readonly changes: {
-    readonly dateOut?: Change | undefined;
-    readonly dateDue?: Change | undefined;
-    readonly orderGroup?: Change | undefined;
-  };
-  /** IANA zone of the job's location, of job.dispatched. `null` if it is not known. */
-  readonly zone: string | null;
-  /** Changed parcels of job.tracking_updated. */
-  readonly parcels: readonly { readonly from: Parcel; readonly to: Parcel }[];
-}
-
-interface Change {
-  readonly from: string | null;
-  readonly to: string | null;
-}
-
 const MAX_TEXT = 200;
 
 const MAX_LINK = 2000;
@@ -73,6 +41,7 @@ const parcels = z
 
 const EventData = z.object({
   data: z.object({
+    /** The job after the event. */
     job: z.object({
       jobNumber: z.int().nonnegative(),
       orderGroup: text,
@@ -84,10 +53,22 @@ const EventData = z.object({
     }),
     changes: z.object({ dateOut: change, dateDue: change, orderGroup: change }).default({}),
     tracking: z.unknown().optional(),
-    // Absent in events of former releases.
+    /** IANA zone of the job's location, of job.dispatched. Absent in events of former releases, `null` if it is not known. */
     zone: more,
   }),
 });
+
+type EventFields = z.output<typeof EventData>['data'];
+
+/** The fields of an event that folding uses. */
+export interface ThreadEvent extends Pick<EventFields, 'job' | 'changes' | 'zone'> {
+  readonly type: string;
+  readonly mark: Mark;
+  /** Time of observation (epoch ms). */
+  readonly time: number;
+  /** Changed parcels of job.tracking_updated. */
+  readonly parcels: readonly { readonly from: Parcel; readonly to: Parcel }[];
+}
 
 /** Parses an event. Returns a short description of the problem, without customer text, if it is invalid. */
 export function parseThreadEvent(
