@@ -15,7 +15,7 @@ import {
 import type { Item, Table, Value, Write } from '../storage/table.ts';
 import type { AccountState } from './account-input.ts';
 import { type EventSettings, readEventSettings, toStoredEventSettings } from './event-settings.ts';
-import { type PastPoll, readPolls } from './poll-history.ts';
+import { readPolls } from './poll-history.ts';
 
 /** Maximum number of attempts after concurrent changes. In each round, one of the writers succeeds. */
 const ATTEMPTS = 20;
@@ -50,81 +50,6 @@ export interface Account extends AccountRef {
 
 export type { AccountState };
 
-/** State of polling. Times are epoch ms. Absent values are `null`. */
-export interface Status {
-  /** Fence: every write of a poll raises it. */
-  readonly revision: number;
-  readonly state: AccountState;
-  readonly lastPollAt: number | null;
-  /** Time up to which all changes in the upstream list are in the log. */
-  readonly lastGoodCrawlStartedAt: number | null;
-  readonly consecutiveFailures: number;
-  /** Whether account.poll_failing was emitted without account.poll_recovered since. */
-  readonly alarmed: boolean;
-  /** Number of entries in the list at the last complete crawl. */
-  readonly openJobs: number | null;
-  /** Number of those entries that no request could read (rule 2). */
-  readonly unreadJobs: number;
-  /** Number of jobs in the list with a truncated text (rule 16). */
-  readonly truncatedJobs: number;
-  readonly nextPollAt: number | null;
-  /** Id of the poll that wrote last. */
-  readonly pollId: string | null;
-  /** Time at which the account's identity was last compared with the pinned one (rule 9). */
-  readonly identityCheckedAt: number | null;
-  /** Hash of the token with which it was read. */
-  readonly tokenHash: string | null;
-  /**
-   * Time at which the API user is due to be read again. `ownUserSince` is the {@link Account.ownUserSince}
-   * of the last read.
-   */
-  readonly ownUserDueAt: number | null;
-  readonly ownUserSince: number | null;
-  /**
-   * Start of the last complete reading of the payments, and time of the next request. `null` before the first, and while
-   * events about payments are off.
-   */
-  readonly paymentsReadAt: number | null;
-  readonly paymentsDueAt: number | null;
-  /** Message: why the last request for payments failed. */
-  readonly paymentsProblem: string | null;
-  /**
-   * Time at which the newest closed jobs were last read, down to the highest number known at that time
-   * (rule 8).
-   */
-  readonly sweptAt: number | null;
-  readonly sweptThrough: number;
-  /** Time up to which the daily rotation of detail fetches is done. `null`: up to the last complete crawl. */
-  readonly rotatedThrough: number | null;
-  /** Jobs whose detail cannot be read: up to 20 job numbers, and the error of the last one. */
-  readonly unreadDetails: readonly number[];
-  readonly detailProblem: string | null;
-  /** Kinds of requests held back by a Retry-After, each as `<kind>:<until, epoch ms>`. */
-  readonly holds: readonly string[];
-  /** Message: why the last poll failed or was incomplete. */
-  readonly problem: string | null;
-  /** Time since which negative verdicts are held back (rule 10). `null` if they are not. */
-  readonly quarantinedAt: number | null;
-  /**
-   * Numbers of delisted jobs whose outcome is not yet known, as of the last complete crawl: see Absence in
-   * quarantine.ts.
-   */
-  readonly missing: {
-    readonly unanswered: number;
-    readonly suspected: number;
-    readonly contradictory: number;
-  };
-  /**
-   * Number of jobs that an operator confirmed as gone. The confirmation is valid until `allowedGoneUntil`.
-   */
-  readonly allowedGone: number;
-  readonly allowedGoneUntil: number | null;
-  /** Fingerprint of the stored statistics about open jobs. `null` if none are stored. */
-  readonly openPrint: string | null;
-  /** The last polls, oldest first. */
-  readonly polls: readonly PastPoll[];
-}
-
 /** Converts an Account item. */
 export function toAccount(item: Item): Account {
   const events = readEventSettings(item.events);
@@ -147,46 +72,85 @@ function toAttributes({ region: _region, account: _account, events, ...attribute
   return { ...attributes, events: toStoredEventSettings(events) };
 }
 
+/** State of polling. Times are epoch ms. Absent values are `null`. */
+export type Status = Readonly<ReturnType<typeof toStatus>>;
+
 /** Converts a Status item. */
-export function toStatus(item: Item): Status {
+export function toStatus(item: Item) {
   const number = (value: Value | undefined): number | null => (typeof value === 'number' ? value : null);
   const text = (value: Value | undefined): string | null => (typeof value === 'string' ? value : null);
   const texts = (value: Value | undefined) => (Array.isArray(value) ? (value as readonly string[]) : []);
   return {
+    /** Fence: every write of a poll raises it. */
     revision: Number(item.revision),
     state: item.state as AccountState,
     lastPollAt: number(item.lastPollAt),
+    /** Time up to which all changes in the upstream list are in the log. */
     lastGoodCrawlStartedAt: number(item.lastGoodCrawlStartedAt),
     consecutiveFailures: number(item.consecutiveFailures) ?? 0,
+    /** Whether account.poll_failing was emitted without account.poll_recovered since. */
     alarmed: item.alarmed === true,
+    /** Number of entries in the list at the last complete crawl. */
     openJobs: number(item.openJobs),
+    /** Number of those entries that no request could read (rule 2). */
     unreadJobs: number(item.unreadJobs) ?? 0,
+    /** Number of jobs in the list with a truncated text (rule 16). */
     truncatedJobs: number(item.truncatedJobs) ?? 0,
     nextPollAt: number(item.nextPollAt),
+    /** Id of the poll that wrote last. */
     pollId: text(item.pollId),
+    /** Time at which the account's identity was last compared with the pinned one (rule 9). */
     identityCheckedAt: number(item.identityCheckedAt),
+    /** Hash of the token with which it was read. */
     tokenHash: text(item.tokenHash),
+    /**
+     * Time at which the API user is due to be read again. `ownUserSince` is the {@link Account.ownUserSince}
+     * of the last read.
+     */
     ownUserDueAt: number(item.ownUserDueAt),
     ownUserSince: number(item.ownUserSince),
+    /**
+     * Start of the last complete reading of the payments, and time of the next request. `null` before the first, and while
+     * events about payments are off.
+     */
     paymentsReadAt: number(item.paymentsReadAt),
     paymentsDueAt: number(item.paymentsDueAt),
+    /** Message: why the last request for payments failed. */
     paymentsProblem: text(item.paymentsProblem),
+    /**
+     * Time at which the newest closed jobs were last read, down to the highest number known at that time
+     * (rule 8).
+     */
     sweptAt: number(item.sweptAt),
     sweptThrough: number(item.sweptThrough) ?? 0,
+    /** Time up to which the daily rotation of detail fetches is done. `null`: up to the last complete crawl. */
     rotatedThrough: number(item.rotatedThrough),
-    unreadDetails: texts(item.unreadDetails).map(Number),
+    /** Jobs whose detail cannot be read: up to 20 job numbers, and the error of the last one. */
+    unreadDetails: texts(item.unreadDetails).map(Number) as readonly number[],
     detailProblem: text(item.detailProblem),
+    /** Kinds of requests held back by a Retry-After, each as `<kind>:<until, epoch ms>`. */
     holds: texts(item.holds),
+    /** Message: why the last poll failed or was incomplete. */
     problem: text(item.problem),
+    /** Time since which negative verdicts are held back (rule 10). `null` if they are not. */
     quarantinedAt: number(item.quarantinedAt),
+    /**
+     * Numbers of delisted jobs whose outcome is not yet known, as of the last complete crawl: see Absence in
+     * quarantine.ts.
+     */
     missing: {
       unanswered: number(item.unanswered) ?? 0,
       suspected: number(item.suspected) ?? 0,
       contradictory: number(item.contradictory) ?? 0,
     },
+    /**
+     * Number of jobs that an operator confirmed as gone. The confirmation is valid until `allowedGoneUntil`.
+     */
     allowedGone: number(item.allowedGone) ?? 0,
     allowedGoneUntil: number(item.allowedGoneUntil),
+    /** Fingerprint of the stored statistics about open jobs. `null` if none are stored. */
     openPrint: text(item.openPrint),
+    /** The last polls, oldest first. */
     polls: readPolls(item),
   };
 }

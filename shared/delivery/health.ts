@@ -15,31 +15,6 @@ import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
 import type { Item } from '../storage/table.ts';
 import { MAX_SKEW_MS } from './clock.ts';
 
-/** The health of a sink as stored between drains. Times are epoch ms. */
-export interface SinkHealth {
-  /** Number of failures of the sink since its last delivered event. */
-  readonly failures: number;
-  /** End of the wait; 0 if the sink does not wait. */
-  readonly waitUntil: number;
-  /** Reason for the last failure since the last delivered event; `null` without one. */
-  readonly problem: string | null;
-  /** Time of the first failure since the last delivered event. */
-  readonly failingSince: number | null;
-  /** Number of events parked since the last delivered one. */
-  readonly rejections: number;
-  /** Ids of the events whose failure made the sink wait: the last {@link MAX_SUSPECTS}. */
-  readonly suspects: readonly string[];
-  /** Time since which the sink gets no events until it is enabled; `null` if not disabled. */
-  readonly disabledAt: number | null;
-  readonly disabledReason: string | null;
-  /** Time at which its disabled event was recorded, until its recovery is recorded. */
-  readonly announcedAt: number | null;
-  /** Number of events that passed retention before they were delivered. */
-  readonly lost: number;
-  readonly lastDeliveredAt: number | null;
-  readonly lastFailedAt: number | null;
-}
-
 /** Observations of one drain about the sink. */
 export interface DrainObservations {
   /** Time of the last delivered event; `null` if there was none. */
@@ -164,20 +139,32 @@ export function enableHealth(health: SinkHealth): SinkHealth {
   };
 }
 
+/** The health of a sink as stored between drains. Times are epoch ms. */
+export type SinkHealth = Readonly<ReturnType<typeof toHealth>>;
+
 /** Reads the health from a sink's item. */
-export function toHealth(item: Item): SinkHealth {
+export function toHealth(item: Item) {
   const number = (name: string): number | null => (typeof item[name] === 'number' ? item[name] : null);
   const text = (name: string): string | null => (typeof item[name] === 'string' ? item[name] : null);
   return {
+    /** Number of failures of the sink since its last delivered event. */
     failures: number('failures') ?? 0,
+    /** End of the wait; 0 if the sink does not wait. */
     waitUntil: number('waitUntil') ?? 0,
+    /** Reason for the last failure since the last delivered event; `null` without one. */
     problem: text('problem'),
+    /** Time of the first failure since the last delivered event. */
     failingSince: number('failingSince'),
+    /** Number of events parked since the last delivered one. */
     rejections: number('rejections') ?? 0,
+    /** Ids of the events whose failure made the sink wait: the last {@link MAX_SUSPECTS}. */
     suspects: Array.isArray(item.suspects) ? (item.suspects as readonly string[]) : [],
+    /** Time since which the sink gets no events until it is enabled; `null` if not disabled. */
     disabledAt: number('disabledAt'),
     disabledReason: text('disabledReason'),
+    /** Time at which its disabled event was recorded, until its recovery is recorded. */
     announcedAt: number('announcedAt'),
+    /** Number of events that passed retention before they were delivered. */
     lost: number('lost') ?? 0,
     lastDeliveredAt: number('lastDeliveredAt'),
     lastFailedAt: number('lastFailedAt'),

@@ -4,25 +4,6 @@ import pLimit from 'p-limit';
 import { deadPk, drainDue, keys, parkedPk } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 
-/** An event parked for a sink. Times are epoch ms. */
-export interface ParkedEvent {
-  readonly account: string;
-  readonly lane: string;
-  readonly sequence: number;
-  readonly eventId: string;
-  readonly type: string;
-  readonly jobNumber?: number;
-  readonly parkedAt: number;
-  /** Number of rejected attempts; 0 for an event that only waits for an earlier one. */
-  readonly attempts: number;
-  /** Reason for the last rejection. */
-  readonly reason: string | null;
-  /** HTTP status of the last rejection; `null` if there was no response. */
-  readonly status: number | null;
-  /** Time of the next retry; `null` for an event that waits for an earlier one. */
-  readonly retryAt: number | null;
-}
-
 /** An event that was dead-lettered after its last attempt. */
 export interface DeadEvent extends Omit<ParkedEvent, 'retryAt'> {
   readonly diedAt: number;
@@ -249,7 +230,10 @@ export function toDead(item: Item): DeadEvent {
   return { ...event, diedAt: Number(item.diedAt) };
 }
 
-function toParked(item: Item): ParkedEvent {
+/** An event parked for a sink. Times are epoch ms. */
+export type ParkedEvent = Readonly<ReturnType<typeof toParked>>;
+
+function toParked(item: Item) {
   return {
     account: String(item.account),
     lane: String(item.lane),
@@ -258,9 +242,13 @@ function toParked(item: Item): ParkedEvent {
     type: String(item.type),
     ...(typeof item.jobNumber === 'number' ? { jobNumber: item.jobNumber } : {}),
     parkedAt: Number(item.parkedAt),
+    /** Number of rejected attempts; 0 for an event that only waits for an earlier one. */
     attempts: Number(item.attempts),
+    /** Reason for the last rejection. */
     reason: typeof item.reason === 'string' ? item.reason : null,
+    /** HTTP status of the last rejection; `null` if there was no response. */
     status: typeof item.status === 'number' ? item.status : null,
+    /** Time of the next retry; `null` for an event that waits for an earlier one. */
     retryAt: typeof item.retryAt === 'number' ? item.retryAt : null,
   };
 }

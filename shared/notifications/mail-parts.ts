@@ -127,29 +127,9 @@ function shortenJob(job: JobView): JobView {
 }
 
 /** All values of the layout. */
-export interface MailParts extends Omit<RenderedFields, 'heading'> {
-  readonly heading: readonly { readonly text: string; readonly whole: boolean }[];
-  readonly locale: string;
-  readonly brand: View['brand'];
-  readonly blocks: readonly Block[];
-  /** Border color of buttons. */
-  readonly edge: string;
-  readonly buttonPadding: string;
-  /** Whether links replace buttons. */
-  readonly plainLinks: boolean;
-  /** Displayed form. */
-  readonly website: string;
-  readonly footerReason: string;
-  readonly unsubscribe: string;
-  readonly unsubscribeUrl: string;
-}
+export type MailParts = Readonly<ReturnType<typeof toMailParts>>;
 
-export function toMailParts(
-  view: View,
-  labels: Labels,
-  fields: RenderedFields,
-  blocks: readonly Block[],
-): MailParts {
+export function toMailParts(view: View, labels: Labels, fields: RenderedFields, blocks: readonly Block[]) {
   const { color, name, website } = view.brand;
   return {
     ...fields,
@@ -157,10 +137,12 @@ export function toMailParts(
     locale: view.locale,
     brand: view.brand,
     blocks,
-    // A white button would be invisible on white.
+    /** Border color of buttons. A white button would be invisible on white. */
     edge: contrast(color, '#ffffff') < 1.3 ? '#c3cad1' : color,
     buttonPadding: view.parcel_count > LARGE_BUTTONS ? '8px 18px' : '13px 24px',
+    /** Whether links replace buttons. */
     plainLinks: view.parcel_count > MAX_BUTTONS,
+    /** Displayed form. */
     website: website === null ? '' : new URL(website).host.replace(/^www\./, ''),
     footerReason: labels.footerReason(name),
     unsubscribe: labels.unsubscribe,
@@ -169,7 +151,7 @@ export function toMailParts(
 }
 
 /** Splits a heading, so that a short name in it is not broken at its hyphens. */
-function splitHeading(heading: string, order: string | null): MailParts['heading'] {
+function splitHeading(heading: string, order: string | null): NonNullable<Block['labels']> {
   if (order === null || order.length > 24) return [{ text: heading, whole: false }];
   return heading
     .split(order)

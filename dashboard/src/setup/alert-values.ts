@@ -4,41 +4,22 @@ import { type Condition, weekdays } from '../../../shared/alerts/rule-input.ts';
 import { parseNumber } from '../form-values.ts';
 import type { AccountScopeValues } from './components.tsx';
 
-/** Values of the form. `targetKind` is `keep` if the target stays. */
-export interface AlertValues extends AccountScopeValues {
-  readonly name: string;
-  readonly region: string;
-  readonly condition: Condition;
-  readonly threshold: string;
-  readonly forMinutes: string;
-  readonly repeatMinutes: string;
-  readonly notifyResolved: boolean;
-  readonly enabled: boolean;
-  readonly targetKind: 'keep' | 'email' | 'slack' | 'teams' | 'webhook';
-  readonly to: string;
-  readonly url: string;
-  readonly hasQuietHours: boolean;
-  readonly quietFrom: string;
-  readonly quietTo: string;
-  readonly quietZone: string;
-  readonly quietDays: readonly string[];
-  readonly quietAction: 'defer' | 'drop';
-}
-
 /** Values of a new rule. */
-export const NEW_ALERT_RULE: AlertValues = {
-  ...{ name: '', region: '', condition: 'late_jobs', threshold: '5', forMinutes: '', repeatMinutes: '' },
-  ...{ notifyResolved: true, enabled: true, targetKind: 'email', to: '', url: '' },
-  ...{
-    hasQuietHours: false,
-    quietFrom: '21:00',
-    quietTo: '08:00',
-    quietDays: weekdays,
-    quietAction: 'defer',
-  },
+export const NEW_ALERT_RULE = {
+  ...{ name: '', region: '', condition: 'late_jobs' as Condition },
+  ...{ threshold: '5', forMinutes: '', repeatMinutes: '' },
+  ...{ notifyResolved: true, enabled: true },
+  /** `keep`: the target stays. */
+  targetKind: 'email' as 'keep' | 'email' | 'slack' | 'teams' | 'webhook',
+  ...{ to: '', url: '', hasQuietHours: false, quietFrom: '21:00', quietTo: '08:00' },
   quietZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
-  ...{ accountScope: 'all', accounts: [] },
+  quietDays: weekdays as readonly string[],
+  quietAction: 'defer' as 'defer' | 'drop',
+  ...({ accountScope: 'all', accounts: [] } as AccountScopeValues),
 };
+
+/** Values of the form. */
+export type AlertValues = Readonly<typeof NEW_ALERT_RULE>;
 
 /** Returns the form values of a rule. */
 export function toAlertValues(rule: AlertRule): AlertValues {

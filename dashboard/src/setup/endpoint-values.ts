@@ -15,54 +15,34 @@ export interface NameValue {
   readonly value: string;
 }
 
-/** Form values. Numbers and lists are text as typed; lists have one name per line. */
-export interface EndpointValues {
-  readonly id: string;
-  readonly region: string;
-  readonly kind: 'webhook' | 'sqs';
-  readonly url: string;
-  readonly description: string;
-  readonly accountScope: 'all' | 'some';
-  readonly accounts: readonly string[];
-  readonly typeScope: 'all' | 'some';
-  /** Event types and patterns of whole groups (`job.*`). */
-  readonly types: readonly string[];
-  readonly patterns: string;
-  readonly orderGroups: string;
-  readonly origins: string;
-  readonly jobFields: readonly NameValue[];
-  /** The API does not return header values, so headers are kept or replaced as a whole. */
-  readonly headersMode: 'keep' | 'replace';
-  readonly headers: readonly NameValue[];
-  readonly concurrency: string;
-  readonly ratePerSecond: string;
-  readonly start: 'now' | 'beginning' | 'at';
-  /** Local time, in the format of `datetime-local`. */
-  readonly startAt: string;
-}
-
 /** Values of an empty form. */
-export const NEW_ENDPOINT: EndpointValues = {
+export const NEW_ENDPOINT = {
   id: '',
   region: '',
-  kind: 'webhook',
+  kind: 'webhook' as 'webhook' | 'sqs',
   url: '',
   description: '',
-  accountScope: 'all',
-  accounts: [],
-  typeScope: 'all',
-  types: [],
+  accountScope: 'all' as 'all' | 'some',
+  accounts: [] as readonly string[],
+  typeScope: 'all' as 'all' | 'some',
+  /** Event types and patterns of whole groups (`job.*`). */
+  types: [] as readonly string[],
   patterns: '',
   orderGroups: '',
   origins: '',
-  jobFields: [],
-  headersMode: 'replace',
-  headers: [],
+  jobFields: [] as readonly NameValue[],
+  /** The API does not return header values, so headers are kept or replaced as a whole. */
+  headersMode: 'replace' as 'keep' | 'replace',
+  headers: [] as readonly NameValue[],
   concurrency: '',
   ratePerSecond: '',
-  start: 'now',
+  start: 'now' as 'now' | 'beginning' | 'at',
+  /** Local time, in the format of `datetime-local`. */
   startAt: '',
 };
+
+/** Form values. Numbers and lists are text as typed; lists have one name per line. */
+export type EndpointValues = Readonly<typeof NEW_ENDPOINT>;
 
 /** Event types that endpoints can select, in groups. */
 export const typeGroups = [
