@@ -48,90 +48,74 @@ interface Action {
   act: (account: SandboxAccount, jobNumber: number, body: Record<string, unknown>, service: Service) => void;
 }
 
-const withStatus = (action: 'close' | 'cancel' | 'reopen'): Action => ({
-  takes: '{ status? }',
-  act: (account, job, body) => account[action](job, statusSchema.parse(body)),
-});
+/** An action with a body of a certain form. */
+const action = <Body>(
+  takes: string,
+  form: z.ZodType<Body>,
+  act: (account: SandboxAccount, jobNumber: number, body: Body, service: Service) => void,
+): Action => ({ takes, act: (account, job, body, service) => act(account, job, form.parse(body), service) });
+
+const withStatus = (name: 'close' | 'cancel' | 'reopen'): Action =>
+  action('{ status? }', statusSchema, (account, job, body) => account[name](job, body));
 
 /** The actions by their names. */
 export const JOB_ACTIONS: Record<string, Action> = {
-  edit: {
-    takes: '{ …fields }',
-    act: (account, job, body) => account.edit(job, jobSchema.parse(body)),
-  },
-  status: {
-    takes: '{ status } or { master?, detail? }',
-    act: (account, job, body) => {
-      const { status, master, detail } = z
-        .strictObject({ status: text.optional(), master: text.optional(), detail: text.optional() })
-        .parse(body);
-      account.setStatus(job, status === undefined ? { master, detail } : status);
-    },
-  },
-  'line-status': {
-    takes: '{ line, status }',
-    act: (account, job, body) => {
-      const { line, status } = strictObject({ line: z.int().min(0), status: text }).parse(body);
-      account.setLineStatus(job, line, status);
-    },
-  },
-  artwork: {
-    takes: '{ line, url }: sets the artwork URL of a line; it is fetched immediately',
-    act: (account, job, body, { ordered }) => {
-      const { line, url } = strictObject({ line: z.int().min(0), url: z.string() }).parse(body);
+  edit: action('{ …fields }', jobSchema, (account, job, fields) => account.edit(job, fields)),
+  status: action(
+    '{ status } or { master?, detail? }',
+    z.strictObject({ status: text.optional(), master: text.optional(), detail: text.optional() }),
+    (account, job, { status, ...parts }) => account.setStatus(job, status === undefined ? parts : status),
+  ),
+  'line-status': action(
+    '{ line, status }',
+    strictObject({ line: z.int().min(0), status: text }),
+    (account, job, { line, status }) => account.setLineStatus(job, line, status),
+  ),
+  artwork: action(
+    '{ line, url }: sets the artwork URL of a line; it is fetched immediately',
+    strictObject({ line: z.int().min(0), url: z.string() }),
+    (account, job, { line, url }, { ordered }) => {
       account.supplyArtwork(job, line, url);
       ordered?.(account, job);
     },
-  },
+  ),
   live: {
     takes: '{}: the job proceeds automatically, as if it had been ordered now',
     act: (account, job, _, { ordered }) => ordered?.(account, job),
   },
-  dispatch: {
-    takes: '{ dateOut?, tracking?, status? }',
-    act: (account, job, body) =>
-      account.dispatch(
-        job,
-        z
-          .strictObject({
-            dateOut: when.optional(),
-            tracking: trackingSchema.optional(),
-            status: z.string().optional(),
-          })
-          .parse(body),
-      ),
-  },
+  dispatch: action(
+    '{ dateOut?, tracking?, status? }',
+    z.strictObject({
+      dateOut: when.optional(),
+      tracking: trackingSchema.optional(),
+      status: z.string().optional(),
+    }),
+    (account, job, body) => account.dispatch(job, body),
+  ),
   'clear-date-out': { takes: '{}', act: (account, job) => account.clearDateOut(job) },
-  tracking: {
-    takes: '{ tracking: [{ trackingNumber?, trackingLink? }] }',
-    act: (account, job, body) =>
-      account.setTracking(job, strictObject({ tracking: trackingSchema }).parse(body).tracking),
-  },
-  invoice: {
-    takes: '{ invoiceNumber?, file? }',
-    act: (account, job, body) =>
-      account.invoice(
-        job,
-        strictObject({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }).parse(body),
-      ),
-  },
+  tracking: action(
+    '{ tracking: [{ trackingNumber?, trackingLink? }] }',
+    strictObject({ tracking: trackingSchema }),
+    (account, job, { tracking }) => account.setTracking(job, tracking),
+  ),
+  invoice: action(
+    '{ invoiceNumber?, file? }',
+    strictObject({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }),
+    (account, job, body) => account.invoice(job, body),
+  ),
   close: withStatus('close'),
   cancel: withStatus('cancel'),
   reopen: withStatus('reopen'),
-  lock: {
-    takes: '{ reason? }',
-    act: (account, job, body) =>
-      account.lock(job, strictObject({ reason: z.string().optional() }).parse(body).reason),
-  },
+  lock: action('{ reason? }', strictObject({ reason: z.string().optional() }), (account, job, { reason }) =>
+    account.lock(job, reason),
+  ),
   unlock: { takes: '{}', act: (account, job) => account.unlock(job) },
   hide: { takes: '{}: removes the job from the lists', act: (account, job) => account.hide(job) },
   unhide: { takes: '{}', act: (account, job) => account.unhide(job) },
-  prefix: {
-    takes: '{ count }: creates that many jobs whose numbers begin with that of the job',
-    act: (account, job, body) => {
-      const { count } = strictObject({ count: z.int().min(1).max(10_000) }).parse(body);
-      account.createPrefixed(job, count);
-    },
-  },
+  prefix: action(
+    '{ count }: creates that many jobs whose numbers begin with that of the job',
+    strictObject({ count: z.int().min(1).max(10_000) }),
+    (account, job, { count }) => account.createPrefixed(job, count),
+  ),
   remove: { takes: '{}: deletes the job', act: (account, job) => account.remove(job) },
 };
