@@ -164,19 +164,6 @@ export const AlertRuleUpdate = z
   })
   .meta({ id: 'AlertRuleUpdate' });
 
-/** What a stored rule consists of. */
-export interface AlertRuleRecord {
-  readonly name: string;
-  readonly condition: Condition;
-  readonly threshold: number;
-  readonly accounts: readonly string[] | null;
-  readonly forMinutes: number;
-  readonly repeatMinutes: number | null;
-  readonly notifyResolved: boolean;
-  readonly quietHours: QuietHours | null;
-  readonly enabled: boolean;
-}
-
 /** A rule with its state, as responses show it. */
 export const AlertRule = z
   .object({
@@ -226,3 +213,11 @@ export const AlertRule = z
     revision: count.describe('Revision number. Each change increments it. The `ETag` contains it.'),
   })
   .meta({ id: 'AlertRule' });
+
+/** What a stored rule consists of. */
+export type AlertRuleRecord = Readonly<
+  Omit<
+    z.infer<typeof AlertRule>,
+    'id' | 'region' | 'target' | 'state' | 'createdAt' | 'changedAt' | 'revision'
+  >
+>;

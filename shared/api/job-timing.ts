@@ -19,7 +19,6 @@ const jobs = z.int().min(0);
 
 /** Risk levels. */
 export const RISKS = ['late', 'at-risk', 'on-track', 'unknown'] as const;
-export type RiskLevel = (typeof RISKS)[number];
 
 const Usual = z.object({
   p50Hours: hours.describe('Time, in hours, within which half of the jobs left the status.'),

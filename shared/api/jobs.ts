@@ -24,10 +24,11 @@ import { sinceListed } from '../tracking/diff/step.ts';
 import type { Durations } from '../tracking/durations.ts';
 import { type Ending, type Snapshot, summarize, toDispatchedDay, toSnapshot } from '../tracking/snapshot.ts';
 import { readTimes } from '../tracking/timestamps.ts';
+import { JOB_NUMBER_RULE } from '../validation.ts';
 import { formatPlace, type Gone, locate } from './feed.ts';
 import { Event, readJobEvents } from './job-events.ts';
-import { jobTiming, type RiskLevel, readDurations, toJobTiming } from './job-timing.ts';
-import { nextCursor } from './parameters.ts';
+import { jobTiming, RISKS, readDurations, toJobTiming } from './job-timing.ts';
+import { day, flag, nextCursor, one, textUpTo } from './parameters.ts';
 
 /** Phases of a job in the API. */
 const PHASES = ['listed', 'departed', 'settling'] as const;
@@ -135,25 +136,38 @@ export const JobPage = z
   .meta({ id: 'JobPage', description: 'A page of jobs.' });
 export type JobPage = z.infer<typeof JobPage>;
 
-/** Filters of a list: a job must match all of them. Days are YYYY-MM-DD. */
-export interface JobFilter {
-  readonly jobNumber?: number | undefined;
-  readonly status?: string | undefined;
-  readonly orderNumber?: string | undefined;
-  readonly orderGroup?: string | undefined;
-  /** Open, undispatched jobs: all, those due on, from or before a day, or late ones (rule 15). `false`: all other jobs. */
-  readonly undispatched?: boolean | undefined;
-  readonly dueOn?: string | undefined;
-  readonly dueFrom?: string | undefined;
-  readonly dueBefore?: string | undefined;
-  readonly late?: boolean | undefined;
-  /** Risk at the time of the response (rule 22). */
-  readonly risk?: RiskLevel | undefined;
-  /** Jobs dispatched on, from or before a day. */
-  readonly dispatchedOn?: string | undefined;
-  readonly dispatchedFrom?: string | undefined;
-  readonly dispatchedBefore?: string | undefined;
-}
+/** A job number in a path or query. */
+export const jobNumberText = one.regex(/^[1-9]\d{0,11}$/, JOB_NUMBER_RULE);
+
+/** Filters of a list. A job must match all that are given. */
+export const JobFilter = z
+  .object({
+    jobNumber: jobNumberText.transform(Number).describe('The job with this number.'),
+    status: textUpTo(200).describe('Jobs with this status name.'),
+    dueOn: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`).'),
+    dueFrom: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`) or later.'),
+    dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`).'),
+    late: flag.describe(
+      '`true`: late jobs. `false`: all other jobs. A job is late if it is open, and an observation after its due time showed that it was not dispatched.',
+    ),
+    risk: z
+      .enum(RISKS, `must be one of ${RISKS.join(', ')}`)
+      .describe(
+        'Open, undispatched jobs with this risk at the time of the response. The open jobs are read in the order of their due days and then filtered, so a page can have few jobs, or none, although further pages follow.',
+      ),
+    undispatched: flag.describe('`true`: open, undispatched jobs. `false`: all other jobs.'),
+    dispatchedOn: day.describe(
+      'Jobs dispatched on this day (`YYYY-MM-DD`). As in the daily statistics, this is the calendar day at the production location of the job. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. A job that was last stored by a version of Jobwire without this filter is missing until the job changes.',
+    ),
+    dispatchedFrom: day.describe(
+      'Jobs dispatched on this day (`YYYY-MM-DD`) or later, as in `dispatchedOn`.',
+    ),
+    dispatchedBefore: day.describe('Jobs dispatched before this day (`YYYY-MM-DD`), as in `dispatchedOn`.'),
+    orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
+    orderGroup: textUpTo(500).describe('Jobs of this order group.'),
+  })
+  .partial();
+export type JobFilter = z.infer<typeof JobFilter>;
 
 /** Filters that only match open, undispatched jobs, and filters that only match dispatched ones. */
 export const OPEN_FILTERS = ['undispatched', 'dueOn', 'dueFrom', 'dueBefore', 'late', 'risk'] as const;

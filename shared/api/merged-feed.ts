@@ -18,6 +18,7 @@ import {
   type Gone,
   matcher,
   PAGE_BYTES,
+  type Page,
   type PageQuery,
   type Place,
   serverSentEvents,
@@ -61,16 +62,7 @@ export type FeedPageQuery = FeedFilter &
   };
 
 /** A page of the feed. */
-export interface FeedPage {
-  readonly kind: 'page';
-  /** Stored envelopes, byte for byte. */
-  readonly events: readonly string[];
-  /** Cursor of the next page. For a page that begins with the newest events: after its newest events. */
-  readonly next: string;
-  /** Cursor of the page of older events, or `null` if there are none. Only for a page that begins with the newest events. */
-  readonly previous?: string | null;
-  readonly head: string;
-}
+export type FeedPage = Omit<Page, 'observedThrough'>;
 
 /** Maximum number of references and events examined for a page. */
 const MAX_EXAMINED = 4_000;

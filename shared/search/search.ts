@@ -2,6 +2,7 @@
  * Searches a region by the beginning of a text. One query per kind: accounts and endpoints by id in their own partitions, the
  * others in the search index. What the entries point to is loaded and compared, because an entry can be older than its job.
  */
+import * as z from 'zod';
 import { toEndpoint } from '../delivery/endpoint.ts';
 import type { Endpoint } from '../delivery/endpoint-views.ts';
 import { checkMobile } from '../notifications/addresses.ts';
@@ -27,19 +28,25 @@ export const SEARCH_KINDS = [
 export type SearchKind = (typeof SEARCH_KINDS)[number];
 
 /** One result. Fields that do not apply to its kind are `null`. */
-export interface SearchResult {
-  readonly kind: SearchKind;
-  readonly region: string;
-  /** The value that matches, as stored. For a recipient: the name, or the id if the recipient has no name. */
-  readonly value: string;
-  readonly account: string | null;
-  readonly jobNumber: number | null;
-  /** Id of a recipient or endpoint. */
-  readonly id: string | null;
-  /** Status name of a job. */
-  readonly status: string | null;
-  readonly description: string | null;
-}
+export const SearchResult = z
+  .object({
+    kind: z
+      .enum(SEARCH_KINDS)
+      .describe('Kind of the result. `orderNumber` and `trackingNumber`: a job with this value.'),
+    region: z.string().describe('Region of the result.'),
+    value: z
+      .string()
+      .describe(
+        'Value that matches, as stored. For a recipient: the name, or the id if the recipient has no name.',
+      ),
+    account: z.string().nullable().describe('Id of the account. `null` for an endpoint.'),
+    jobNumber: z.int().nullable().describe('Number of the job. `null` for other kinds.'),
+    id: z.string().nullable().describe('Id of the recipient or endpoint. `null` for other kinds.'),
+    status: z.string().nullable().describe('Current status name of the job. `null` for other kinds.'),
+    description: z.string().nullable().describe('Description of the job. `null` for other kinds.'),
+  })
+  .meta({ id: 'SearchResult', description: 'A result of a search.' });
+export type SearchResult = z.infer<typeof SearchResult>;
 
 const BLANK = { account: null, jobNumber: null, id: null, status: null, description: null };
 

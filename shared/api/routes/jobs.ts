@@ -1,9 +1,8 @@
 /** Job routes: current jobs, their events, and statistics. */
 import * as z from 'zod';
-import { JOB_NUMBER_RULE } from '../../validation.ts';
 import { ofAccount, ofRegion } from '../access.ts';
 import { Event, readJobEvents } from '../job-events.ts';
-import { RISKS, readStatusDurations, StatusDurations } from '../job-timing.ts';
+import { readStatusDurations, StatusDurations } from '../job-timing.ts';
 import {
   canSort,
   DISPATCHED_FILTERS,
@@ -12,13 +11,15 @@ import {
   isCursorOf,
   JOB_SORTS,
   type JobExpansion,
+  JobFilter,
   JobPage,
   JobResponse,
+  jobNumberText,
   listJobs,
   OPEN_FILTERS,
   readJob,
 } from '../jobs.ts';
-import { cursorBy, day, flag, limit, nextCursor, one, textUpTo } from '../parameters.ts';
+import { cursorBy, day, limit, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import {
@@ -35,38 +36,7 @@ import {
 } from '../statistics.ts';
 import { cursorGone } from './events.ts';
 
-const jobNumber = one.regex(/^[1-9]\d{0,11}$/, JOB_NUMBER_RULE);
-
 const EXPANSIONS: readonly string[] = ['detail', 'events'] satisfies JobExpansion[];
-
-/** Filters. A job must match all that are given. */
-const filters = z
-  .object({
-    jobNumber: jobNumber.transform(Number).describe('The job with this number.'),
-    status: textUpTo(200).describe('Jobs with this status name.'),
-    dueOn: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`).'),
-    dueFrom: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`) or later.'),
-    dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`).'),
-    late: flag.describe(
-      '`true`: late jobs. `false`: all other jobs. A job is late if it is open, and an observation after its due time showed that it was not dispatched.',
-    ),
-    risk: z
-      .enum(RISKS, `must be one of ${RISKS.join(', ')}`)
-      .describe(
-        'Open, undispatched jobs with this risk at the time of the response. The open jobs are read in the order of their due days and then filtered, so a page can have few jobs, or none, although further pages follow.',
-      ),
-    undispatched: flag.describe('`true`: open, undispatched jobs. `false`: all other jobs.'),
-    dispatchedOn: day.describe(
-      'Jobs dispatched on this day (`YYYY-MM-DD`). As in the daily statistics, this is the calendar day at the production location of the job. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. A job that was last stored by a version of Jobwire without this filter is missing until the job changes.',
-    ),
-    dispatchedFrom: day.describe(
-      'Jobs dispatched on this day (`YYYY-MM-DD`) or later, as in `dispatchedOn`.',
-    ),
-    dispatchedBefore: day.describe('Jobs dispatched before this day (`YYYY-MM-DD`), as in `dispatchedOn`.'),
-    orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
-    orderGroup: textUpTo(500).describe('Jobs of this order group.'),
-  })
-  .partial();
 
 /** Filters that an index with an order requires, for the error. */
 const SORTED_BY = {
@@ -80,7 +50,7 @@ const SORTED_BY = {
 
 const JobsQuery = z
   .strictObject({
-    ...filters.shape,
+    ...JobFilter.shape,
     sort: z
       .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
       .optional()
@@ -118,7 +88,7 @@ const JobsQuery = z
 
 /** A job of an account, by its number. */
 export const jobParams = z.object({
-  jobNumber: jobNumber.describe('Number of the job.'),
+  jobNumber: jobNumberText.describe('Number of the job.'),
 });
 
 /** Cursor of the events of a job. */

@@ -1,7 +1,7 @@
 /** The search route. */
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
-import { SEARCH_KINDS, type SearchKind, search } from '../../search/search.ts';
+import { SEARCH_KINDS, type SearchKind, SearchResult, search } from '../../search/search.ts';
 import { foldSearchText, isSearchable, MIN_SEARCH_LENGTH } from '../../storage/search-index.ts';
 import { isForEndpoint } from '../access.ts';
 import { roleAllows } from '../key-input.ts';
@@ -13,25 +13,6 @@ const MAX_RESULTS = 20;
 const DEFAULT_RESULTS = 5;
 const MAX_LENGTH = 200;
 const LENGTH_RULE = `must be ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters long`;
-
-const SearchResult = z
-  .object({
-    kind: z
-      .enum(SEARCH_KINDS)
-      .describe('Kind of the result. `orderNumber` and `trackingNumber`: a job with this value.'),
-    region: z.string().describe('Region of the result.'),
-    value: z
-      .string()
-      .describe(
-        'Value that matches, as stored. For a recipient: the name, or the id if the recipient has no name.',
-      ),
-    account: z.string().nullable().describe('Id of the account. `null` for an endpoint.'),
-    jobNumber: z.int().nullable().describe('Number of the job. `null` for other kinds.'),
-    id: z.string().nullable().describe('Id of the recipient or endpoint. `null` for other kinds.'),
-    status: z.string().nullable().describe('Current status name of the job. `null` for other kinds.'),
-    description: z.string().nullable().describe('Description of the job. `null` for other kinds.'),
-  })
-  .meta({ id: 'SearchResult', description: 'A result of a search.' });
 
 const SearchQuery = z.strictObject({
   q: z
