@@ -15,6 +15,9 @@ export const timestamp = z
 /** A number of things. */
 export const count = z.int().min(0);
 
+/** A text that can be absent. */
+export const textOrNull = z.string().nullable();
+
 /** A value that is not modified. */
 export type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutable<T[K]> } : T;
 

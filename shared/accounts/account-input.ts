@@ -1,5 +1,6 @@
 /** Input and output schemas of accounts. Every error message names the field and the accepted values. */
 import * as z from 'zod';
+import { textOrNull } from '../representation.ts';
 import { id } from '../validation.ts';
 import { EventSettings, EventSettingsUpdate } from './event-settings.ts';
 
@@ -153,10 +154,7 @@ export const AccountReport = z
       'Number of active jobs with a text that is too long to store. Jobwire stores the beginning of such a text, followed by `… [truncated]`.',
     ),
     head: z.string().describe('Cursor of the last event in the log.'),
-    problem: z
-      .string()
-      .nullable()
-      .describe('Error message of the last poll, if it failed or was incomplete.'),
+    problem: textOrNull.describe('Error message of the last poll, if it failed or was incomplete.'),
     missingJobs: z
       .object({
         pending: count.describe('Number of missing jobs that Jobwire has not investigated yet.'),
@@ -191,10 +189,9 @@ export const PollRecord = z
       ),
     requests: count.describe('Number of requests to the ordering API.'),
     events: count.describe('Number of emitted events.'),
-    problem: z
-      .string()
-      .nullable()
-      .describe('Error message. `null`: there was no error, or its message is no longer stored.'),
+    problem: textOrNull.describe(
+      'Error message. `null`: there was no error, or its message is no longer stored.',
+    ),
   })
   .meta({ id: 'Poll' });
 export type PollRecord = z.infer<typeof PollRecord>;
@@ -209,27 +206,20 @@ export const AccountRecord = z
       .describe(
         '`true`: the account is managed through the API. `false`: the account is defined in the configuration file.',
       ),
-    secretRef: z
-      .string()
-      .nullable()
-      .describe(
-        'Name of the secret that contains the credentials. `null`: the credentials were sent to the API, or are in the configuration file.',
-      ),
+    secretRef: textOrNull.describe(
+      'Name of the secret that contains the credentials. `null`: the credentials were sent to the API, or are in the configuration file.',
+    ),
     pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
     paused: z.boolean().describe('Whether polling is paused.'),
     events: EventSettings,
     move: z
       .object({
-        to: z
-          .string()
-          .nullable()
-          .describe(
-            'Cell to which the account is being moved, or was moved. The account cannot be resumed here. Its log is closed, or will be closed during the move. `null`: the account was moved to this cell.',
-          ),
-        end: z
-          .string()
-          .nullable()
-          .describe('Cursor of the end of the log in the former cell. `null`: the log is not closed yet.'),
+        to: textOrNull.describe(
+          'Cell to which the account is being moved, or was moved. The account cannot be resumed here. Its log is closed, or will be closed during the move. `null`: the account was moved to this cell.',
+        ),
+        end: textOrNull.describe(
+          'Cursor of the end of the log in the former cell. `null`: the log is not closed yet.',
+        ),
         complete: z
           .boolean()
           .describe(
@@ -276,12 +266,9 @@ export const TestReport = z
   .object({
     ok: z.boolean().describe('Whether all steps succeeded.'),
     region: z.string().describe('Tested region.'),
-    account: z
-      .string()
-      .nullable()
-      .describe(
-        'Id of the tested account. `null`: credentials were tested before the registration of an account.',
-      ),
+    account: textOrNull.describe(
+      'Id of the tested account. `null`: credentials were tested before the registration of an account.',
+    ),
     steps: z
       .array(TestStep)
       .describe('Executed steps, in order. The test stops after the first step that fails.'),

@@ -1,7 +1,7 @@
 /** Alert rules in requests and responses. The dashboard and the CLI use it too. */
 import * as z from 'zod';
 import { zone } from '../notifications/notification-input.ts';
-import { count, timestamp } from '../representation.ts';
+import { count, textOrNull, timestamp } from '../representation.ts';
 import { existingId, id, line, nullableFields } from '../validation.ts';
 
 /** Conditions of rules: the unit of their value and threshold, and what the value is. */
@@ -189,7 +189,7 @@ export const AlertRule = z
           .describe(
             'E-mail addresses, masked for keys with the role `read`. `null`: the messages are posted to a URL.',
           ),
-        host: z.string().nullable().describe('Host of the URL. `null`: the messages are sent by e-mail.'),
+        host: textOrNull.describe('Host of the URL. `null`: the messages are sent by e-mail.'),
       })
       .describe('Recipient of the messages.'),
     state: z
@@ -200,12 +200,9 @@ export const AlertRule = z
         since: timestamp.nullable().describe('Start of the status. `null`: the rule was not evaluated yet.'),
         value: z.number().nullable().describe('Last value. `null`: the value is not known.'),
         sentAt: timestamp.nullable().describe('Time of the last message. `null`: none was sent.'),
-        problem: z
-          .string()
-          .nullable()
-          .describe(
-            'Why the last message could not be sent. Jobwire tries again later. `null`: there was no error.',
-          ),
+        problem: textOrNull.describe(
+          'Why the last message could not be sent. Jobwire tries again later. `null`: there was no error.',
+        ),
       })
       .describe('State of the rule.'),
     createdAt: timestamp.describe('Creation time.'),

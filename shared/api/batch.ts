@@ -2,6 +2,7 @@
 import type { Context } from 'hono';
 import pLimit from 'p-limit';
 import * as z from 'zod';
+import { textOrNull } from '../representation.ts';
 import type { Rejection } from '../resources.ts';
 import { TableError } from '../storage/table.ts';
 import type { ApiEnv } from './env.ts';
@@ -60,7 +61,7 @@ export const BatchResponse = z
       .array(
         z.object({
           id: z.string().describe('Id of the resource.'),
-          region: z.string().nullable().describe('Region of the resource. `null`: it was not found.'),
+          region: textOrNull.describe('Region of the resource. `null`: it was not found.'),
           events: z
             .int()
             .nullable()

@@ -8,7 +8,7 @@ import { toStatus } from '../accounts/accounts.ts';
 import { JobSummary } from '../events/catalogue.ts';
 import { parseCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import { timestamp } from '../representation.ts';
+import { textOrNull, timestamp } from '../representation.ts';
 import {
   type JobRange,
   jobsAwaited,
@@ -67,13 +67,13 @@ const jobDetail = {
     .array(
       z.object({
         jobLineId: z.int().describe('Id of the line in the ordering API.'),
-        status: z.string().nullable().describe('Status name of the line in the ordering API.'),
+        status: textOrNull.describe('Status name of the line in the ordering API.'),
       }),
     )
     .nullable()
     .describe('Lines of the job. `null`: the job detail was never fetched.'),
-  invoiceNumber: z.string().nullable().describe('Invoice number. `null`: the job has none yet.'),
-  timezone: z.string().nullable().describe('IANA name of the time zone of the production location.'),
+  invoiceNumber: textOrNull.describe('Invoice number. `null`: the job has none yet.'),
+  timezone: textOrNull.describe('IANA name of the time zone of the production location.'),
 };
 
 /** Maximum number of events of a job in a list of jobs, and of jobs per page with their events. */

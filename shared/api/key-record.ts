@@ -1,12 +1,13 @@
 /** API keys and users in responses of the API. */
 import * as z from 'zod';
+import { textOrNull } from '../representation.ts';
 import { ROLES } from './key-input.ts';
 
 /** A user who signed in at the issuer. */
 export const User = z
   .object({
     subject: z.string().describe('Id of the user at the issuer (claim `sub`).'),
-    name: z.string().nullable().describe('E-mail address or name. `null`: unknown.'),
+    name: textOrNull.describe('E-mail address or name. `null`: unknown.'),
   })
   .meta({ id: 'User', description: 'User who signed in at the issuer.' });
 export type User = Readonly<z.infer<typeof User>>;
@@ -17,7 +18,7 @@ export const KeyRecord = z
     id: z
       .string()
       .describe('Id of the key. It is the part of the complete key between the first two underscores.'),
-    name: z.string().nullable().describe('Display name.'),
+    name: textOrNull.describe('Display name.'),
     role: z
       .enum(ROLES)
       .describe('Role: `read`, `operate` (includes `read`) or `admin` (includes `operate`).'),

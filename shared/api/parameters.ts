@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { eventTypes } from '../events/catalogue.ts';
 import { typeMatches } from '../events/types.ts';
+import { textOrNull } from '../representation.ts';
 import { CELL_LOG } from '../storage/schema.ts';
 import { isId, suggestType, timestamp } from '../validation.ts';
 
@@ -79,10 +80,9 @@ function limitUpTo(most: number) {
 }
 
 /** Cursor of the next page, in a response. */
-export const nextCursor = z
-  .string()
-  .nullable()
-  .describe('Cursor of the next page. Send it as `after`. `null` on the last page.');
+export const nextCursor = textOrNull.describe(
+  'Cursor of the next page. Send it as `after`. `null` on the last page.',
+);
 
 /** Note on lists whose items are filtered after a page was read. */
 export const FILTERED_PAGE =

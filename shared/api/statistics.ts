@@ -1,7 +1,7 @@
 /** Statistics: daily roll-ups of the log and counts of open jobs. docs/truth.md defines them. */
 import * as z from 'zod';
 import { toStatus } from '../accounts/accounts.ts';
-import { timestamp } from '../representation.ts';
+import { textOrNull, timestamp } from '../representation.ts';
 import { type AccountRef, accountPk, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { countLate, type OpenJobCounts, toOpenJobCounts } from '../tracking/open-jobs.ts';
@@ -92,10 +92,7 @@ const openChart = {
   byStatus: z
     .array(
       z.object({
-        status: z
-          .string()
-          .nullable()
-          .describe('Status name in the ordering API. `null`: jobs without a status.'),
+        status: textOrNull.describe('Status name in the ordering API. `null`: jobs without a status.'),
         jobs: count.describe('Number of jobs.'),
       }),
     )

@@ -1,6 +1,6 @@
 /** Endpoints and deliveries as returned by the API, without secrets. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { count, type RecordOf, timestamp } from '../representation.ts';
+import { count, type RecordOf, textOrNull, timestamp } from '../representation.ts';
 import { MAX_LANES } from './lanes.ts';
 
 const eventId = z.string().describe('Id of the event: `<account>.<epoch>.<sequence>`.');
@@ -52,7 +52,7 @@ export const Endpoint = z
       .number()
       .nullable()
       .describe('Maximum number of requests per second. `null`: unlimited.'),
-    description: z.string().nullable().describe('Description, as set through the API.'),
+    description: textOrNull.describe('Description, as set through the API.'),
     state: z
       .enum(['active', 'paused', 'failing', 'disabled'])
       .describe(
@@ -85,7 +85,7 @@ export const EndpointHealth = z
         'State of deliveries. `failing`: nothing has been delivered since the last failure. `disabled`: nothing is sent until the endpoint is enabled.',
       ),
     waitUntil: timestamp.nullable().describe('Time of the next attempt after a failure.'),
-    problem: z.string().nullable().describe('Error message of the current problem.'),
+    problem: textOrNull.describe('Error message of the current problem.'),
     failingSince: timestamp.nullable().describe('Start of the current series of failures.'),
     disabledAt: timestamp.nullable().describe('Time at which the endpoint was disabled.'),
     lastDeliveredAt: timestamp.nullable().describe('Time of the last successful delivery.'),
@@ -208,16 +208,16 @@ export const Delivery = z
     outcome: z
       .enum(['delivered', 'rejected', 'retry'])
       .describe('`rejected`: the endpoint rejected this event. `retry`: the endpoint was unavailable.'),
-    reason: z.string().nullable().describe('Error message. `null`: delivered.'),
+    reason: textOrNull.describe('Error message. `null`: delivered.'),
     status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
     headers: z
       .record(z.string(), z.string())
       .describe(
         'Selected headers of a response that was not successful, such as `retry-after`, by lower-case name. Empty: none.',
       ),
-    excerpt: z.string().nullable().describe('Beginning of the response body, up to 1 kB.'),
+    excerpt: textOrNull.describe('Beginning of the response body, up to 1 kB.'),
     cause: z.enum(['live', 'parked', 'replay', 'resend', 'ping']).describe('Cause of the attempt.'),
-    replay: z.string().nullable().describe('Id of the replay. `null`: not part of a replay.'),
+    replay: textOrNull.describe('Id of the replay. `null`: not part of a replay.'),
   })
   .meta({ id: 'Delivery', description: 'An attempt to deliver an event. The record is kept for 30 days.' });
 export type Delivery = RecordOf<typeof Delivery>;
@@ -230,7 +230,7 @@ const commonFields = {
   jobNumber,
   parkedAt: timestamp.describe('Time at which the event was parked.'),
   attempts: count.describe('Number of rejected attempts.'),
-  reason: z.string().nullable().describe('Error message of the last rejection.'),
+  reason: textOrNull.describe('Error message of the last rejection.'),
   status: z
     .int()
     .nullable()
@@ -361,10 +361,7 @@ export type AttemptReport = RecordOf<typeof AttemptReport>;
 export const CreatedEndpoint = z
   .object({
     endpoint: Endpoint,
-    secret: z
-      .string()
-      .nullable()
-      .describe('Signing secret. It is returned only once. `null`: the endpoint is a queue.'),
+    secret: textOrNull.describe('Signing secret. It is returned only once. `null`: the endpoint is a queue.'),
     truncatedAccounts,
   })
   .meta({ id: 'CreatedEndpoint' });

@@ -5,6 +5,7 @@
  */
 import * as z from 'zod';
 import { once } from '../once.ts';
+import { textOrNull } from '../representation.ts';
 import { getSchemaPath } from './types.ts';
 
 const timestamp = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
@@ -12,26 +13,26 @@ const asSaid = z.string().describe('Date or timestamp, exactly as the ordering A
 
 /** A parcel, identified by its number, or by its link if it has no number. */
 const trackingEntry = z.object({
-  number: z.string().nullable(),
-  link: z.string().nullable().describe('Tracking URL. `null`: the carrier provides none.'),
+  number: textOrNull,
+  link: textOrNull.describe('Tracking URL. `null`: the carrier provides none.'),
 });
 
 /** A line of a job, identified by its id. */
 const lineSummary = z.object({
   jobLineId: z.int(),
   quantity: z.number().nullable().describe('Quantity of the line. `null`: the quantity is unknown.'),
-  comments: z.string().nullable().describe('Comments of the line, at most 256 bytes.'),
+  comments: textOrNull.describe('Comments of the line, at most 256 bytes.'),
 });
 
 /** The job after the change. Texts written by customers are untrusted: escape them for display. */
 const job = z.object({
   jobNumber: z.int(),
-  status: z.string().nullable().describe('Status name in the ordering API.'),
-  description: z.string().nullable(),
-  orderNumber: z.string().nullable().describe('Reference set by the customer. Optional and not unique.'),
-  orderGroup: z.string().nullable(),
+  status: textOrNull.describe('Status name in the ordering API.'),
+  description: textOrNull,
+  orderNumber: textOrNull.describe('Reference set by the customer. Optional and not unique.'),
+  orderGroup: textOrNull,
   orderGroupSequence: z.number().nullable(),
-  originCode: z.string().nullable(),
+  originCode: textOrNull,
   dateDue: asSaid.nullable(),
   mustDate: z.boolean().nullable(),
   dateOut: asSaid.nullable(),
@@ -54,7 +55,7 @@ const observed = z.object({
 });
 
 const change = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
-const text = z.string().nullable();
+const text = textOrNull;
 
 const base = { account: z.string(), region: z.string() };
 const ofJob = { ...base, job, observed };
@@ -120,12 +121,9 @@ export const catalogue = {
         ...ofJob,
         changes: z.object({ dateOut: change(text) }),
         occurredAt: asSaid.describe('`dateOut` of the job in the ordering API.'),
-        zone: z
-          .string()
-          .nullable()
-          .describe(
-            "Time zone of the job's location (IANA name). A `dateOut` without an offset is a local time in this zone. `null`: the time zone is not known yet.",
-          ),
+        zone: textOrNull.describe(
+          "Time zone of the job's location (IANA name). A `dateOut` without an offset is a local time in this zone. `null`: the time zone is not known yet.",
+        ),
         late: z
           .boolean()
           .nullable()

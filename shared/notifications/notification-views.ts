@@ -1,6 +1,6 @@
 /** Notification resources as returned by the API. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { count, type RecordOf, timestamp } from '../representation.ts';
+import { count, type RecordOf, textOrNull, timestamp } from '../representation.ts';
 import {
   channels,
   locales,
@@ -65,21 +65,17 @@ export const NotificationSettings = z
     zone: zone.describe('Time zone of recipients that have no time zone of their own.'),
     branding: z.object({
       name: z.string().describe('Sender name in messages.'),
-      logoUrl: z
-        .string()
-        .nullable()
-        .describe('HTTPS URL of a logo. `null`: the sender name is displayed instead of a logo.'),
+      logoUrl: textOrNull.describe(
+        'HTTPS URL of a logo. `null`: the sender name is displayed instead of a logo.',
+      ),
       color: z.string().describe('Color as `#rrggbb`.'),
-      website: z.string().nullable().describe('URL to which the sender name or the logo links.'),
-      footer: z.string().nullable().describe('Footer of e-mails.'),
+      website: textOrNull.describe('URL to which the sender name or the logo links.'),
+      footer: textOrNull.describe('Footer of e-mails.'),
     }),
-    replyTo: z.string().nullable().describe('Reply-to address of e-mails.'),
+    replyTo: textOrNull.describe('Reply-to address of e-mails.'),
     sms: z.object({
       enabled: z.boolean().describe('Whether SMS are sent.'),
-      senderId: z
-        .string()
-        .nullable()
-        .describe('Sender id of SMS. It is used in countries that support sender ids.'),
+      senderId: textOrNull.describe('Sender id of SMS. It is used in countries that support sender ids.'),
       monthlySegments: count.describe(
         'Maximum number of SMS segments of the account per calendar month (UTC). Further SMS are not sent. All accounts of a region together have a maximum too.',
       ),
@@ -104,21 +100,19 @@ export type NotificationSettings = RecordOf<typeof NotificationSettings>;
 export const Recipient = z
   .object({
     id: z.string().describe('Id of the recipient, unique in its account.'),
-    orderGroup: z
-      .string()
-      .nullable()
-      .describe('The recipient is notified only about jobs of this order group. `null`: no restriction.'),
-    orderNumber: z
-      .string()
-      .nullable()
-      .describe('The recipient is notified only about jobs with this order number. `null`: no restriction.'),
+    orderGroup: textOrNull.describe(
+      'The recipient is notified only about jobs of this order group. `null`: no restriction.',
+    ),
+    orderNumber: textOrNull.describe(
+      'The recipient is notified only about jobs with this order number. `null`: no restriction.',
+    ),
     jobNumber: z
       .int()
       .nullable()
       .describe('The recipient is notified only about this job. `null`: no restriction.'),
-    name: z.string().nullable().describe('Name used in messages.'),
-    email: z.string().nullable().describe(`E-mail address. ${MASKED}`),
-    mobile: z.string().nullable().describe(`Mobile number, for example \`+64211234567\`. ${MASKED}`),
+    name: textOrNull.describe('Name used in messages.'),
+    email: textOrNull.describe(`E-mail address. ${MASKED}`),
+    mobile: textOrNull.describe(`Mobile number, for example \`+64211234567\`. ${MASKED}`),
     locale: locale.nullable().describe('Locale. `null`: the locale of the account is used.'),
     zone: zone.nullable().describe('Time zone. `null`: the time zone of the account is used.'),
     channels: z.array(channel).describe('Channels by which the recipient is notified.'),
@@ -143,7 +137,7 @@ export const Message = z
       .string()
       .describe('Id of the message. Messages sorted by id are in the order of the changes that they report.'),
     kind: SentKindName.describe(describeValues(sentKinds)),
-    orderGroup: z.string().nullable(),
+    orderGroup: textOrNull,
     jobs: z.array(z.int()).describe('Job numbers of the jobs in the message.'),
     channel: channel
       .nullable()
@@ -155,7 +149,7 @@ export const Message = z
           .describe(
             'Id of the recipient. If several recipients have the same address, this is the id of the first one.',
           ),
-        name: z.string().nullable(),
+        name: textOrNull,
         address: z.string().describe(`E-mail address or mobile number. ${MASKED}`),
         locale,
         zone,
@@ -169,20 +163,20 @@ export const Message = z
       .enum(getKeys(messageReasons))
       .nullable()
       .describe(`Reason why the message was not sent or failed. ${describeValues(messageReasons)}`),
-    detail: z.string().nullable().describe('Details of the reason.'),
+    detail: textOrNull.describe('Details of the reason.'),
     createdAt: timestamp,
     dueAt: timestamp.nullable().describe('Scheduled time.'),
     sentAt: timestamp.nullable(),
     attempts: count.describe('Number of attempts.'),
     repeats: count.describe('Number of times an e-mail was sent again because its outcome was unknown.'),
-    providerId: z.string().nullable().describe('Id assigned by the mail server or SMS service.'),
-    subject: z.string().nullable().describe('Subject, as sent or rendered.'),
-    text: z.string().nullable().describe('Text without HTML, as sent or rendered.'),
+    providerId: textOrNull.describe('Id assigned by the mail server or SMS service.'),
+    subject: textOrNull.describe('Subject, as sent or rendered.'),
+    text: textOrNull.describe('Text without HTML, as sent or rendered.'),
     segments: count.nullable().describe('Number of SMS segments. `null` for e-mails.'),
     sentBy: z
       .object({
         id: z.string().describe('Id of the API key, or of the user.'),
-        name: z.string().nullable().describe('Name of the user or the key.'),
+        name: textOrNull.describe('Name of the user or the key.'),
       })
       .nullable()
       .describe('Who sent a note. `null`: the message follows from an event.'),
@@ -195,7 +189,7 @@ export type Message = RecordOf<typeof Message>;
 export const JobRecipient = z
   .object({
     recipient: z.string().describe('Id of the recipient.'),
-    name: z.string().nullable(),
+    name: textOrNull,
     channel,
     address: z.string().describe(`E-mail address or mobile number. ${MASKED}`),
     locale,
@@ -207,7 +201,7 @@ export const JobRecipient = z
       .enum(getKeys(messageReasons))
       .nullable()
       .describe('Why no note can be sent to the recipient by this channel. `null`: a note can be sent.'),
-    detail: z.string().nullable().describe('Explanation of `reason`.'),
+    detail: textOrNull.describe('Explanation of `reason`.'),
     notBefore: timestamp
       .nullable()
       .describe('End of the quiet hours, before which no SMS is sent. `null`: a note can be sent now.'),
@@ -253,8 +247,8 @@ export const Preview = z
     zone,
     jobNumber: z.int().nullable().describe('Number of the job. `null`: the message contains sample data.'),
     custom: z.boolean().describe('Whether the custom template of the account was used.'),
-    subject: z.string().nullable().describe('Subject of an e-mail. `null` for an SMS.'),
-    html: z.string().nullable().describe('HTML of an e-mail. `null` for an SMS.'),
+    subject: textOrNull.describe('Subject of an e-mail. `null` for an SMS.'),
+    html: textOrNull.describe('HTML of an e-mail. `null` for an SMS.'),
     text: z.string(),
     segments: count.nullable().describe('Number of SMS segments. `null` for an e-mail.'),
     encoding: z.enum(['GSM-7', 'UCS-2']).nullable().describe('Encoding of an SMS. `null` for an e-mail.'),
@@ -271,10 +265,7 @@ export const ImportReport = z
       .array(
         z.object({
           line: z.int().describe('Number of the first line of the row. The header is line 1.'),
-          field: z
-            .string()
-            .nullable()
-            .describe('Name of the invalid column. `null`: the error concerns the whole row.'),
+          field: textOrNull.describe('Name of the invalid column. `null`: the error concerns the whole row.'),
           reason: z.string().describe('Explanation of the error, with the accepted values.'),
         }),
       )
@@ -288,12 +279,9 @@ export const Suppression = z
   .object({
     id: z.string().describe('Id of the suppression.'),
     channel,
-    address: z
-      .string()
-      .nullable()
-      .describe(
-        'Masked address. `null`: only a hash is stored, because the recipient unsubscribed with a link, which contains no address.',
-      ),
+    address: textOrNull.describe(
+      'Masked address. `null`: only a hash is stored, because the recipient unsubscribed with a link, which contains no address.',
+    ),
     reason: z.enum(suppressionReasons).describe(describeValues(suppressionDescriptions)),
     since: timestamp,
     reasons: z

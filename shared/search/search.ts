@@ -9,6 +9,7 @@ import { checkMobile } from '../notifications/addresses.ts';
 import { checkEmail, normalizeAddress } from '../notifications/email-address.ts';
 import { isVisible, toNameTexts } from '../notifications/recipient-search.ts';
 import { findAddressSealer } from '../notifications/unsubscribe.ts';
+import { textOrNull } from '../representation.ts';
 import { jobsInGroup } from '../storage/job-indexes.ts';
 import { accountPk, keys, sinkPk } from '../storage/schema.ts';
 import { foldSearchText, type IndexedKind, parseSearchItem, toSearchRange } from '../storage/search-index.ts';
@@ -39,11 +40,11 @@ export const SearchResult = z
       .describe(
         'Value that matches, as stored. For a recipient: the name, or the id if the recipient has no name.',
       ),
-    account: z.string().nullable().describe('Id of the account. `null` for an endpoint.'),
+    account: textOrNull.describe('Id of the account. `null` for an endpoint.'),
     jobNumber: z.int().nullable().describe('Number of the job. `null` for other kinds.'),
-    id: z.string().nullable().describe('Id of the recipient or endpoint. `null` for other kinds.'),
-    status: z.string().nullable().describe('Current status name of the job. `null` for other kinds.'),
-    description: z.string().nullable().describe('Description of the job. `null` for other kinds.'),
+    id: textOrNull.describe('Id of the recipient or endpoint. `null` for other kinds.'),
+    status: textOrNull.describe('Current status name of the job. `null` for other kinds.'),
+    description: textOrNull.describe('Description of the job. `null` for other kinds.'),
   })
   .meta({ id: 'SearchResult', description: 'A result of a search.' });
 export type SearchResult = z.infer<typeof SearchResult>;

@@ -1,7 +1,7 @@
 /** Items of the attention queue as returned by the API. Records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
 import { messageStates } from '../../notifications/types.ts';
-import { count, type RecordOf, timestamp } from '../../representation.ts';
+import { count, type RecordOf, textOrNull, timestamp } from '../../representation.ts';
 
 /** Kinds of items, with their meaning. */
 export const attentionKinds = {
@@ -46,7 +46,7 @@ export type SubjectAction = (typeof SUBJECT_ACTIONS)[number];
 const Actor = z
   .object({
     id: z.string().describe('Id of the API key or of the user.'),
-    name: z.string().nullable().describe('Name of the key, or name or e-mail address of the user.'),
+    name: textOrNull.describe('Name of the key, or name or e-mail address of the user.'),
     user: z.boolean().describe('`true`: a user who signed in. `false`: an API key.'),
   })
   .meta({
@@ -64,8 +64,8 @@ const Cause = z
       ),
     also: z.array(z.string()).describe('Further causes that apply to the same subject.'),
     summary: z.string().describe('Description of the cause, in English.'),
-    reason: z.string().nullable().describe('Error message. `null`: the cause is not an error.'),
-    status: z.string().nullable().describe('Status of the job in the ordering API.'),
+    reason: textOrNull.describe('Error message. `null`: the cause is not an error.'),
+    status: textOrNull.describe('Status of the job in the ordering API.'),
     statusSince: timestamp.nullable().describe('Time of the first response with this status.'),
     dueAt: timestamp
       .nullable()
@@ -103,16 +103,13 @@ export const AttentionItem = z
         `Kind of the item, the most severe that applies to its subject. ${ATTENTION_KINDS.map((kind) => `\`${kind}\`: ${attentionKinds[kind]}`).join(' ')}`,
       ),
     region: z.string().describe('Name of the region.'),
-    account: z
-      .string()
-      .nullable()
-      .describe('Id of the account. `null`: the subject belongs to no single account.'),
+    account: textOrNull.describe('Id of the account. `null`: the subject belongs to no single account.'),
     subject: z
       .object({
         type: z.enum(['job', 'endpoint', 'account', 'region', 'message']),
         id: z.string().describe('Number of the job, or id of the endpoint, account, region or message.'),
         name: z.string().describe('Display name.'),
-        orderNumber: z.string().nullable().describe('Order number of the job.'),
+        orderNumber: textOrNull.describe('Order number of the job.'),
         jobNumber: z
           .int()
           .nullable()
@@ -182,8 +179,8 @@ export const AttentionItem = z
       .enum(['changed', 'snooze_ended'])
       .nullable()
       .describe('Reason why an item that was hidden is open again. `null`: the item was not hidden.'),
-    assignee: z.string().nullable().describe('Name of the person who handles the item.'),
-    note: z.string().nullable().describe('Latest note.'),
+    assignee: textOrNull.describe('Name of the person who handles the item.'),
+    note: textOrNull.describe('Latest note.'),
     changedAt: timestamp.nullable().describe('Time of the last action of a user on the item.'),
     changedBy: Actor.nullable().describe('API key or user that performed the last action.'),
   })
@@ -213,10 +210,7 @@ export type AttentionCounts = RecordOf<typeof AttentionCounts>;
 export const AttentionPage = z
   .object({
     items: z.array(AttentionItem).describe('Items of the page, highest rank first.'),
-    next: z
-      .string()
-      .nullable()
-      .describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
+    next: textOrNull.describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
     total: count.describe('Number of items that match the filters.'),
     counts: AttentionCounts.describe(
       'Numbers of all items that the API key can access in the regions in `watched`. Of the filters, only `region` applies.',
@@ -245,8 +239,8 @@ export const AttentionEntry = z
         `Action. An action on the subject, from the dashboard or by the API, is recorded if the subject needed attention: ${SUBJECT_ACTIONS.map((name) => `\`${name}\``).join(', ')}.`,
       ),
     until: timestamp.nullable().describe('End of the snooze.'),
-    assignee: z.string().nullable().describe('Name given with `assign`. `null`: the item was unassigned.'),
-    note: z.string().nullable().describe('Text given with the action.'),
+    assignee: textOrNull.describe('Name given with `assign`. `null`: the item was unassigned.'),
+    note: textOrNull.describe('Text given with the action.'),
     kind: z.enum(ATTENTION_KINDS).describe('Kind of the item at that time.'),
     cause: z.string().describe('Cause of the item at that time.'),
   })

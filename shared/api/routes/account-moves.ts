@@ -1,6 +1,7 @@
 /** Routes that move an account to another cell. */
 import * as z from 'zod';
 import { AccountRecord, NewAccount, NewCredentials } from '../../accounts/account-input.ts';
+import { textOrNull } from '../../representation.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { ofAccountRecord } from '../access.ts';
 import { beginMove, cancelMove, exportAccount, importAccount } from '../account-move.ts';
@@ -39,12 +40,9 @@ export const moveRoutes: readonly Route[] = [
         schema: z
           .object({
             account: AccountRecord,
-            waitingFor: z
-              .string()
-              .nullable()
-              .describe(
-                'Description of the work that must be complete before the data can be exported. `null`: the data can be exported.',
-              ),
+            waitingFor: textOrNull.describe(
+              'Description of the work that must be complete before the data can be exported. `null`: the data can be exported.',
+            ),
           })
           .meta({ id: 'BegunAccountMove' }),
       },
@@ -98,10 +96,7 @@ export const moveRoutes: readonly Route[] = [
             data: z
               .string()
               .describe('Content of the page, for `POST /v1/accounts/import` of the other cell.'),
-            next: z
-              .string()
-              .nullable()
-              .describe('Value of `after` for the next page. `null`: this is the last page.'),
+            next: textOrNull.describe('Value of `after` for the next page. `null`: this is the last page.'),
           })
           .meta({ id: 'AccountExportPage' }),
       },

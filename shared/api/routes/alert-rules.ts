@@ -13,6 +13,7 @@ import {
   updateAlertRule,
 } from '../../alerts/rules.ts';
 import { maskAddress } from '../../notifications/masking.ts';
+import { textOrNull } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { isId } from '../../validation.ts';
 import { isForAll } from '../access.ts';
@@ -59,10 +60,9 @@ const ofRule: Subject<FoundRule> = {
 const TestResult = z
   .object({
     sent: z.boolean().describe('Whether the target accepted the message.'),
-    message: z
-      .string()
-      .nullable()
-      .describe('Why the target did not accept the message. `null`: the target accepted the message.'),
+    message: textOrNull.describe(
+      'Why the target did not accept the message. `null`: the target accepted the message.',
+    ),
   })
   .meta({ id: 'AlertTestResult' });
 

@@ -1,6 +1,6 @@
 /** API key routes. */
 import * as z from 'zod';
-import { timestamp } from '../../representation.ts';
+import { textOrNull, timestamp } from '../../representation.ts';
 import { NewKey, ROLES } from '../key-input.ts';
 import { KeyRecord, User } from '../key-record.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
@@ -19,7 +19,7 @@ const Self = z
       .describe(
         'Id of the key. `bootstrap` for the key from the configuration, `user_…` for a signed-in user.',
       ),
-    name: z.string().nullable().describe('Display name of the key or user.'),
+    name: textOrNull.describe('Display name of the key or user.'),
     role: z.enum(ROLES).describe('Role of the key.'),
     accounts: z
       .array(z.string())

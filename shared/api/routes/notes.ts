@@ -10,6 +10,7 @@ import {
 import type { NotificationSettings } from '../../notifications/records.ts';
 import { messageRenderer } from '../../notifications/rendering.ts';
 import type { NoticeContent } from '../../notifications/types.ts';
+import { textOrNull } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { existingId, lines } from '../../validation.ts';
 import { recordOnJob } from '../attention/recording.ts';
@@ -46,7 +47,7 @@ const NoteResult = z
         'Whether this request created the message. `false`: `dryRun` is `true`, or `message` is an earlier message with the same text.',
       ),
     message: Message.describe('The message. With `dryRun`: not stored, in the state `dry_run`.'),
-    html: z.string().nullable().describe('HTML of the e-mail. `null` for an SMS.'),
+    html: textOrNull.describe('HTML of the e-mail. `null` for an SMS.'),
   })
   .meta({ id: 'NoteResult' });
 

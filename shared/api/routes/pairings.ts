@@ -1,7 +1,7 @@
 /** Pairing of wall displays. The first two operations need no key: the device token authenticates the screen. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { timestamp } from '../../representation.ts';
+import { textOrNull, timestamp } from '../../representation.ts';
 import { rejected } from '../../resources.ts';
 import { tooManyFailures } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
@@ -73,7 +73,7 @@ export const pairingRoutes: readonly Route[] = [
         description: 'The key, or `null` while the code is not confirmed.',
         schema: z
           .object({
-            key: z.string().nullable().describe('Complete API key. `null`: the code is not confirmed yet.'),
+            key: textOrNull.describe('Complete API key. `null`: the code is not confirmed yet.'),
           })
           .meta({ id: 'WallKey' }),
       },

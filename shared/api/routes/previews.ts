@@ -19,6 +19,7 @@ import { sendTestEmail, TEST_EMAILS_PER_HOUR } from '../../notifications/test-em
 import type { Channel, ContentKind, JobFacts, NoticeContent } from '../../notifications/types.ts';
 import { PREVIEW_TOKEN } from '../../notifications/unsubscribe.ts';
 import { getRegionDefaults } from '../../region-defaults.ts';
+import { textOrNull } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { type Checked, checkInput, existingId, JOB_NUMBER_RULE, MAX_JOB_NUMBER } from '../../validation.ts';
@@ -87,12 +88,9 @@ const TestEmailResult = z
   .object({
     sent: z.boolean().describe('Whether the mail server accepted the e-mail.'),
     subject: z.string().describe('Subject of the e-mail.'),
-    message: z
-      .string()
-      .nullable()
-      .describe(
-        'Why the mail server did not accept the e-mail. `null`: the mail server accepted the e-mail.',
-      ),
+    message: textOrNull.describe(
+      'Why the mail server did not accept the e-mail. `null`: the mail server accepted the e-mail.',
+    ),
   })
   .meta({ id: 'TestEmailResult' });
 

@@ -5,6 +5,7 @@
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import * as z from 'zod';
+import { textOrNull } from '../../representation.ts';
 import { tooManyFailures } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
 import { problem } from '../problems.ts';
@@ -61,10 +62,9 @@ export const signInRoutes: readonly Route[] = [
             issuer: z
               .object({
                 authorizationEndpoint: z.string().describe('URL to which the page sends the user.'),
-                endSessionEndpoint: z
-                  .string()
-                  .nullable()
-                  .describe('URL at which the user signs out. `null`: the issuer has none.'),
+                endSessionEndpoint: textOrNull.describe(
+                  'URL at which the user signs out. `null`: the issuer has none.',
+                ),
                 clientId: z.string().describe('Id of the client at the issuer.'),
                 scope: z.string().describe('Requested scopes, separated by spaces.'),
               })
