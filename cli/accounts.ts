@@ -125,7 +125,6 @@ export const accounts = {
 
   'accounts list': command({
     about: 'Lists accounts with their polling state.',
-    args: [],
     flags: {
       region: { value: 'REGION', about: 'Only accounts of this region' },
       limit: limitFlag('accounts', 1000),
@@ -153,7 +152,6 @@ export const accounts = {
   'accounts show': command({
     about: 'Shows an account and its polling state.',
     args: ['ID'],
-    flags: {},
     example: 'accounts show acme',
     async run({ api, out, toCommand }, [id]) {
       const client = api();
@@ -227,7 +225,6 @@ export const accounts = {
   'accounts open-jobs': command({
     about: 'Shows the number of open jobs of an account by status.',
     args: ['ID'],
-    flags: {},
     example: 'accounts open-jobs acme',
     async run({ api, out }, [id]) {
       const counts = await api().get('/v1/accounts/{id}/open-jobs', withId(id));
@@ -294,7 +291,6 @@ export const accounts = {
   'accounts test': command({
     about: 'Tests an account’s credentials: requests a token, the account’s identity and one page of jobs.',
     args: ['ID'],
-    flags: {},
     example: 'accounts test acme',
     async run(context, [id]) {
       context.out.progress(`Testing ${clean(id)}: token, identity, one page …`);
@@ -307,7 +303,6 @@ export const accounts = {
   'accounts pause': command({
     about: 'Stops polling an account. Its log and jobs are kept.',
     args: ['ID'],
-    flags: {},
     example: 'accounts pause acme',
     async run({ api, out }, [id]) {
       const account = await api().post('/v1/accounts/{id}/pause', withId(id));
@@ -317,7 +312,6 @@ export const accounts = {
   'accounts resume': command({
     about: 'Resumes polling of a paused account immediately.',
     args: ['ID'],
-    flags: {},
     example: 'accounts resume acme',
     async run({ api, out }, [id]) {
       const { paused } = await api().get('/v1/accounts/{id}', withId(id));

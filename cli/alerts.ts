@@ -90,7 +90,6 @@ const FIELDS = {
 export const alerts = {
   'alerts list': command({
     about: 'Lists alert rules with their states.',
-    args: [],
     flags: {
       region: { value: 'REGION', about: 'Only rules of this region' },
       limit: limitFlag('rules', 100),

@@ -14,7 +14,6 @@ export const attentionCommands = {
   'attention list': command({
     about:
       'Lists what needs attention, by rank, such as late jobs, failing endpoints and unobserved accounts.',
-    args: [],
     flags: {
       region: REGION,
       kind: { value: 'A,B', about: 'Only items of these kinds, such as job_late', many: true },
@@ -52,7 +51,6 @@ export const attentionCommands = {
     about:
       'Shows an item of the attention queue: its cause, its impact, and the recommended actions as commands.',
     args: ['ITEM'],
-    flags: {},
     example: 'attention show us~acme~job~100042',
     async run(context, [item]) {
       printItem(context, await context.api().get('/v1/attention/{id}', withId(item)));
@@ -151,7 +149,6 @@ export const attentionCommands = {
 
   'attention figures': command({
     about: 'Shows key figures: open, late, due and dispatched jobs, and open items by kind.',
-    args: [],
     flags: { region: REGION, day: { value: 'DAY', about: 'Day, such as 2026-03-02. Default: today (UTC)' } },
     example: 'attention figures',
     async run({ api, out }, _args, { region, day }) {

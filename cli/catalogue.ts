@@ -16,8 +16,6 @@ export const toDays = ({ from, to }: FlagValues<typeof DAYS>) => ({ from, to });
 export const eventTypeCommands = {
   'event-types list': command({
     about: 'Lists the event types and when each is emitted.',
-    args: [],
-    flags: {},
     example: 'event-types list',
     async run({ api, out }) {
       const { types } = await api().get('/v1/event-types');
@@ -38,7 +36,6 @@ export const eventTypeCommands = {
     about: 'Shows when an event type is emitted, and an example event.',
     args: ['TYPE'],
     suggestions: { TYPE: eventTypes },
-    flags: {},
     example: 'event-types show job.dispatched',
     async run({ api, out, toCommand }, [type]) {
       const path = { params: { path: { type } } };
@@ -61,7 +58,6 @@ export const eventTypeCommands = {
 export const regions = {
   'regions list': command({
     about: 'Lists the regions of the ordering API and their states.',
-    args: [],
     flags: { limit: limitFlag('regions', 100), ...CSV },
     example: 'regions list',
     async run({ api, out }, _args, { limit: max }) {
@@ -85,7 +81,6 @@ export const regions = {
   'regions show': command({
     about: 'Shows the state of a region.',
     args: ['REGION'],
-    flags: {},
     example: 'regions show us',
     async run({ api, out }, [id]) {
       const region = await api().get('/v1/regions/{id}', withId(id));
@@ -115,7 +110,6 @@ export const regions = {
   'regions open-jobs': command({
     about: 'Shows the number of open jobs of a region, by status and by account.',
     args: ['REGION'],
-    flags: {},
     example: 'regions open-jobs us',
     async run({ api, out }, [id]) {
       const counts = await api().get('/v1/regions/{id}/open-jobs', withId(id));

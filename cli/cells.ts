@@ -104,8 +104,6 @@ export const cells = {
   'cells list': command({
     about: 'Lists the accounts of all cells for which you have a profile.',
     more: 'A profile contains the address and the API key of one cell (see jobwire profiles). If a cell does not respond, or an account is active in two cells, the exit code is 1.',
-    args: [],
-    flags: {},
     example: 'cells list',
     local: true,
     run: (context) =>
@@ -116,7 +114,6 @@ export const cells = {
     about: 'Finds the cell of an account, among all cells for which you have a profile.',
     more: 'The state "moved" means that the account is now in the cell shown in the column MOVED TO. If a cell does not respond, or the account is active in two cells, the exit code is 1.',
     args: ['ACCOUNT'],
-    flags: {},
     example: 'cells find acme',
     local: true,
     run: (context, [id]) =>

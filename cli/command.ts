@@ -97,15 +97,18 @@ export interface Command {
   run(context: Context, args: readonly (string | undefined)[], flags: object): Promise<number | undefined>;
 }
 
-/** Type-checks a command's declaration: inside `run`, arguments and options have their specific types. */
-export function command<const A extends readonly string[], const F extends Flags>(
+/**
+ * Type-checks a command's declaration: inside `run`, arguments and options have their specific types. Without `args` or `flags`, the
+ * command has none.
+ */
+export function command<const A extends readonly string[] = [], const F extends Flags = Record<never, never>>(
   declared: Omit<Command, 'args' | 'flags' | 'run'> & {
-    readonly args: A;
-    readonly flags: F;
+    readonly args?: A;
+    readonly flags?: F;
     run(context: Context, args: ArgValues<A>, flags: FlagValues<F>): Promise<number | undefined>;
   },
 ): Command {
-  return declared as unknown as Command;
+  return { args: [], flags: {}, ...declared } as unknown as Command;
 }
 
 /** Commands by name, such as `accounts add`. */

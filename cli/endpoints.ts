@@ -149,7 +149,6 @@ export const endpoints = {
 
   'endpoints list': command({
     about: 'Lists endpoints with their health.',
-    args: [],
     flags: {
       region: { value: 'REGION', about: 'Only endpoints of this region' },
       limit: limitFlag('endpoints', 100),

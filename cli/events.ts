@@ -22,7 +22,6 @@ export const events = {
     about:
       'Prints events of all accounts, of one account or of a region as they are emitted. Default: only new events.',
     more: 'A lost connection is reopened at its last position, so no event is missed or repeated. With --json, each line is an event exactly as it was logged.',
-    args: [],
     flags: {
       ...SELECTION,
       region: {
@@ -56,7 +55,6 @@ export const events = {
 
   'events list': command({
     about: 'Lists past events of all accounts, of one account or of a region, newest first.',
-    args: [],
     flags: {
       account: SELECTION.account,
       region: { value: 'REGION', about: 'Only events of the region itself' },

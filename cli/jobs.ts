@@ -175,7 +175,6 @@ export const jobs = {
     about:
       'Shows, for each status, how long jobs of an account usually stay in it, and how long they usually take from entering it until dispatch. Also shows how many of the jobs flagged as at risk became late.',
     args: ['ACCOUNT'],
-    flags: {},
     example: 'jobs durations acme',
     async run({ api, out }, [account]) {
       const params = { path: { id: account } };

@@ -9,7 +9,6 @@ export const keys = {
   'keys create': command({
     about: 'Creates an API key. The key is shown only once.',
     more: 'A key can’t create a key with more permissions than its own. The role read permits reading the data of the accounts of the key, with masked addresses of customers. The role operate also permits pausing, confirming, testing, pinging and replaying. The role admin also permits creating and changing accounts, endpoints and keys.',
-    args: [],
     flags: {
       role: { value: 'ROLE', about: 'Role of the key', choices: inputs['NewKey.role'], required: true },
       accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
@@ -69,7 +68,6 @@ export const keys = {
 
   'keys list': command({
     about: 'Lists API keys without their secrets.',
-    args: [],
     flags: { limit: limitFlag('keys', 1000), ...CSV },
     example: 'keys list',
     async run({ api, out }, _args, flags) {
@@ -92,7 +90,6 @@ export const keys = {
     about:
       'Shows an API key without its secret: the key with the given id or, without an argument, the key in use.',
     args: ['KEY?'],
-    flags: {},
     example: 'keys show',
     async run({ api, out }, [id]) {
       const key: Omit<CurrentKey, 'user'> & Partial<ApiKey> =
@@ -116,7 +113,6 @@ export const keys = {
   'keys revoke': command({
     about: 'Revokes an API key. This takes effect within 30 seconds.',
     args: ['KEY'],
-    flags: {},
     example: 'keys revoke 7f3k2m9q',
     async run({ api, out }, [id]) {
       await api().delete('/v1/keys/{id}', withId(id));

@@ -55,7 +55,6 @@ export const notifications = {
   'notifications show': command({
     about: 'Shows the customer notification settings of an account.',
     args: ['ACCOUNT'],
-    flags: {},
     example: 'notifications show acme',
     async run(context, [account]) {
       const settings = await context.api().get('/v1/accounts/{id}/notifications', withId(account));
@@ -275,7 +274,6 @@ export const notifications = {
       'Shows a template as JSON, in the format of jobwire templates set: the custom template, or the default template if there is none.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
     choices: TEMPLATE_CHOICES,
-    flags: {},
     example: 'templates show acme dispatched email en-GB',
     async run({ api, out }, [account, ...which]) {
       const found = await api().get(TEMPLATE, atTemplate(account, which));
@@ -292,7 +290,6 @@ export const notifications = {
     more: 'FILE contains JSON. For an e-mail: subject, preheader, heading, intro and outro, or the whole message as html and text. For an SMS: text. See docs/notifications.md for the variables.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE', 'FILE'],
     choices: TEMPLATE_CHOICES,
-    flags: {},
     example: 'templates set acme dispatched email en-GB dispatched.json',
     async run({ api, out }, [account, kind, channel, locale, file]) {
       const body = readJsonFile('FILE', file);
@@ -309,7 +306,6 @@ export const notifications = {
     about: 'Removes a custom template of an account. The default template applies again.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
     choices: TEMPLATE_CHOICES,
-    flags: {},
     example: 'templates remove acme dispatched email en-GB',
     async run({ api, out }, [account, ...which]) {
       await api().delete(TEMPLATE, atTemplate(account, which));
@@ -383,7 +379,6 @@ export const notifications = {
   'messages show': command({
     about: 'Shows one message: recipient, state and text.',
     args: ['ACCOUNT', 'MESSAGE'],
-    flags: {},
     example: 'messages show acme m0m9x2k1c3-4fz81',
     async run({ api, out }, [account, id]) {
       const params = { path: { id: account, message: id } };
@@ -455,7 +450,6 @@ export const notifications = {
   'suppressions add': command({
     about: 'Suppresses an address. The account sends no more messages to it.',
     args: ['ACCOUNT', 'ADDRESS'],
-    flags: {},
     example: 'suppressions add acme ann@example.com',
     async run({ api, out }, [account, address]) {
       const channel = address.includes('@') ? 'email' : 'sms';
@@ -476,7 +470,6 @@ export const notifications = {
     about: 'Removes a suppression. The address can receive messages again.',
     more: 'If the recipient unsubscribed, remove the suppression only if the recipient asks for it.',
     args: ['ACCOUNT', 'SUPPRESSION'],
-    flags: {},
     example: 'suppressions remove acme email-pU7qQJc-Bv8jrfz928FNII-h8oI3ktgk',
     async run({ api, out }, [account, id]) {
       await api().delete('/v1/accounts/{id}/suppressions/{suppression}', {

@@ -57,8 +57,6 @@ export const profiles = {
 
   'profiles list': command({
     about: 'Lists the profiles without their keys.',
-    args: [],
-    flags: {},
     example: 'profiles list',
     local: true,
     async run({ env, out }) {
@@ -84,7 +82,6 @@ export const profiles = {
     about: 'Makes a profile the current one, which commands use without --profile.',
     more: 'The options --profile, --url and --key-file, and the variables JOBWIRE_URL, JOBWIRE_API_KEY and JOBWIRE_PROFILE have precedence over the current profile.',
     args: ['NAME'],
-    flags: {},
     example: 'profiles use production',
     local: true,
     async run({ env, out }, [name]) {
@@ -105,7 +102,6 @@ export const profiles = {
   'profiles remove': command({
     about: 'Removes a profile with its key.',
     args: ['NAME'],
-    flags: {},
     example: 'profiles remove production',
     local: true,
     async run({ env, out }, [name]) {

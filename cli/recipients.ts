@@ -101,7 +101,6 @@ export const recipients = {
   'recipients show': command({
     about: 'Shows a recipient.',
     args: ['ACCOUNT', 'ID'],
-    flags: {},
     example: 'recipients show acme 7f3k2m9q',
     async run({ api, out }, [account, id]) {
       const recipient = await api().get('/v1/accounts/{id}/recipients/{recipient}', atRecipient(account, id));
@@ -171,7 +170,6 @@ export const recipients = {
   'recipients remove': command({
     about: 'Removes a recipient. No more messages are sent to the recipient.',
     args: ['ACCOUNT', 'ID'],
-    flags: {},
     example: 'recipients remove acme 7f3k2m9q',
     async run({ api, out }, [account, id]) {
       await api().delete('/v1/accounts/{id}/recipients/{recipient}', atRecipient(account, id));
@@ -225,7 +223,6 @@ export const recipients = {
     about: 'Writes the recipients of an account as CSV, in the format of recipients import.',
     more: 'This requires a key with the role operate or admin. With the role read, addresses are masked, so the file could not be imported.',
     args: ['ACCOUNT'],
-    flags: {},
     example: 'recipients export acme',
     textOnly: true,
     async run({ api, out }, [account]) {

@@ -45,7 +45,6 @@ const single: Commands = {
     about:
       'Writes the configuration of a self-hosted Jobwire for a first account. Tests the credentials first, and writes nothing if the test fails.',
     more: 'On a terminal, the command prompts for each value that no option gives. The client secret is never an option, because process lists show arguments. It is read from stdin, or from a file or an environment variable to which the configuration then refers. A secret from stdin or a prompt is stored in the folder of the configuration file, in a file that only you can read.',
-    args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file to write. Default: jobwire.json' },
       account: { value: 'ID', about: 'Id of the account in Jobwire, of your choice' },
@@ -74,7 +73,6 @@ const single: Commands = {
   start: command({
     about: 'Starts a self-hosted Jobwire: a demo, or your own accounts with --config.',
     more: 'Requires Node 24. On an older Node, npm install node@24 adds the required version next to jobwire. For a global installation, it is npm install --global node@24, with the same --prefix.',
-    args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file. Default: a demo' },
       port: {
@@ -96,8 +94,6 @@ const single: Commands = {
   health: command({
     about: 'Reports whether Jobwire runs and its store responds. Requires no API key.',
     more: 'It can be used for health checks of containers and load balancers. If Jobwire is not ready, the exit code is 4. jobwire doctor shows the cause.',
-    args: [],
-    flags: {},
     example: 'health --url http://127.0.0.1:4000',
     run: async (context) => (await import('./health.ts')).health(context),
   }),
@@ -127,7 +123,6 @@ const single: Commands = {
   doctor: command({
     about: 'Checks this installation for problems and suggests fixes.',
     more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file, and the Jobwire at the address in the file instead of that of the current profile. It reports files that changed after the start of Jobwire, which reads them only when it starts. If Jobwire is not running, it also checks the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
-    args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file to check, including everything that it refers to' },
     },
@@ -160,7 +155,6 @@ const single: Commands = {
   listen: command({
     about: 'Forwards new events to a URL, such as a receiver on this machine, as signed webhooks.',
     more: 'The command reads the event feed, so Jobwire needs no route to the URL, and no endpoint is created. Events are sent one at a time, in order. An event that the receiver does not accept is not sent again. After a lost connection to Jobwire, the command continues at its last position.',
-    args: [],
     flags: {
       'forward-to': { value: 'URL', about: 'URL of the receiver', required: true },
       ...SELECTION,
@@ -197,7 +191,6 @@ const single: Commands = {
     more: 'bash: add source <(jobwire completion bash) to ~/.bashrc. zsh: add source <(jobwire completion zsh) to ~/.zshrc, after compinit. fish: write the output to ~/.config/fish/completions/jobwire.fish. At each TAB, the script runs the installed jobwire, without using the network. The script need not be replaced when jobwire is updated.',
     args: ['SHELL'],
     choices: { SHELL: ['bash', 'zsh', 'fish'] },
-    flags: {},
     example: 'completion bash',
     local: true,
     textOnly: true,
@@ -210,7 +203,6 @@ const single: Commands = {
     about: 'Sends a GET request with the API key, and prints the JSON of the response.',
     more: 'PATH is a path of the HTTP API with its query. The API reference at /docs of Jobwire lists all paths.',
     args: ['PATH'],
-    flags: {},
     example: "get '/v1/accounts?limit=2'",
     run: async (context, [path]) => (await import('./catalogue.ts')).get(context, path),
   }),
