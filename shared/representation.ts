@@ -12,6 +12,9 @@ export const timestamp = z
   })
   .describe('Timestamp (ISO 8601, UTC).');
 
+/** A time that can be absent. */
+export const timestampOrNull = timestamp.nullable();
+
 /** A number of things. */
 export const count = z.int().min(0);
 

@@ -1,6 +1,6 @@
 /** Input and output schemas of accounts. Every error message names the field and the accepted values. */
 import * as z from 'zod';
-import { textOrNull } from '../representation.ts';
+import { count, textOrNull } from '../representation.ts';
 import { id } from '../validation.ts';
 import { EventSettings, EventSettingsUpdate } from './event-settings.ts';
 
@@ -102,6 +102,7 @@ export interface AccountQuery {
 }
 
 const timestamp = z.iso.datetime();
+const timestampOrNull = timestamp.nullable();
 
 /** State of an account. */
 export const AccountState = z
@@ -118,20 +119,16 @@ export const AccountState = z
   .meta({ id: 'AccountState' });
 export type AccountState = z.infer<typeof AccountState>;
 
-const count = z.int().min(0);
-
 /** Tracking status of an account for API users. Times are ISO 8601. */
 export const AccountReport = z
   .object({
     state: AccountState,
-    lastPollAt: timestamp
-      .nullable()
-      .describe('Time of the last poll. `null`: the account has not been polled yet.'),
-    nextPollAt: timestamp
-      .nullable()
-      .describe(
-        'Time at which the next poll is due. `null`: polling is stopped until an operator resumes it or solves the problem.',
-      ),
+    lastPollAt: timestampOrNull.describe(
+      'Time of the last poll. `null`: the account has not been polled yet.',
+    ),
+    nextPollAt: timestampOrNull.describe(
+      'Time at which the next poll is due. `null`: polling is stopped until an operator resumes it or solves the problem.',
+    ),
     pollMs: z
       .object({
         last: count.describe('Duration of the last poll.'),
@@ -142,9 +139,9 @@ export const AccountReport = z
       .describe(
         'Durations of the last polls (at most 20), in milliseconds. `null`: the account has not been polled yet.',
       ),
-    observedThrough: timestamp
-      .nullable()
-      .describe('All changes made in the ordering API up to this time are in the log.'),
+    observedThrough: timestampOrNull.describe(
+      'All changes made in the ordering API up to this time are in the log.',
+    ),
     consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
     openJobs: count
       .nullable()
@@ -168,11 +165,9 @@ export const AccountReport = z
       .describe(
         'Counts of the jobs that are missing from the list of active jobs and whose outcome is not yet known.',
       ),
-    quarantinedAt: timestamp
-      .nullable()
-      .describe(
-        'Start of the quarantine. A quarantine begins when too many jobs disappear at once from the list of active jobs. Until it ends, no job is reported as cancelled or as unavailable (the ordering API returns 404 for it). `null`: the account is not in quarantine.',
-      ),
+    quarantinedAt: timestampOrNull.describe(
+      'Start of the quarantine. A quarantine begins when too many jobs disappear at once from the list of active jobs. Until it ends, no job is reported as cancelled or as unavailable (the ordering API returns 404 for it). `null`: the account is not in quarantine.',
+    ),
   })
   .meta({ id: 'AccountStatus' });
 export type AccountReport = z.infer<typeof AccountReport>;
@@ -228,12 +223,10 @@ export const AccountRecord = z
       })
       .nullable()
       .describe('Move of the account between cells. `null`: the account was never moved.'),
-    createdAt: timestamp
-      .nullable()
-      .describe('Creation time. `null`: the resource was not created through the API.'),
-    changedAt: timestamp
-      .nullable()
-      .describe('Time of the last change. `null`: the resource was never changed.'),
+    createdAt: timestampOrNull.describe(
+      'Creation time. `null`: the resource was not created through the API.',
+    ),
+    changedAt: timestampOrNull.describe('Time of the last change. `null`: the resource was never changed.'),
     revision: count.describe('Revision number. Each change increments it.'),
   })
   .meta({ id: 'Account' });

@@ -1,7 +1,7 @@
 /** Alert rules in requests and responses. The dashboard and the CLI use it too. */
 import * as z from 'zod';
 import { zone } from '../notifications/notification-input.ts';
-import { count, textOrNull, timestamp } from '../representation.ts';
+import { count, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
 import { existingId, id, line, nullableFields } from '../validation.ts';
 
 /** Conditions of rules: the unit of their value and threshold, and what the value is. */
@@ -197,9 +197,9 @@ export const AlertRule = z
         status: z
           .enum(['ok', 'pending', 'firing'])
           .describe('`pending`: the value has been above the threshold for less than `forMinutes`.'),
-        since: timestamp.nullable().describe('Start of the status. `null`: the rule was not evaluated yet.'),
+        since: timestampOrNull.describe('Start of the status. `null`: the rule was not evaluated yet.'),
         value: z.number().nullable().describe('Last value. `null`: the value is not known.'),
-        sentAt: timestamp.nullable().describe('Time of the last message. `null`: none was sent.'),
+        sentAt: timestampOrNull.describe('Time of the last message. `null`: none was sent.'),
         problem: textOrNull.describe(
           'Why the last message could not be sent. Jobwire tries again later. `null`: there was no error.',
         ),

@@ -1,6 +1,6 @@
 /** Lateness and risk of a job, and the usual durations of its account. docs/truth.md defines them (rule 22). */
 import * as z from 'zod';
-import { timestamp } from '../representation.ts';
+import { timestamp, timestampOrNull } from '../representation.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import { DURATION_MONTHS, Durations, type Histogram, MIN_JOBS, RESULT_WEEKS } from '../tracking/durations.ts';
@@ -28,11 +28,9 @@ const Usual = z.object({
 
 /** Fields of a job about its time. */
 export const jobTiming = {
-  dueAt: timestamp
-    .nullable()
-    .describe(
-      'Due time: `dateDue` in the time zone of the production location, or in UTC−12 while the time zone is unknown. A date without a time of day means the end of that day. `null`: the job has no readable due date.',
-    ),
+  dueAt: timestampOrNull.describe(
+    'Due time: `dateDue` in the time zone of the production location, or in UTC−12 while the time zone is unknown. A date without a time of day means the end of that day. `null`: the job has no readable due date.',
+  ),
   hoursLate: hours
     .nullable()
     .describe(
@@ -41,11 +39,9 @@ export const jobTiming = {
   inStatus: z
     .object({
       since: timestamp.describe('Time of the first response with the current status.'),
-      sinceEarliest: timestamp
-        .nullable()
-        .describe(
-          'Last time at which the job was observed in another status. The job entered its current status after this time, and at or before `since`. `null`: the beginning of the stay was not observed.',
-        ),
+      sinceEarliest: timestampOrNull.describe(
+        'Last time at which the job was observed in another status. The job entered its current status after this time, and at or before `since`. `null`: the beginning of the stay was not observed.',
+      ),
       hours: hours.describe('Hours since `since`.'),
       usual: Usual.nullable().describe(
         `Usual time of the account’s jobs in this status. \`null\`: unknown, because there were fewer than ${MIN_JOBS} such jobs in this and the two previous months.`,
@@ -100,11 +96,9 @@ export const jobTiming = {
         .describe(
           `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: of the jobs that had this status, fewer than ${MIN_JOBS} with a known duration were dispatched in this and the two previous months. \`null\`: the risk is known.`,
         ),
-      flaggedAt: timestamp
-        .nullable()
-        .describe(
-          'Time of the poll that first found the job at risk for its current due date. `null`: no poll has found it at risk.',
-        ),
+      flaggedAt: timestampOrNull.describe(
+        'Time of the poll that first found the job at risk for its current due date. `null`: no poll has found it at risk.',
+      ),
     })
     .nullable()
     .describe('Reason for `risk`, in numbers. `null`: the job is dispatched or ended.'),

@@ -8,7 +8,7 @@ import { toStatus } from '../accounts/accounts.ts';
 import { JobSummary } from '../events/catalogue.ts';
 import { parseCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import { textOrNull, timestamp } from '../representation.ts';
+import { textOrNull, timestampOrNull } from '../representation.ts';
 import {
   type JobRange,
   jobsAwaited,
@@ -52,17 +52,17 @@ const jobState = {
     .describe(
       '`true`: the job is open, and an observation after its due time showed that it was not dispatched.',
     ),
-  lastListedAt: timestamp
-    .nullable()
-    .describe('Last time at which Jobwire found the job in the list of active jobs.'),
+  lastListedAt: timestampOrNull.describe(
+    'Last time at which Jobwire found the job in the list of active jobs.',
+  ),
   ...jobTiming,
 };
 
 /** Fields of the detail. */
 const jobDetail = {
-  detailAt: timestamp
-    .nullable()
-    .describe('Time at which the job detail was last fetched. `null`: it was never fetched.'),
+  detailAt: timestampOrNull.describe(
+    'Time at which the job detail was last fetched. `null`: it was never fetched.',
+  ),
   lines: z
     .array(
       z.object({

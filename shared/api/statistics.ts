@@ -1,7 +1,7 @@
 /** Statistics: daily roll-ups of the log and counts of open jobs. docs/truth.md defines them. */
 import * as z from 'zod';
 import { toStatus } from '../accounts/accounts.ts';
-import { textOrNull, timestamp } from '../representation.ts';
+import { textOrNull, timestamp, timestampOrNull } from '../representation.ts';
 import { type AccountRef, accountPk, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { countLate, type OpenJobCounts, toOpenJobCounts } from '../tracking/open-jobs.ts';
@@ -130,11 +130,9 @@ export const OpenJobs = z
   .object({
     region,
     account,
-    observedThrough: timestamp
-      .nullable()
-      .describe(
-        'Start of the last complete reading of the list of active jobs. The counts do not include later changes.',
-      ),
+    observedThrough: timestampOrNull.describe(
+      'Start of the last complete reading of the list of active jobs. The counts do not include later changes.',
+    ),
     changedAt,
     ...openChart,
   })

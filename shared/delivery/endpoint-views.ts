@@ -1,6 +1,6 @@
 /** Endpoints and deliveries as returned by the API, without secrets. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { count, type RecordOf, textOrNull, timestamp } from '../representation.ts';
+import { count, type RecordOf, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
 import { MAX_LANES } from './lanes.ts';
 
 const eventId = z.string().describe('Id of the event: `<account>.<epoch>.<sequence>`.');
@@ -67,10 +67,10 @@ export const Endpoint = z
         '`true`: the endpoint is managed through the API. `false`: the endpoint is built in or defined in the configuration file.',
       ),
     revision: count.describe('Revision number. Each change increments it. The header `ETag` contains it.'),
-    createdAt: timestamp
-      .nullable()
-      .describe('Creation time. `null`: the resource was not created through the API.'),
-    changedAt: timestamp.nullable().describe('Time of the last change.'),
+    createdAt: timestampOrNull.describe(
+      'Creation time. `null`: the resource was not created through the API.',
+    ),
+    changedAt: timestampOrNull.describe('Time of the last change.'),
   })
   .meta({ id: 'Endpoint' });
 
@@ -84,17 +84,17 @@ export const EndpointHealth = z
       .describe(
         'State of deliveries. `failing`: nothing has been delivered since the last failure. `disabled`: nothing is sent until the endpoint is enabled.',
       ),
-    waitUntil: timestamp.nullable().describe('Time of the next attempt after a failure.'),
+    waitUntil: timestampOrNull.describe('Time of the next attempt after a failure.'),
     problem: textOrNull.describe('Error message of the current problem.'),
-    failingSince: timestamp.nullable().describe('Start of the current series of failures.'),
-    disabledAt: timestamp.nullable().describe('Time at which the endpoint was disabled.'),
-    lastDeliveredAt: timestamp.nullable().describe('Time of the last successful delivery.'),
-    lastFailedAt: timestamp.nullable().describe('Time of the last failed or rejected attempt.'),
+    failingSince: timestampOrNull.describe('Start of the current series of failures.'),
+    disabledAt: timestampOrNull.describe('Time at which the endpoint was disabled.'),
+    lastDeliveredAt: timestampOrNull.describe('Time of the last successful delivery.'),
+    lastFailedAt: timestampOrNull.describe('Time of the last failed or rejected attempt.'),
     lost: count.describe('Number of events that expired before they were delivered.'),
     parked: z
       .object({
         count: count.describe('Number of parked events. At most 1,100 are counted.'),
-        oldestAt: timestamp.nullable().describe('Time at which the oldest parked event was parked.'),
+        oldestAt: timestampOrNull.describe('Time at which the oldest parked event was parked.'),
       })
       .describe(
         'Parked events. The endpoint rejected them, or they wait for a rejected event of the same job.',
@@ -105,7 +105,7 @@ export const EndpointHealth = z
     backlog: z
       .object({
         events: count.describe('Number of events that have not been processed yet.'),
-        oldestAt: timestamp.nullable().describe('Time of the oldest event that has not been processed yet.'),
+        oldestAt: timestampOrNull.describe('Time of the oldest event that has not been processed yet.'),
         accounts: z
           .array(
             z.object({
@@ -251,9 +251,9 @@ export const ParkedEvent = z
       .describe(
         'Lane of the event: a group of events that are delivered in order. The events of one job form a lane.',
       ),
-    retryAt: timestamp
-      .nullable()
-      .describe('Time of the next attempt. `null`: the event waits for an earlier event of the same `lane`.'),
+    retryAt: timestampOrNull.describe(
+      'Time of the next attempt. `null`: the event waits for an earlier event of the same `lane`.',
+    ),
   })
   .meta({
     id: 'ParkedEvent',
@@ -290,8 +290,8 @@ export const Replay = z
         types: z.array(z.string()).describe('Event types. Empty: all.'),
         jobNumbers: z.array(z.int()).describe('Numbers of the jobs. Empty: all.'),
         statuses: z.array(z.int()).describe('HTTP statuses of the last rejection. Empty: all.'),
-        from: timestamp.nullable().describe('Only events parked at this time or later. `null`: no limit.'),
-        to: timestamp.nullable().describe('Only events parked before this time. `null`: no limit.'),
+        from: timestampOrNull.describe('Only events parked at this time or later. `null`: no limit.'),
+        to: timestampOrNull.describe('Only events parked before this time. `null`: no limit.'),
       })
       .nullable()
       .describe('Filter of the dead events that are replayed. `null`: a range of the logs is replayed.'),
@@ -306,9 +306,9 @@ export const Replay = z
     ),
     truncatedAccounts,
     startedAt: timestamp.describe('Start of the replay.'),
-    finishedAt: timestamp
-      .nullable()
-      .describe('Time of completion or cancellation. `null`: the replay is in progress.'),
+    finishedAt: timestampOrNull.describe(
+      'Time of completion or cancellation. `null`: the replay is in progress.',
+    ),
   })
   .meta({
     id: 'Replay',

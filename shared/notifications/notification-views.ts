@@ -1,6 +1,6 @@
 /** Notification resources as returned by the API. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { count, type RecordOf, textOrNull, timestamp } from '../representation.ts';
+import { count, type RecordOf, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
 import {
   channels,
   locales,
@@ -42,11 +42,9 @@ const zone = z.string().describe('IANA name of a time zone, for example `Pacific
 export const NotificationSettings = z
   .object({
     enabled: z.boolean().describe('Whether customers of the account are notified.'),
-    since: timestamp
-      .nullable()
-      .describe(
-        'Time at which notifications were enabled. Customers are not notified of earlier changes. `null`: notifications were never enabled.',
-      ),
+    since: timestampOrNull.describe(
+      'Time at which notifications were enabled. Customers are not notified of earlier changes. `null`: notifications were never enabled.',
+    ),
     dryRun: z
       .boolean()
       .describe('`true`: messages are created but not sent. Their final state is `dry_run`.'),
@@ -165,8 +163,8 @@ export const Message = z
       .describe(`Reason why the message was not sent or failed. ${describeValues(messageReasons)}`),
     detail: textOrNull.describe('Details of the reason.'),
     createdAt: timestamp,
-    dueAt: timestamp.nullable().describe('Scheduled time.'),
-    sentAt: timestamp.nullable(),
+    dueAt: timestampOrNull.describe('Scheduled time.'),
+    sentAt: timestampOrNull,
     attempts: count.describe('Number of attempts.'),
     repeats: count.describe('Number of times an e-mail was sent again because its outcome was unknown.'),
     providerId: textOrNull.describe('Id assigned by the mail server or SMS service.'),
@@ -202,9 +200,9 @@ export const JobRecipient = z
       .nullable()
       .describe('Why no note can be sent to the recipient by this channel. `null`: a note can be sent.'),
     detail: textOrNull.describe('Explanation of `reason`.'),
-    notBefore: timestamp
-      .nullable()
-      .describe('End of the quiet hours, before which no SMS is sent. `null`: a note can be sent now.'),
+    notBefore: timestampOrNull.describe(
+      'End of the quiet hours, before which no SMS is sent. `null`: a note can be sent now.',
+    ),
   })
   .meta({ id: 'JobRecipient' });
 
@@ -223,7 +221,7 @@ export type Upcoming = RecordOf<typeof Upcoming>;
 
 const place = { kind, channel, locale };
 const custom = z.boolean().describe('Whether the template is a custom template of the account.');
-const changedAt = timestamp.nullable().describe('Time of the last change. `null` for a default template.');
+const changedAt = timestampOrNull.describe('Time of the last change. `null` for a default template.');
 
 /** An entry in the list of templates. */
 export const ListedTemplate = z.object({ ...place, custom, changedAt }).meta({ id: 'ListedTemplate' });

@@ -1,7 +1,7 @@
 /** Items of the attention queue as returned by the API. Records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
 import { messageStates } from '../../notifications/types.ts';
-import { count, type RecordOf, textOrNull, timestamp } from '../../representation.ts';
+import { count, type RecordOf, textOrNull, timestamp, timestampOrNull } from '../../representation.ts';
 
 /** Kinds of items, with their meaning. */
 export const attentionKinds = {
@@ -66,12 +66,10 @@ const Cause = z
     summary: z.string().describe('Description of the cause, in English.'),
     reason: textOrNull.describe('Error message. `null`: the cause is not an error.'),
     status: textOrNull.describe('Status of the job in the ordering API.'),
-    statusSince: timestamp.nullable().describe('Time of the first response with this status.'),
-    dueAt: timestamp
-      .nullable()
-      .describe(
-        'Due time of the job. If the due date has no UTC offset and the time zone is unknown: the latest possible due time.',
-      ),
+    statusSince: timestampOrNull.describe('Time of the first response with this status.'),
+    dueAt: timestampOrNull.describe(
+      'Due time of the job. If the due date has no UTC offset and the time zone is unknown: the latest possible due time.',
+    ),
     lateHours: z.number().nullable().describe('Hours since the due time. `null`: the job is not late.'),
     mustDate: z.boolean().nullable().describe('Whether the due date of the job must be met.'),
   })
@@ -174,14 +172,14 @@ export const AttentionItem = z
       .describe(
         '`snoozed`: hidden until `snoozedUntil`. `acknowledged`: hidden. In both states, the item is open again when its cause changes materially (see *Snooze an item*).',
       ),
-    snoozedUntil: timestamp.nullable().describe('End of the snooze.'),
+    snoozedUntil: timestampOrNull.describe('End of the snooze.'),
     returned: z
       .enum(['changed', 'snooze_ended'])
       .nullable()
       .describe('Reason why an item that was hidden is open again. `null`: the item was not hidden.'),
     assignee: textOrNull.describe('Name of the person who handles the item.'),
     note: textOrNull.describe('Latest note.'),
-    changedAt: timestamp.nullable().describe('Time of the last action of a user on the item.'),
+    changedAt: timestampOrNull.describe('Time of the last action of a user on the item.'),
     changedBy: Actor.nullable().describe('API key or user that performed the last action.'),
   })
   .meta({ id: 'AttentionItem', description: 'Something that needs the attention of operations staff.' });
@@ -238,7 +236,7 @@ export const AttentionEntry = z
       .describe(
         `Action. An action on the subject, from the dashboard or by the API, is recorded if the subject needed attention: ${SUBJECT_ACTIONS.map((name) => `\`${name}\``).join(', ')}.`,
       ),
-    until: timestamp.nullable().describe('End of the snooze.'),
+    until: timestampOrNull.describe('End of the snooze.'),
     assignee: textOrNull.describe('Name given with `assign`. `null`: the item was unassigned.'),
     note: textOrNull.describe('Text given with the action.'),
     kind: z.enum(ATTENTION_KINDS).describe('Kind of the item at that time.'),

@@ -5,7 +5,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseCursor } from '../../log/head.ts';
-import { createEncoder, timestamp } from '../../representation.ts';
+import { createEncoder, timestampOrNull } from '../../representation.ts';
 import { type AccountRef, isCell, keys } from '../../storage/schema.ts';
 import { shareCalls } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';
@@ -65,8 +65,7 @@ const EventPage = z
         'Cursor of the page of older events. Send it as `before`. `null`: there are no older events. Only with `order=newest`.',
       ),
     head: Cursor.describe('Cursor of the last event in the log.'),
-    observedThrough: timestamp
-      .nullable()
+    observedThrough: timestampOrNull
       .optional()
       .describe(
         'All changes made in the ordering API up to this time are in the log, at or before the position `next`. `null`: the page ends before `head`. Absent in the log of a region.',
@@ -241,7 +240,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
   ];
 }
 
-const encodeInstant = createEncoder(timestamp.nullable());
+const encodeInstant = createEncoder(timestampOrNull);
 
 /** A serialized page. */
 interface WrittenPage {

@@ -1,6 +1,6 @@
 /** API key routes. */
 import * as z from 'zod';
-import { textOrNull, timestamp } from '../../representation.ts';
+import { textOrNull, timestampOrNull } from '../../representation.ts';
 import { NewKey, ROLES } from '../key-input.ts';
 import { KeyRecord, User } from '../key-record.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
@@ -25,7 +25,7 @@ const Self = z
       .array(z.string())
       .nullable()
       .describe('Ids of the accounts that the key can access. `null`: all accounts.'),
-    expiresAt: timestamp.nullable().describe('Time at which the key expires. `null`: never.'),
+    expiresAt: timestampOrNull.describe('Time at which the key expires. `null`: never.'),
     user: User.nullable().describe(
       'User whose ID token authenticated the request. `null`: an API key authenticated it.',
     ),

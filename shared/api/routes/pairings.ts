@@ -1,7 +1,7 @@
 /** Pairing of wall displays. The first two operations need no key: the device token authenticates the screen. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { textOrNull, timestamp } from '../../representation.ts';
+import { textOrNull, timestamp, timestampOrNull } from '../../representation.ts';
 import { rejected } from '../../resources.ts';
 import { tooManyFailures } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
@@ -123,7 +123,7 @@ export const pairingRoutes: readonly Route[] = [
               .array(z.string())
               .nullable()
               .describe('Ids of the accounts that the screen shows. `null`: all accounts.'),
-            expiresAt: timestamp.nullable().describe('Time at which the key expires. `null`: never.'),
+            expiresAt: timestampOrNull.describe('Time at which the key expires. `null`: never.'),
           })
           .meta({ id: 'ApprovedWallPairing' }),
       },

@@ -1,6 +1,6 @@
 /** Region routes. */
 import * as z from 'zod';
-import { type RecordOf, textOrNull, timestamp } from '../../representation.ts';
+import { type RecordOf, textOrNull, timestampOrNull } from '../../representation.ts';
 import { readUpstream } from '../../tracking/breaker.ts';
 import { ofRegion } from '../access.ts';
 import { limit, one } from '../parameters.ts';
@@ -14,7 +14,7 @@ const Region = z
     state: z
       .enum(['ok', 'outage'])
       .describe('`outage`: the ordering API fails for the whole region, and `upstream.outage` was emitted.'),
-    failingSince: timestamp.nullable().describe('Start of the outage. `null`: there is no outage.'),
+    failingSince: timestampOrNull.describe('Start of the outage. `null`: there is no outage.'),
     problem: textOrNull.describe('Error message of the failures. `null`: there is no outage.'),
   })
   .meta({ id: 'Region', description: 'A region of the ordering API.' });
