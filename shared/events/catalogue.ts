@@ -5,7 +5,7 @@
  */
 import * as z from 'zod';
 import { once } from '../once.ts';
-import { textOrNull } from '../representation.ts';
+import { textOrNull as text } from '../representation.ts';
 import { getSchemaPath } from './types.ts';
 
 const timestamp = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
@@ -13,26 +13,26 @@ const asSaid = z.string().describe('Date or timestamp, exactly as the ordering A
 
 /** A parcel, identified by its number, or by its link if it has no number. */
 const trackingEntry = z.object({
-  number: textOrNull,
-  link: textOrNull.describe('Tracking URL. `null`: the carrier provides none.'),
+  number: text,
+  link: text.describe('Tracking URL. `null`: the carrier provides none.'),
 });
 
 /** A line of a job, identified by its id. */
 const lineSummary = z.object({
   jobLineId: z.int(),
   quantity: z.number().nullable().describe('Quantity of the line. `null`: the quantity is unknown.'),
-  comments: textOrNull.describe('Comments of the line, at most 256 bytes.'),
+  comments: text.describe('Comments of the line, at most 256 bytes.'),
 });
 
 /** The job after the change. Texts written by customers are untrusted: escape them for display. */
 const job = z.object({
   jobNumber: z.int(),
-  status: textOrNull.describe('Status name in the ordering API.'),
-  description: textOrNull,
-  orderNumber: textOrNull.describe('Reference set by the customer. Optional and not unique.'),
-  orderGroup: textOrNull,
+  status: text.describe('Status name in the ordering API.'),
+  description: text,
+  orderNumber: text.describe('Reference set by the customer. Optional and not unique.'),
+  orderGroup: text,
   orderGroupSequence: z.number().nullable(),
-  originCode: textOrNull,
+  originCode: text,
   dateDue: asSaid.nullable(),
   mustDate: z.boolean().nullable(),
   dateOut: asSaid.nullable(),
@@ -55,10 +55,21 @@ const observed = z.object({
 });
 
 const change = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
-const text = textOrNull;
 
 const base = { account: z.string(), region: z.string() };
 const ofJob = { ...base, job, observed };
+const ofJobWithoutChanges = { ...ofJob, changes: z.object({}) };
+const ofGroup = {
+  ...base,
+  observed,
+  orderGroup: z.string(),
+  jobs: z.array(z.int()).describe('Job numbers of the dispatched jobs of the group, in ascending order.'),
+};
+const excludedJobs = z
+  .array(z.int())
+  .describe(
+    'Job numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
+  );
 /** Events about a region are recorded in the log of the cell and have no account. */
 const ofCell = { region: z.string(), since: timestamp.describe('Time of the first failure.') };
 /** Events about an endpoint are recorded in the log of the cell. */
@@ -85,419 +96,345 @@ const transaction = z.object({
 
 const ofAccount = { ...base, observed: observed.partial().optional() };
 
-/**
- * All event types with the condition under which each is emitted and the schema of its `data`. A schema is created when it is needed: a
- * start needs only the names.
- */
+/** Creates the schema of an object with these fields when it is needed: a start needs only the names of the types. */
+const fields = <S extends z.core.$ZodLooseShape>(shape: () => S) => once(() => z.object(shape()));
+
+/** All event types with the condition under which each is emitted and the schema of its `data`. */
 export const catalogue = {
   'job.created': {
     when: 'A job was created after Jobwire began to observe the account.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({}),
-        occurredAt: asSaid.nullable().describe('`dateIn` of the job in the ordering API.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      occurredAt: asSaid.nullable().describe('`dateIn` of the job in the ordering API.'),
+    })),
   },
   'job.status_changed': {
     when: 'The status of a job changed in the list of active jobs, or in the job detail after the job has left the list.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({ status: change(text) }) })),
+    data: fields(() => ({ ...ofJob, changes: z.object({ status: change(text) }) })),
   },
   'job.line_status_changed': {
     when: 'The status of lines of a job changed. Only the job detail contains lines, and it is fetched less often than the list, so a status of short duration can be missed.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({}),
-        lines: z.array(z.object({ jobLineId: z.int(), from: text, to: text })),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      lines: z.array(z.object({ jobLineId: z.int(), from: text, to: text })),
+    })),
   },
   'job.dispatched': {
     when: 'A job was dispatched (`dateOut` was set). Emitted once per dispatch, even if the date is corrected later.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({ dateOut: change(text) }),
-        occurredAt: asSaid.describe('`dateOut` of the job in the ordering API.'),
-        zone: textOrNull.describe(
-          "Time zone of the job's location (IANA name). A `dateOut` without an offset is a local time in this zone. `null`: the time zone is not known yet.",
+    data: fields(() => ({
+      ...ofJob,
+      changes: z.object({ dateOut: change(text) }),
+      occurredAt: asSaid.describe('`dateOut` of the job in the ordering API.'),
+      zone: text.describe(
+        "Time zone of the job's location (IANA name). A `dateOut` without an offset is a local time in this zone. `null`: the time zone is not known yet.",
+      ),
+      late: z
+        .boolean()
+        .nullable()
+        .optional()
+        .describe(
+          'Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown. The job has no due date, or the result depends on an unknown time zone, or on the time of day of a `dateOut` without a time. Absent in events recorded by older versions of Jobwire.',
         ),
-        late: z
-          .boolean()
-          .nullable()
-          .optional()
-          .describe(
-            'Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown. The job has no due date, or the result depends on an unknown time zone, or on the time of day of a `dateOut` without a time. Absent in events recorded by older versions of Jobwire.',
-          ),
-        lateBySeconds: z
-          .int()
-          .nullable()
-          .optional()
-          .describe(
-            'Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown.',
-          ),
-      }),
-    ),
+      lateBySeconds: z
+        .int()
+        .nullable()
+        .optional()
+        .describe(
+          'Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown.',
+        ),
+    })),
   },
   'job.dispatch_revoked': {
     when: 'A dispatch was revoked: `dateOut` was cleared, and the job detail confirmed it.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({ dateOut: change(text) }) })),
+    data: fields(() => ({ ...ofJob, changes: z.object({ dateOut: change(text) }) })),
   },
   'job.tracking_added': {
     when: 'Tracking numbers or links of parcels were added. One event contains all parcels that were observed at the same time.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) })),
+    data: fields(() => ({ ...ofJobWithoutChanges, tracking: z.array(trackingEntry) })),
   },
   'job.tracking_updated': {
     when: 'The tracking link of a known parcel was added or changed, or a parcel that had only a link got its number.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({}),
-        tracking: z.array(z.object({ from: trackingEntry, to: trackingEntry })),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      tracking: z.array(z.object({ from: trackingEntry, to: trackingEntry })),
+    })),
   },
   'job.tracking_removed': {
     when: 'Tracking numbers or links were removed, and the job detail confirmed it.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) })),
+    data: fields(() => ({ ...ofJobWithoutChanges, tracking: z.array(trackingEntry) })),
   },
   'job.due_date_changed': {
     when: 'The due date of a job changed, or its flag `mustDate`, which marks the due date as mandatory.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJob,
+      changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),
+    })),
   },
   'job.updated': {
     when: 'The description, order number, order group, origin, comments or lines of a job changed, or its dispatch date was corrected. Comments and lines are compared only when the detail is fetched.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z
-          .object({
-            description: change(text),
-            orderNumber: change(text),
-            orderGroup: change(text),
-            orderGroupSequence: change(z.number().nullable()),
-            originCode: change(text),
-            dateOut: change(text),
-            comments: change(text).describe('Comments of the job.'),
-            lines: z
-              .object({ from: z.array(lineSummary), to: z.array(lineSummary) })
-              .describe(
-                'Changed lines. `from` contains the lines as they were before the change, `to` as they are after it. Each of the two lists has at most 200 lines. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed.',
-              ),
-          })
-          .partial(),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJob,
+      changes: z
+        .object({
+          description: change(text),
+          orderNumber: change(text),
+          orderGroup: change(text),
+          orderGroupSequence: change(z.number().nullable()),
+          originCode: change(text),
+          dateOut: change(text),
+          comments: change(text).describe('Comments of the job.'),
+          lines: z
+            .object({ from: z.array(lineSummary), to: z.array(lineSummary) })
+            .describe(
+              'Changed lines. `from` contains the lines as they were before the change, `to` as they are after it. Each of the two lists has at most 200 lines. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed.',
+            ),
+        })
+        .partial(),
+    })),
   },
   'job.locked': {
     when: 'A job can no longer be edited.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) })),
+    data: fields(() => ({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) })),
   },
   'job.unlocked': {
     when: 'A job can be edited again.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) })),
+    data: fields(() => ({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) })),
   },
   'job.overdue': {
     when: 'The due time of a job has passed, and Jobwire then observed that the job was not dispatched. Emitted once per due date.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({}), dueAt: timestamp, zone: z.string() })),
+    data: fields(() => ({ ...ofJobWithoutChanges, dueAt: timestamp, zone: z.string() })),
   },
   'job.due_soon': {
     when: 'The due time of an undispatched job is near. The account setting `events.dueSoonHours` is the number of hours before the due time. Emitted once per due date.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({}),
-        dueAt: timestamp.describe('Due time (ISO 8601, UTC).'),
-        zone: z.string().describe('Time zone or offset that was used to interpret the due date.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      dueAt: timestamp.describe('Due time (ISO 8601, UTC).'),
+      zone: z.string().describe('Time zone or offset that was used to interpret the due date.'),
+    })),
   },
   'job.stalled': {
     when: 'An undispatched job in the list of active jobs stayed in one status for a number of working days. The account settings `events.stalledAfterWorkingDays` and `events.stalledByStatus` set this number. Emitted once per stay in a status.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({}),
-        status: z.string().describe('Status name in the ordering API.'),
-        inStatusSince: timestamp.describe(
-          'Time of the first observation of the job in this status. The job may have entered the status earlier.',
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      status: z.string().describe('Status name in the ordering API.'),
+      inStatusSince: timestamp.describe(
+        'Time of the first observation of the job in this status. The job may have entered the status earlier.',
+      ),
+      workingDays: z
+        .int()
+        .describe('Number of working days (Monday to Friday) that have passed since `inStatusSince`.'),
+      zone: z
+        .string()
+        .describe(
+          "Time zone in which the working days are counted. It is the time zone of the job's location.",
         ),
-        workingDays: z
-          .int()
-          .describe('Number of working days (Monday to Friday) that have passed since `inStatusSince`.'),
-        zone: z
-          .string()
-          .describe(
-            "Time zone in which the working days are counted. It is the time zone of the job's location.",
-          ),
-      }),
-    ),
+    })),
   },
   'job.needs_attention': {
     when: 'A job entered a status that needs attention, or was created in one. The account setting `events.attentionStatuses` lists these statuses.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({}),
-        status: z.string().describe('Status name in the ordering API.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      status: z.string().describe('Status name in the ordering API.'),
+    })),
   },
   'job.production_started': {
     when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). Only the job detail contains this value. The detail is fetched when the job changes in the list, and otherwise once a day.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({ isCancelable: change(z.boolean()) }),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJob,
+      changes: z.object({ isCancelable: change(z.boolean()) }),
+    })),
   },
   'job.closed': {
     when: 'A job left the list of active jobs and is among the closed jobs.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({}) })),
+    data: fields(() => ({ ...ofJobWithoutChanges })),
   },
   'job.cancelled': {
     when: 'A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart had the same result. The cancellation is inferred, because the ordering API does not list cancelled jobs.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({}),
-        inferred: z
-          .literal(true)
-          .describe(
-            '`true`: Jobwire inferred the cancellation from the absence of the job, because the ordering API does not report cancellations.',
-          ),
-        jobStatus: text.describe('Status name in the job detail.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      inferred: z
+        .literal(true)
+        .describe(
+          '`true`: Jobwire inferred the cancellation from the absence of the job, because the ordering API does not report cancellations.',
+        ),
+      jobStatus: text.describe('Status name in the job detail.'),
+    })),
   },
   'job.unavailable': {
     when: 'A job no longer exists in the ordering API: the request for its detail returns 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result.',
-    data: once(() =>
-      z.object({ ...ofJob, changes: z.object({}), inferred: z.literal(true), jobStatus: text }),
-    ),
+    data: fields(() => ({ ...ofJobWithoutChanges, inferred: z.literal(true), jobStatus: text })),
   },
   'job.reopened': {
     when: 'A closed, cancelled or unavailable job is in the list of active jobs again.',
-    data: once(() =>
-      z.object({
-        ...ofJob,
-        changes: z.object({}),
-        previousOutcome: z.enum(['closed', 'cancelled', 'unavailable']),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      previousOutcome: z.enum(['closed', 'cancelled', 'unavailable']),
+    })),
   },
   'job.invoiced': {
     when: 'A job got an invoice number.',
-    data: once(() => z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) })),
+    data: fields(() => ({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) })),
   },
   'order_group.partially_dispatched': {
     when: 'The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group, and again only if all dispatches of the group were revoked in between. Not emitted after `order_group.dispatched`.',
-    data: once(() =>
-      z.object({
-        ...base,
-        observed,
-        orderGroup: z.string(),
-        jobs: z
-          .array(z.int())
-          .describe('Job numbers of the dispatched jobs of the group, in ascending order.'),
-        openJobs: z
-          .array(z.int())
-          .describe('Job numbers of the jobs of the group that are not dispatched yet.'),
-        excludedJobs: z
-          .array(z.int())
-          .describe(
-            'Job numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
-          ),
-        dispatchedCount: z.int().describe('Number of `jobs`.'),
-        openCount: z.int().describe('Number of `openJobs`.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofGroup,
+      openJobs: z
+        .array(z.int())
+        .describe('Job numbers of the jobs of the group that are not dispatched yet.'),
+      excludedJobs,
+      dispatchedCount: z.int().describe('Number of `jobs`.'),
+      openCount: z.int().describe('Number of `openJobs`.'),
+    })),
   },
   'order_group.dispatched': {
     when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again in two cases: an ignored job is dispatched later, or all jobs are dispatched again after a job was added or a dispatch was revoked.',
-    data: once(() =>
-      z.object({
-        ...base,
-        observed,
-        orderGroup: z.string(),
-        jobs: z
-          .array(z.int())
-          .describe('Job numbers of the dispatched jobs of the group, in ascending order.'),
-        excludedJobs: z
-          .array(z.int())
-          .describe(
-            'Job numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
-          ),
-        repeated: z
-          .boolean()
-          .describe(
-            '`true`: the event was already emitted for this group, and the jobs or dispatches of the group changed after that.',
-          ),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofGroup,
+      excludedJobs,
+      repeated: z
+        .boolean()
+        .describe(
+          '`true`: the event was already emitted for this group, and the jobs or dispatches of the group changed after that.',
+        ),
+    })),
   },
   'account.baselined': {
     when: 'Jobwire has stored the first complete reading of the list of active jobs. Later changes are emitted as events.',
-    data: once(() => z.object({ ...ofAccount, openJobs: z.int() })),
+    data: fields(() => ({ ...ofAccount, openJobs: z.int() })),
   },
   'account.poll_failing': {
     when: 'Several consecutive polls failed. No changes are observed until a poll succeeds.',
-    data: once(() => z.object({ ...ofAccount, consecutiveFailures: z.int(), reason: z.string() })),
+    data: fields(() => ({ ...ofAccount, consecutiveFailures: z.int(), reason: z.string() })),
   },
   'account.poll_recovered': {
     when: 'A poll succeeded after `account.poll_failing`.',
-    data: once(() => z.object({ ...ofAccount, failedPolls: z.int() })),
+    data: fields(() => ({ ...ofAccount, failedPolls: z.int() })),
   },
   'account.credentials_rejected': {
     when: 'The ordering API rejected the credentials of the account.',
-    data: once(() => z.object({ ...ofAccount, reason: z.string() })),
+    data: fields(() => ({ ...ofAccount, reason: z.string() })),
   },
   'account.credentials_accepted': {
     when: 'The ordering API accepts the credentials of the account again.',
-    data: once(() => z.object(ofAccount)),
+    data: fields(() => ofAccount),
   },
   'account.identity_mismatch': {
     when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms that the credentials are correct again, or that the account now has the other id.',
-    data: once(() => z.object({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
+    data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {
     when: 'So many jobs disappeared from the list of active jobs at once that the list may be wrong. The account is in quarantine. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
-    data: once(() =>
-      z.object({
-        ...ofAccount,
-        openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
-        suspected: z
-          .int()
-          .describe(
-            'Number of missing jobs that seem to be cancelled or unavailable. A job is unavailable if the ordering API returns 404 for its detail.',
-          ),
-        contradictory: z
-          .int()
-          .describe(
-            'Number of missing jobs for which the responses of the ordering API contradict each other.',
-          ),
-        reported: z
-          .int()
-          .describe('Number of `job.cancelled` and `job.unavailable` events emitted in the last 24 hours.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofAccount,
+      openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
+      suspected: z
+        .int()
+        .describe(
+          'Number of missing jobs that seem to be cancelled or unavailable. A job is unavailable if the ordering API returns 404 for its detail.',
+        ),
+      contradictory: z
+        .int()
+        .describe(
+          'Number of missing jobs for which the responses of the ordering API contradict each other.',
+        ),
+      reported: z
+        .int()
+        .describe('Number of `job.cancelled` and `job.unavailable` events emitted in the last 24 hours.'),
+    })),
   },
   'account.resumed': {
     when: 'A quarantine ended, either automatically or because an operator confirmed the account. Or an identity mismatch ended, because an operator confirmed the account.',
-    data: once(() =>
-      z.object({
-        ...ofAccount,
-        previousState: z.enum(['quarantined', 'identity_mismatch']),
-        by: z.enum(['automatic', 'operator']),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofAccount,
+      previousState: z.enum(['quarantined', 'identity_mismatch']),
+      by: z.enum(['automatic', 'operator']),
+    })),
   },
   'account.payment_completed': {
     when: 'A payment of the account was completed. Emitted only if the account setting `events.payments` is `true`.',
-    data: once(() => z.object({ ...ofAccount, transaction })),
+    data: fields(() => ({ ...ofAccount, transaction })),
   },
   'account.payment_failed': {
     when: 'A payment of the account failed. Emitted only if the account setting `events.payments` is `true`.',
-    data: once(() => z.object({ ...ofAccount, transaction })),
+    data: fields(() => ({ ...ofAccount, transaction })),
   },
   'account.restored': {
     when: 'The log of the account was restored from a backup. All events after the cursor in `after` were lost. Changes that still apply are emitted again, with new ids. Receivers must fetch all jobs again.',
-    data: once(() =>
-      z.object({
-        ...ofAccount,
-        after: z.string().describe('Cursor of the last event that was restored.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofAccount,
+      after: z.string().describe('Cursor of the last event that was restored.'),
+    })),
   },
   'status.discovered': {
     when: 'A status name was observed for the first time in this account.',
-    data: once(() =>
-      z.object({
-        ...base,
-        observed,
-        status: z.string(),
-        previousName: z
-          .string()
-          .optional()
-          .describe('Previous name of the status, if the ordering API renamed it.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...base,
+      observed,
+      status: z.string(),
+      previousName: z
+        .string()
+        .optional()
+        .describe('Previous name of the status, if the ordering API renamed it.'),
+    })),
   },
   'upstream.outage': {
     when: 'The ordering API fails for the whole region. Emitted once, instead of `account.poll_failing` for each account.',
-    data: once(() =>
-      z.object({
-        ...ofCell,
-        failedPolls: z
-          .int()
-          .describe('Number of failed polls since the first failure. The real number can be higher.'),
-        accounts: z.int().describe('Number of affected accounts. The real number can be higher.'),
-        reason: z.string().describe('Error message of the last failure.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofCell,
+      failedPolls: z
+        .int()
+        .describe('Number of failed polls since the first failure. The real number can be higher.'),
+      accounts: z.int().describe('Number of affected accounts. The real number can be higher.'),
+      reason: z.string().describe('Error message of the last failure.'),
+    })),
   },
   'upstream.recovered': {
     when: 'The ordering API responds again after `upstream.outage`.',
-    data: once(() =>
-      z.object({
-        ...ofCell,
-        durationSeconds: z
-          .int()
-          .describe('Time from the first failure to the first successful response, in seconds.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofCell,
+      durationSeconds: z
+        .int()
+        .describe('Time from the first failure to the first successful response, in seconds.'),
+    })),
   },
   'endpoint.disabled': {
     when: 'An endpoint was disabled, because all deliveries failed for days, or because it responded with 410 or with the header `webhook-delivery: disable`. When an operator enables it again, delivery resumes where it stopped.',
-    data: once(() =>
-      z.object({
-        ...ofSink,
-        reason: z.string().describe('Error message.'),
-        failingSince: timestamp
-          .nullable()
-          .describe('Time of the first failure. `null`: there were no failures.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofSink,
+      reason: z.string().describe('Error message.'),
+      failingSince: timestamp
+        .nullable()
+        .describe('Time of the first failure. `null`: there were no failures.'),
+    })),
   },
   'endpoint.recovered': {
     when: 'An endpoint accepts events again after `endpoint.disabled`.',
-    data: once(() => z.object({ ...ofSink, disabledAt: timestamp })),
+    data: fields(() => ({ ...ofSink, disabledAt: timestamp })),
   },
   'endpoint.events_lost': {
     when: 'Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still in the log.',
-    data: once(() =>
-      z.object({
-        ...ofSink,
-        account: z.string().describe('Id of the account whose log contained the events.'),
-        first: z.int().describe('Sequence number of the first lost event.'),
-        last: z.int().describe('Sequence number of the last lost event.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofSink,
+      account: z.string().describe('Id of the account whose log contained the events.'),
+      first: z.int().describe('Sequence number of the first lost event.'),
+      last: z.int().describe('Sequence number of the last lost event.'),
+    })),
   },
   'endpoint.event_dead': {
     when: 'An endpoint rejected an event on every attempt. The event is no longer retried. The later events of the job are delivered.',
-    data: once(() =>
-      z.object({
-        ...ofSink,
-        account: z.string().describe('Id of the account whose log contains the event.'),
-        sequence: z.int().describe('Sequence number of the event.'),
-        event: z.string().describe('Id of the event.'),
-        attempts: z.int(),
-        reason: z.string().describe('Error message of the last attempt.'),
-      }),
-    ),
+    data: fields(() => ({
+      ...ofSink,
+      account: z.string().describe('Id of the account whose log contains the event.'),
+      sequence: z.int().describe('Sequence number of the event.'),
+      event: z.string().describe('Id of the event.'),
+      attempts: z.int(),
+      reason: z.string().describe('Error message of the last attempt.'),
+    })),
   },
   'jobwire.ping': {
     when: 'A test of an endpoint was requested. Sent to that endpoint only and not recorded in a log.',
-    data: once(() => z.object(ofSink)),
+    data: fields(() => ofSink),
   },
 } as const satisfies Record<string, { when: string; data: () => z.ZodType }>;
 
