@@ -284,7 +284,7 @@ export const accounts = {
         throw new UsageError('Nothing to change. Set at least one option, such as --due-soon 48.');
       }
       const account = await api().patch('/v1/accounts/{id}', { ...withId(id), body });
-      out.document(account, () => out.line(`${clean(id)} was updated.`));
+      out.document(account, `${clean(id)} was updated.`);
     },
   }),
 
@@ -306,7 +306,7 @@ export const accounts = {
     example: 'accounts pause acme',
     async run({ api, out }, [id]) {
       const account = await api().post('/v1/accounts/{id}/pause', withId(id));
-      out.document(account, () => out.line(`${clean(id)} is paused.`));
+      out.document(account, `${clean(id)} is paused.`);
     },
   }),
   'accounts resume': command({
@@ -316,9 +316,7 @@ export const accounts = {
     async run({ api, out }, [id]) {
       const { paused } = await api().get('/v1/accounts/{id}', withId(id));
       const account = await api().post('/v1/accounts/{id}/resume', withId(id));
-      out.document(account, () =>
-        out.line(`${clean(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`),
-      );
+      out.document(account, `${clean(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`);
     },
   }),
 
@@ -345,7 +343,7 @@ export const accounts = {
       const api = context.api();
       const body = await readCredentials(context, flags);
       const account = await api.put('/v1/accounts/{id}/credentials', { ...withId(id), body });
-      context.out.document(account, () => context.out.line(`The credentials of ${clean(id)} were replaced.`));
+      context.out.document(account, `The credentials of ${clean(id)} were replaced.`);
     },
   }),
 
@@ -360,12 +358,11 @@ export const accounts = {
           `--yes is missing. It confirms that ${id} and all its data are permanently deleted.`,
         );
       const complete = await api().delete('/v1/accounts/{id}', withId(id));
-      out.document({ deleted: id, complete }, () =>
-        out.line(
-          complete
-            ? `${clean(id)} was deleted.`
-            : `${clean(id)} no longer exists, but some of its data remains. Repeat the command to delete the rest.`,
-        ),
+      out.document(
+        { deleted: id, complete },
+        complete
+          ? `${clean(id)} was deleted.`
+          : `${clean(id)} no longer exists, but some of its data remains. Repeat the command to delete the rest.`,
       );
     },
   }),

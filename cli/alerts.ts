@@ -196,7 +196,7 @@ export const alerts = {
     example: 'alerts remove late',
     async run({ api, out }, [id], { region }) {
       await api().delete('/v1/alert-rules/{id}', atRule(id, region));
-      out.document({ removed: id }, () => out.line(`The alert rule ${clean(id)} is deleted.`));
+      out.document({ removed: id }, `The alert rule ${clean(id)} is deleted.`);
     },
   }),
 
@@ -208,8 +208,9 @@ export const alerts = {
     example: 'alerts test late',
     async run({ api, out }, [id], { region }) {
       const result = await api().post('/v1/alert-rules/{id}/test', atRule(id, region));
-      out.document(result, () =>
-        out.line(result.sent ? 'The test message was sent.' : `It was not sent: ${clean(result.message)}`),
+      out.document(
+        result,
+        result.sent ? 'The test message was sent.' : `It was not sent: ${clean(result.message)}`,
       );
       return result.sent ? 0 : 1;
     },

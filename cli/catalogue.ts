@@ -148,7 +148,7 @@ export async function get({ api, out }: Context, path: string): Promise<undefine
       }
       throw cause;
     });
-  out.document(document, () => out.line(toJson(document, 2)));
+  out.document(document, toJson(document, 2));
 }
 
 /** Prints daily statistics as a table with a row of totals. */

@@ -274,8 +274,9 @@ export const deliveryCommands = {
       }
       printTruncation(context, replay.truncatedAccounts);
       if (flags.watch) return watch(context, id, replay.id, flags.region);
-      context.out.document(replay, () =>
-        context.out.line(`To see its progress, run: ${watchCommand(context, id, replay.id, flags.region)}`),
+      context.out.document(
+        replay,
+        `To see its progress, run: ${watchCommand(context, id, replay.id, flags.region)}`,
       );
       return undefined;
     },
@@ -360,7 +361,7 @@ function createParkedCommand(verbs: {
       }
       const body: ParkedEventSelection = all ? { all: true } : { events };
       const report = await change(api(), { ...atEndpoint(id, region), body });
-      out.document(report, () => out.line(done(report)));
+      out.document(report, done(report));
       if (report.missing.length === 0) return undefined;
       out.note(`Not parked: ${clean(report.missing.join(', '))}.`);
       return 1;

@@ -245,7 +245,7 @@ export const endpoints = {
         throw new UsageError("Nothing to change. Set at least one option, such as --types 'job.*'.");
       const at = atEndpoint(id, flags.region);
       const endpoint = await api().patch('/v1/endpoints/{id}', { ...at, body });
-      out.document(endpoint, () => out.line(`${clean(id)} was updated.`));
+      out.document(endpoint, `${clean(id)} was updated.`);
     },
   }),
 
@@ -376,9 +376,7 @@ export const endpoints = {
       const at = atEndpoint(id, region);
       const { paused } = await api().get('/v1/endpoints/{id}', at);
       const endpoint = await api().post('/v1/endpoints/{id}/resume', at);
-      out.document(endpoint, () =>
-        out.line(`${clean(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`),
-      );
+      out.document(endpoint, `${clean(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`);
       noteNotDelivering(context, endpoint, region);
     },
   }),
@@ -396,7 +394,7 @@ export const endpoints = {
     example: 'endpoints remove erp',
     async run({ api, out }, [id], { region }) {
       await api().delete('/v1/endpoints/{id}', atEndpoint(id, region));
-      out.document({ removed: id }, () => out.line(`${clean(id)} was removed.`));
+      out.document({ removed: id }, `${clean(id)} was removed.`);
     },
   }),
 
@@ -447,7 +445,7 @@ function createStateCommand(
     async run(context, [id], { region }) {
       const { api, out } = context;
       const endpoint = await change(api(), atEndpoint(id, region));
-      out.document(endpoint, () => out.line(`${clean(id)} ${done}.`));
+      out.document(endpoint, `${clean(id)} ${done}.`);
       if (verb === 'enable' && endpoint.state === 'paused') noteNotDelivering(context, endpoint, region);
     },
   });

@@ -17,7 +17,7 @@ export async function health({ url, out }: Pick<Context, 'url' | 'out'>): Promis
       detail?: unknown;
     } | null;
     if (response.ok && body?.status === 'ok') {
-      out.document({ url, status: 'ok' }, () => out.line(`Jobwire at ${url} is ready.`));
+      out.document({ url, status: 'ok' }, `Jobwire at ${url} is ready.`);
       return;
     }
     const detail = typeof body?.detail === 'string' ? `: ${body.detail.replace(/\.$/, '')}` : '';

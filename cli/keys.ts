@@ -60,9 +60,7 @@ export const keys = {
       const accounts = parseList(flags.accounts);
       const body = { code: code.replace(/\s/g, ''), name: flags.name, ...(accounts ? { accounts } : {}) };
       const approved = await api().post('/v1/wall-pairings/approval', { body });
-      out.document(approved, () =>
-        out.line(`The screen gets the key ${clean(approved.name)} within a few seconds.`),
-      );
+      out.document(approved, `The screen gets the key ${clean(approved.name)} within a few seconds.`);
     },
   }),
 
@@ -116,9 +114,7 @@ export const keys = {
     example: 'keys revoke 7f3k2m9q',
     async run({ api, out }, [id]) {
       await api().delete('/v1/keys/{id}', withId(id));
-      out.document({ revoked: id }, () =>
-        out.line(`Key ${clean(id)} is revoked. The API rejects it within 30 seconds.`),
-      );
+      out.document({ revoked: id }, `Key ${clean(id)} is revoked. The API rejects it within 30 seconds.`);
     },
   }),
 };

@@ -294,10 +294,9 @@ export const notifications = {
     async run({ api, out }, [account, kind, channel, locale, file]) {
       const body = readJsonFile('FILE', file);
       const saved = await api().put(TEMPLATE, { ...atTemplate(account, [kind, channel, locale]), body });
-      out.document(saved, () =>
-        out.line(
-          `The template of ${clean(account)} for ${clean(kind)}, ${clean(channel)}, ${clean(locale)} was set.`,
-        ),
+      out.document(
+        saved,
+        `The template of ${clean(account)} for ${clean(kind)}, ${clean(channel)}, ${clean(locale)} was set.`,
       );
     },
   }),
@@ -309,9 +308,7 @@ export const notifications = {
     example: 'templates remove acme dispatched email en-GB',
     async run({ api, out }, [account, ...which]) {
       await api().delete(TEMPLATE, atTemplate(account, which));
-      out.document({ removed: which }, () =>
-        out.line('The template was removed. The default template applies again.'),
-      );
+      out.document({ removed: which }, 'The template was removed. The default template applies again.');
     },
   }),
 
@@ -460,8 +457,9 @@ export const notifications = {
       }
       const body = { channel, address } as const;
       const created = await api().post('/v1/accounts/{id}/suppressions', { ...withId(account), body });
-      out.document(created, () =>
-        out.line(`${clean(created.address)} is suppressed for ${clean(account)} (${clean(created.id)}).`),
+      out.document(
+        created,
+        `${clean(created.address)} is suppressed for ${clean(account)} (${clean(created.id)}).`,
       );
     },
   }),
@@ -475,9 +473,7 @@ export const notifications = {
       await api().delete('/v1/accounts/{id}/suppressions/{suppression}', {
         params: { path: { id: account, suppression: id } },
       });
-      out.document({ removed: id }, () =>
-        out.line(`${clean(id)} was removed. The address can receive messages again.`),
-      );
+      out.document({ removed: id }, `${clean(id)} was removed. The address can receive messages again.`);
     },
   }),
 };

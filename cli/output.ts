@@ -46,8 +46,8 @@ export interface Output {
   readonly stdout: NodeJS.WriteStream;
   /** Prints a line of text unmodified. */
   line(text?: string): void;
-  /** Prints a document: with `--json` as JSON, otherwise by calling `human`. */
-  document(value: unknown, human: () => void): void;
+  /** Prints a document: with `--json` as JSON, otherwise as a line of text, or by calling `human`. */
+  document(value: unknown, human: string | (() => void)): void;
   /** Prints one JSON object as a line. */
   jsonLine(value: unknown): void;
   /** Prints a table that fits the terminal, or the line `none` if it is empty. */
@@ -99,6 +99,7 @@ export function createOutput(options: {
     },
     document(value, human) {
       if (json) output.line(toJson(value, terminal ? 2 : undefined));
+      else if (typeof human === 'string') output.line(human);
       else human();
     },
     jsonLine: (value) => output.line(toJson(value)),

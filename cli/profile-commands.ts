@@ -88,9 +88,7 @@ export const profiles = {
       const stored = readProfiles(env);
       const { url } = findProfile(stored, name);
       writeProfiles(env, { ...stored, current: name });
-      out.document({ name, url, current: true }, () =>
-        out.line(`${clean(name)} is the current profile: ${clean(url)}`),
-      );
+      out.document({ name, url, current: true }, `${clean(name)} is the current profile: ${clean(url)}`);
       const variables = ['JOBWIRE_URL', 'JOBWIRE_API_KEY', 'JOBWIRE_PROFILE'].filter((one) => env[one]);
       if (variables.length > 0)
         out.note(
@@ -110,7 +108,7 @@ export const profiles = {
       const { [name]: _, ...others } = stored.profiles;
       const current = stored.current === name ? undefined : stored.current;
       writeProfiles(env, { current, profiles: others });
-      out.document({ removed: name }, () => out.line(`The profile ${clean(name)} was removed.`));
+      out.document({ removed: name }, `The profile ${clean(name)} was removed.`);
       if (stored.current === name && Object.keys(others).length > 0) {
         out.note('There is no current profile now. To choose one, run: jobwire profiles use NAME');
       }

@@ -137,8 +137,9 @@ export const recipients = {
       const { paused, id } = flags;
       const body = { id, ...toBody(flags), ...toScope(flags), ...(paused ? { paused } : {}) };
       const created = await api().post('/v1/accounts/{id}/recipients', { ...withId(account), body });
-      out.document(created, () =>
-        out.line(`${formatRecipient(created)} was added to ${clean(account)} for ${formatScope(created)}.`),
+      out.document(
+        created,
+        `${formatRecipient(created)} was added to ${clean(account)} for ${formatScope(created)}.`,
       );
     },
   }),
@@ -163,7 +164,7 @@ export const recipients = {
         throw new UsageError('Nothing to change. Set at least one option, such as --email ADDRESS.');
       const at = atRecipient(account, id);
       const changed = await api().patch('/v1/accounts/{id}/recipients/{recipient}', { ...at, body });
-      out.document(changed, () => out.line(`${formatRecipient(changed)} was changed.`));
+      out.document(changed, `${formatRecipient(changed)} was changed.`);
     },
   }),
 
@@ -173,7 +174,7 @@ export const recipients = {
     example: 'recipients remove acme 7f3k2m9q',
     async run({ api, out }, [account, id]) {
       await api().delete('/v1/accounts/{id}/recipients/{recipient}', atRecipient(account, id));
-      out.document({ removed: id }, () => out.line(`${clean(id)} was removed.`));
+      out.document({ removed: id }, `${clean(id)} was removed.`);
     },
   }),
 

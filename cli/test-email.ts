@@ -41,12 +41,11 @@ export const testEmailCommands = {
       const template = flags.template === undefined ? undefined : readJsonFile('template', flags.template);
       const body = { to, kind, locale, zone, jobNumber, recipient, template };
       const result = await api().post('/v1/accounts/{id}/notifications/test', { ...withId(account), body });
-      out.document(result, () =>
-        out.line(
-          result.sent
-            ? `“${clean(result.subject)}” was sent to ${clean(to)}.`
-            : `It was not sent: ${clean(result.message)}`,
-        ),
+      out.document(
+        result,
+        result.sent
+          ? `“${clean(result.subject)}” was sent to ${clean(to)}.`
+          : `It was not sent: ${clean(result.message)}`,
       );
       return result.sent ? 0 : 1;
     },
