@@ -326,6 +326,21 @@ export function route<
   };
 }
 
+/** Returns a function that declares a route with a tag. Default method: GET. */
+export const routesOf =
+  (tag: keyof typeof tags) =>
+  <
+    P extends z.ZodObject = Nothing,
+    Q extends z.ZodObject = Nothing,
+    B extends z.ZodType = z.ZodUndefined,
+    A extends z.ZodType = z.ZodUndefined,
+    S = undefined,
+  >(
+    spec: Omit<RouteSpec<P, Q, B, A, S>, 'tag' | 'method'> & Partial<Pick<Route['spec'], 'method'>>,
+    handle: Parameters<typeof route<P, Q, B, A, S>>[1],
+  ): Route =>
+    route<P, Q, B, A, S>({ method: 'get', tag, ...spec }, handle);
+
 /** Returns a static body, according to `Accept-Encoding` and `If-None-Match`. */
 export function sendStatic(
   c: Context<ApiEnv>,

@@ -5,7 +5,9 @@ import { textOrNull } from '../../representation.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { ofAccountRecord } from '../access.ts';
 import { beginMove, cancelMove, exportAccount, importAccount } from '../account-move.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, routesOf } from '../route.ts';
+
+const route = routesOf('Accounts');
 
 const TO_RULE = 'must be 1 to 300 characters that name the other cell, such as the base URL of its API';
 
@@ -16,13 +18,7 @@ const MAX_IMPORT_BYTES = 1_500_000;
 export const moveRoutes: readonly Route[] = [
   route(
     {
-      ...{
-        method: 'put',
-        path: '/v1/accounts/{id}/move',
-        id: 'beginAccountMove',
-        tag: 'Accounts',
-        role: 'admin',
-      },
+      ...{ method: 'put', path: '/v1/accounts/{id}/move', id: 'beginAccountMove', role: 'admin' },
       summary: 'Begin to move an account to another cell',
       description:
         'Pauses the account, closes its log and stops its customer notifications in this cell. Repeat the request until `waitingFor` is `null`. Then the data can be exported. The account cannot be resumed here.',
@@ -57,7 +53,7 @@ export const moveRoutes: readonly Route[] = [
   ),
   route(
     {
-      ...{ method: 'delete', path: '/v1/accounts/{id}/move', id: 'cancelAccountMove', tag: 'Accounts' },
+      ...{ method: 'delete', path: '/v1/accounts/{id}/move', id: 'cancelAccountMove' },
       ...{ role: 'admin', allAccounts: true, of: ofAccountRecord },
       summary: 'Cancel the move of an account',
       description:
@@ -72,7 +68,7 @@ export const moveRoutes: readonly Route[] = [
   ),
   route(
     {
-      ...{ method: 'post', path: '/v1/accounts/{id}/export', id: 'exportAccount', tag: 'Accounts' },
+      ...{ method: 'post', path: '/v1/accounts/{id}/export', id: 'exportAccount' },
       ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, repeatable: true },
       summary: 'Export an account that is moved to another cell',
       description:
@@ -109,7 +105,7 @@ export const moveRoutes: readonly Route[] = [
   ),
   route(
     {
-      ...{ method: 'post', path: '/v1/accounts/import', id: 'importAccount', tag: 'Accounts' },
+      ...{ method: 'post', path: '/v1/accounts/import', id: 'importAccount' },
       ...{ role: 'admin', allAccounts: true, repeatable: true, maxBodyBytes: MAX_IMPORT_BYTES },
       summary: 'Import an account from another cell',
       description:

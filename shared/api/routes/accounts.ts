@@ -37,8 +37,10 @@ import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batc
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { type Route, route, type Subject } from '../route.ts';
+import { type Route, routesOf, type Subject } from '../route.ts';
 import { moveRoutes, toRef } from './account-moves.ts';
+
+const route = routesOf('Accounts');
 
 const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the ordering API';
 
@@ -187,7 +189,6 @@ export const accountRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/test',
       id: 'testAccount',
-      tag: 'Accounts',
       summary: 'Test the credentials of an account',
       role: 'operate',
       of: ofAccount,
@@ -205,7 +206,6 @@ export const accountRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/credentials/test',
       id: 'testCredentials',
-      tag: 'Accounts',
       summary: 'Test credentials before registration',
       description: 'Requests a token, verifies the identity and reads one page of jobs. Nothing is stored.',
       role: 'admin',
@@ -243,7 +243,6 @@ export const accountRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/batch',
       id: 'batchAccounts',
-      tag: 'Accounts',
       summary: 'Perform an action on several accounts',
       description:
         'Pauses or resumes polling. Each account has its own result: if the action fails for one account, it is still performed on the others. The response has the status 200 even if all actions failed.',
@@ -286,10 +285,8 @@ export const accountRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/status',
       id: 'getAccountStatus',
-      tag: 'Accounts',
       summary: 'Get the polling state of an account',
       role: 'read',
       of: ofAccount,
@@ -302,10 +299,8 @@ export const accountRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/polls',
       id: 'listAccountPolls',
-      tag: 'Accounts',
       summary: 'List recent polls of an account',
       description:
         'Returns at most the last 20 polls, newest first. Fewer polls are stored if their error messages are long.',
@@ -327,7 +322,6 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/confirm',
       id: 'confirmAccount',
       record: ({ subject, ...by }, parts) => recordOnAccount('confirm', subject, by, parts),
-      tag: 'Accounts',
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
         'Ends a quarantine (too many jobs disappeared at once) or an identity mismatch (the credentials belong to another account of the ordering API). In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials are correct. If `upstreamId` is given, it becomes the id of the account in the ordering API.',

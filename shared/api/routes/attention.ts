@@ -28,7 +28,9 @@ import { Figures, readFigures } from '../figures.ts';
 import { afterBy, day, encodePlace, limit, one, textUpTo } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, route, type Subject } from '../route.ts';
+import { type Route, routesOf, type Subject } from '../route.ts';
+
+const route = routesOf('Attention');
 
 const kinds = one.transform((text, context): readonly AttentionKind[] => {
   const names = text.split(',');
@@ -60,10 +62,8 @@ const GONE = 'There is no such item: its subject needs no attention, or the key 
 export const attentionRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/v1/attention',
       id: 'listAttention',
-      tag: 'Attention',
       summary: 'List the items that need attention',
       description:
         'Returns the items that need attention in all accounts that the API key can access, highest rank first. They are about:\n\n- jobs that are late, stalled, at risk or due soon, or are in a status that needs attention (`attentionStatuses`)\n- endpoints that fail or are disabled, and their parked and dead events\n- accounts that are not observed\n- regions in which the ordering API fails\n- messages that did not reach customers\n\nA subject is listed once, with its most severe kind. The list is computed with each request. Filters can be combined: an item must match all of them. The number of reads is limited, so in a very large region the least urgent items can be missing (`counts.complete`).',
@@ -102,10 +102,8 @@ export const attentionRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/attention/{id}',
       id: 'getAttention',
-      tag: 'Attention',
       summary: 'Get an item of the attention queue',
       role: 'read',
       of: ofItem,
@@ -118,10 +116,8 @@ export const attentionRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/attention/{id}/history',
       id: 'listAttentionHistory',
-      tag: 'Attention',
       summary: 'List the actions of users on an item',
       description: `Returns the actions, newest first. They are kept for ${STATE_DAYS} days.`,
       role: 'read',
@@ -190,10 +186,8 @@ export const attentionRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/figures',
       id: 'getFigures',
-      tag: 'Attention',
       summary: 'Get the figures of all regions',
       description:
         'Returns, in one response, the numbers of open jobs by status, of jobs due and dispatched on a day, of dispatches on time, and of items that need attention. With an API key that is restricted to some accounts, only these accounts are counted.',
@@ -230,7 +224,6 @@ function act<B extends z.ZodType>(
       method: 'post',
       path: `/v1/attention/{id}/${name}`,
       id: `${name}Attention`,
-      tag: 'Attention',
       summary,
       description,
       role: 'operate',

@@ -21,9 +21,11 @@ import {
 } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, type RouteParts, route } from '../route.ts';
+import { type Route, type RouteParts, route, routesOf } from '../route.ts';
 import { ofEvent } from './events.ts';
 import { afterJobEvent, jobParams } from './jobs.ts';
+
+const endpointRoute = routesOf('Endpoints');
 
 const OUTCOMES = ['delivered', 'rejected', 'retry', 'failed'] as const;
 const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
@@ -57,12 +59,10 @@ const DeliveriesQuery = z
 
 /** All delivery routes. */
 export const deliveryRoutes: readonly Route[] = [
-  route(
+  endpointRoute(
     {
-      method: 'get',
       path: '/v1/endpoints/{id}/health',
       id: 'getEndpointHealth',
-      tag: 'Endpoints',
       summary: 'Get the health of an endpoint',
       role: 'read',
       of: ofEndpoint,
@@ -74,12 +74,10 @@ export const deliveryRoutes: readonly Route[] = [
       return { body: health };
     },
   ),
-  route(
+  endpointRoute(
     {
-      method: 'get',
       path: '/v1/endpoints/{id}/statistics',
       id: 'getEndpointStatistics',
-      tag: 'Endpoints',
       summary: 'Get the delivery statistics of an endpoint',
       description:
         'Counts the attempts of the window by the time at which they began. New attempts are included within a minute. Webhooks and queues have statistics.',
@@ -103,12 +101,10 @@ export const deliveryRoutes: readonly Route[] = [
       ),
     }),
   ),
-  route(
+  endpointRoute(
     {
-      method: 'get',
       path: '/v1/endpoints/{id}/deliveries',
       id: 'listEndpointDeliveries',
-      tag: 'Endpoints',
       summary: 'List deliveries to an endpoint',
       description: `Returns deliveries, newest first. ${FILTERED_PAGE} A request reads at most ${EXAMINED_ATTEMPTS} attempts, so with \`types\`, or with \`outcome=delivered\`, a page can have few deliveries, or none, although further pages follow.`,
       role: 'read',

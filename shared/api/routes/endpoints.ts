@@ -26,7 +26,9 @@ import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one, parseEventId } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource } from '../resource.ts';
-import { type Route, type RouteParts, route } from '../route.ts';
+import { type Route, type RouteParts, routesOf } from '../route.ts';
+
+const route = routesOf('Endpoints');
 
 function decodeEndpointPlace(text: string) {
   const [, id, region] = /^([^/]+)\/([^/]+)$/.exec(decodePlace(text) ?? '') ?? [];
@@ -216,7 +218,6 @@ export const endpointRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/endpoints/batch',
       id: 'batchEndpoints',
-      tag: 'Endpoints',
       summary: 'Perform an action on several endpoints',
       description:
         '`pause`, `resume` and `enable` are the actions of the same name. `retry` and `discard` apply to all parked events of each endpoint. Each endpoint has its own result: if the action fails for one endpoint, it is still performed on the others. With `all`, built-in endpoints are not included. The response has the status 200 even if all actions failed.',
@@ -262,7 +263,6 @@ export const endpointRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/endpoints/{id}/ping',
       id: 'pingEndpoint',
-      tag: 'Endpoints',
       summary: 'Send a test event',
       description:
         'Immediately sends an event of type `jobwire.ping`, in the same form as any other event, even if the endpoint is paused or disabled. The event is not recorded in a log.',
@@ -284,7 +284,6 @@ export const endpointRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/endpoints/{id}/resend',
       id: 'resendEvent',
-      tag: 'Endpoints',
       summary: 'Resend an event',
       description:
         'Sends one event of the log immediately, even if a filter excludes its type, or if the endpoint is paused or disabled. The event keeps its id. The request has the header `webhook-replay: true`, which the signature does not cover; a message of a queue has the attribute `replay`.',
@@ -324,7 +323,6 @@ export const endpointRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/endpoints/{id}/rotate-secret',
       id: 'rotateEndpointSecret',
-      tag: 'Endpoints',
       summary: 'Rotate the signing secret of an endpoint',
       description:
         'Requests are also signed with the previous secrets until these expire, by default after one day.',

@@ -38,8 +38,10 @@ import {
 import { cursorBy, eventLimit, integer, MAX_EVENTS, one, parseEventId, typePatterns } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { rateLimitHeaders } from '../rate-limit-headers.ts';
-import { type Route, type RouteParts, route, type Subject } from '../route.ts';
+import { type Route, type RouteParts, routesOf, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../waiting-limit.ts';
+
+const route = routesOf('Events');
 
 const MAX_WAIT_SECONDS = 25;
 /** Time after the end of a stream at which an unread response is aborted. */
@@ -178,10 +180,8 @@ function logRoutes<S extends { readonly region: string; readonly account: string
   return [
     route(
       {
-        method: 'get',
         path,
         id: `list${names.id}Events`,
-        tag: 'Events',
         summary: `List events of ${names.log}`,
         role: 'read',
         of,
@@ -215,10 +215,8 @@ function logRoutes<S extends { readonly region: string; readonly account: string
     ),
     route(
       {
-        method: 'get',
         path: `${path}/stream`,
         id: `stream${names.id}Events`,
-        tag: 'Events',
         summary: `Stream events of ${names.log}`,
         role: 'read',
         of,
@@ -302,10 +300,8 @@ export const eventRoutes: readonly Route[] = [
   }),
   route(
     {
-      method: 'get',
       path: '/v1/events',
       id: 'listEvents',
-      tag: 'Events',
       summary: 'List events of all accounts and regions',
       description:
         'Returns the events of all logs in one sequence. An API key that is restricted to some accounts receives only the events of these accounts. The cursor is valid for this feed only.',
@@ -340,10 +336,8 @@ export const eventRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/events/stream',
       id: 'streamEvents',
-      tag: 'Events',
       summary: 'Stream events of all accounts and regions',
       description:
         'Returns the events of all logs in one sequence. An API key that is restricted to some accounts receives only the events of these accounts. The cursor is valid for this feed only.',
@@ -367,10 +361,8 @@ export const eventRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/events/{event}',
       id: 'getEvent',
-      tag: 'Events',
       summary: 'Get an event',
       role: 'read',
       of: ofEvent,

@@ -21,7 +21,7 @@ import {
 } from '../jobs.ts';
 import { cursorBy, day, limit, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, routesOf } from '../route.ts';
 import {
   AccountRollups,
   dayRange,
@@ -35,6 +35,9 @@ import {
   readRollups,
 } from '../statistics.ts';
 import { cursorGone } from './events.ts';
+
+const route = routesOf('Jobs');
+const regionRoute = routesOf('Regions');
 
 const EXPANSIONS: readonly string[] = ['detail', 'events'] satisfies JobExpansion[];
 
@@ -113,10 +116,8 @@ const rollupsQuery = z.strictObject({
 export const jobRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/jobs',
       id: 'listJobs',
-      tag: 'Jobs',
       summary: 'List jobs of an account',
       description:
         'Filters can be combined: a job must match all of them. A request reads at most 500 jobs, so with several filters a page can have few jobs, or none, although further pages follow. Filters use indexes that are updated with a short delay, so a job that has just changed can be missing. The data of each returned job is current.',
@@ -140,10 +141,8 @@ export const jobRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/jobs/{jobNumber}',
       id: 'getJob',
-      tag: 'Jobs',
       summary: 'Get a job',
       role: 'read',
       of: ofAccount,
@@ -157,10 +156,8 @@ export const jobRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/jobs/{jobNumber}/events',
       id: 'listJobEvents',
-      tag: 'Jobs',
       summary: 'List events of a job',
       description:
         'Returns the events that are still stored. The newest events can be missing for a short time. To follow events, use the event log of the account.',
@@ -183,10 +180,8 @@ export const jobRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/rollups',
       id: 'listAccountRollups',
-      tag: 'Jobs',
       summary: 'List daily statistics of an account',
       description: `A request can cover at most ${MAX_ROLLUP_DAYS.account} days.`,
       role: 'read',
@@ -202,10 +197,8 @@ export const jobRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/open-jobs',
       id: 'getAccountOpenJobs',
-      tag: 'Jobs',
       summary: 'Get open-job counts of an account',
       description: 'Returns how many jobs there are for each status and each due date.',
       role: 'read',
@@ -224,10 +217,8 @@ export const jobRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/status-durations',
       id: 'getStatusDurations',
-      tag: 'Jobs',
       summary: 'Get usual durations of an account',
       description:
         'Returns, for each status, how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. Also returns how many of the jobs flagged as at risk became late.',
@@ -241,12 +232,10 @@ export const jobRoutes: readonly Route[] = [
     },
     async ({ subject }, { feed }) => ({ body: await readStatusDurations(feed, subject) }),
   ),
-  route(
+  regionRoute(
     {
-      method: 'get',
       path: '/v1/regions/{id}/rollups',
       id: 'listRegionRollups',
-      tag: 'Regions',
       summary: 'List daily statistics of a region',
       description: `A request can cover at most ${MAX_ROLLUP_DAYS.region} days.`,
       role: 'read',
@@ -264,12 +253,10 @@ export const jobRoutes: readonly Route[] = [
       return { body: await readRegionRollups(feed, subject.region, from, to) };
     },
   ),
-  route(
+  regionRoute(
     {
-      method: 'get',
       path: '/v1/regions/{id}/open-jobs',
       id: 'getRegionOpenJobs',
-      tag: 'Regions',
       summary: 'Get open-job counts of a region',
       description: 'Returns how many jobs there are for each status, each due date and each account.',
       role: 'read',

@@ -6,7 +6,9 @@ import { KeyRecord, User } from '../key-record.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, limit, one } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, routesOf } from '../route.ts';
+
+const route = routesOf('Keys');
 
 const params = z.object({
   id: one.describe('Id of the key. It is the part of the complete key between the first two underscores.'),
@@ -36,10 +38,8 @@ const Self = z
 export const keyRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/v1/key',
       id: 'getCurrentKey',
-      tag: 'Keys',
       summary: 'Get the API key or user that authenticates the request',
       role: 'read',
       answer: { status: 200, description: 'The key.', schema: Self },
@@ -48,10 +48,8 @@ export const keyRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/keys',
       id: 'listKeys',
-      tag: 'Keys',
       summary: 'List API keys',
       description: 'Returns the keys whose permissions do not exceed those of the caller.',
       role: 'admin',
@@ -68,7 +66,6 @@ export const keyRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/keys',
       id: 'createKey',
-      tag: 'Keys',
       summary: 'Create an API key',
       description:
         "A new key cannot have more permissions than the caller, and cannot expire later than the caller's key.",
@@ -99,10 +96,8 @@ export const keyRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/keys/{id}',
       id: 'getKey',
-      tag: 'Keys',
       summary: 'Get an API key',
       role: 'admin',
       params,
@@ -118,7 +113,6 @@ export const keyRoutes: readonly Route[] = [
       method: 'delete',
       path: '/v1/keys/{id}',
       id: 'revokeKey',
-      tag: 'Keys',
       summary: 'Revoke an API key',
       description: 'Takes effect within 30 seconds. Open streams of the key are closed.',
       role: 'admin',

@@ -20,9 +20,11 @@ import { formatAddress, toMessageResponse } from '../notification-responses.ts';
 import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, type RouteParts, route } from '../route.ts';
+import { type Route, type RouteParts, routesOf } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { readNoticeContent, settingsSubject, toUnsubscribeUrl } from './previews.ts';
+
+const route = routesOf('Notifications');
 
 const NO_JOB = 'There is no such job.';
 
@@ -55,10 +57,8 @@ const NoteResult = z
 export const noteRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/jobs/{jobNumber}/recipients',
       id: 'listJobRecipients',
-      tag: 'Notifications',
       summary: 'List recipients of a job',
       description:
         'Returns the recipients of the job, with an entry for each channel for which a recipient has an address. If no note can be sent by a channel, the entry contains the reason. Addresses are masked for keys with the role `read`.',
@@ -85,7 +85,6 @@ export const noteRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/jobs/{jobNumber}/messages',
       id: 'sendNote',
-      tag: 'Notifications',
       summary: 'Send a note to a recipient of a job',
       description:
         'Sends a text about the job by e-mail or SMS. It is sent within a minute. During quiet hours, an SMS waits until they end. It is a message of the kind `note` in the message history, with the name of the user or key. Nothing is sent to recipients who are paused, do not use the channel, or have unsubscribed. A text that was sent to the same address about the same job within 14 days is not sent again: the response contains the earlier message.',

@@ -39,10 +39,12 @@ import { toMessageResponse, toSettingsResponse } from '../notification-responses
 import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { type Route, route, type Subject } from '../route.ts';
+import { type Route, routesOf, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { checkTemplateInput, previewRoutes, settingsSubject } from './previews.ts';
 import { recipientSubject } from './recipients.ts';
+
+const route = routesOf('Notifications');
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
 
@@ -139,10 +141,8 @@ export const notificationRoutes: readonly Route[] = [
   ...previewRoutes,
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/templates',
       id: 'listTemplates',
-      tag: 'Notifications',
       summary: 'List templates of an account',
       description:
         'Returns one entry for each kind, channel and locale. `custom` marks the custom templates of the account.',
@@ -192,10 +192,8 @@ export const notificationRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/messages',
       id: 'listMessages',
-      tag: 'Notifications',
       summary: 'List messages of an account',
       description: `Returns messages, newest first. Includes messages that were not sent, with the reason. ${MASKED} With the filter \`state\`, a page can have fewer messages than \`limit\` although further pages follow.`,
       role: 'read',
@@ -210,10 +208,8 @@ export const notificationRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/messages/{message}',
       id: 'getMessage',
-      tag: 'Notifications',
       summary: 'Get a message and its content',
       description: MASKED,
       role: 'read',
@@ -224,10 +220,8 @@ export const notificationRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/jobs/{jobNumber}/messages',
       id: 'listJobMessages',
-      tag: 'Notifications',
       summary: 'List messages about a job',
       description: `Returns messages, newest first. Includes the messages that will be sent when their notification windows end. ${MASKED}`,
       role: 'read',
@@ -259,10 +253,8 @@ export const notificationRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/recipients/{recipient}/messages',
       id: 'listRecipientMessages',
-      tag: 'Notifications',
       summary: 'List messages to a recipient',
       description: `Returns messages, newest first. ${MASKED}`,
       role: 'read',

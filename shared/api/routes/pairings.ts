@@ -8,8 +8,10 @@ import type { ApiEnv } from '../env.ts';
 import { approvePairing, CLAIM_SECONDS, claimKey, startPairing } from '../pairing.ts';
 import { KeyClaim, PairingApproval } from '../pairing-input.ts';
 import { problem } from '../problems.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, routesOf } from '../route.ts';
 import { foreignPage, isForeignPage } from './sign-in.ts';
+
+const route = routesOf('Keys');
 
 const WALL = 'wall displays';
 
@@ -20,7 +22,6 @@ export const pairingRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/wall-pairings',
       id: 'startWallPairing',
-      tag: 'Keys',
       summary: 'Start the pairing of a wall display',
       description:
         'Returns a code, which the screen shows, and a device token, which the screen keeps secret. The code is valid for 10 minutes. At most 20 pairings per minute can be started from one address.',
@@ -61,7 +62,6 @@ export const pairingRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/wall-pairings/key',
       id: 'claimWallKey',
-      tag: 'Keys',
       summary: 'Get the API key of a paired wall display',
       description:
         'Returns the key after a user has confirmed the code. Only the screen that started the pairing can get it. Repeated requests return the same key until the code expires.',
@@ -106,7 +106,6 @@ export const pairingRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/wall-pairings/approval',
       id: 'approveWallPairing',
-      tag: 'Keys',
       summary: 'Confirm the code of a wall display',
       description:
         "The screen gets its own API key with the role `read` for the given accounts. The name of the key begins with `Wall display`. A code can be confirmed once. The key cannot have more permissions than the caller, and expires with the caller's key.",

@@ -18,7 +18,9 @@ import { recordOnEndpoint } from '../attention/recording.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, routesOf } from '../route.ts';
+
+const route = routesOf('Endpoints');
 
 /** Parses the cursor of a list of parked events into a sort key: `<account>#<lane>#<sequence>`. */
 const decodeParkedPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#.*#\d{16}$/s);
@@ -60,10 +62,8 @@ const OMITTED = 'Entries of accounts that the API key cannot access are omitted.
 export const parkedEventRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/v1/endpoints/{id}/parked',
       id: 'listParkedEvents',
-      tag: 'Endpoints',
       summary: 'List parked events of an endpoint',
       description: `Returns parked events, ordered by account, job and sequence. ${OMITTED}`,
       role: 'read',
@@ -82,7 +82,6 @@ export const parkedEventRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/endpoints/{id}/parked/retry',
       id: 'retryParkedEvents',
-      tag: 'Endpoints',
       summary: 'Retry parked events',
       description:
         'Retries the selected parked events. For each job of these events, the first parked event of the job is sent first, even if it is not selected. After the endpoint has acknowledged this event, the later events of the job are sent. Nothing is sent while the endpoint is paused or waits after a failure.',
@@ -112,7 +111,6 @@ export const parkedEventRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/endpoints/{id}/parked/discard',
       id: 'discardParkedEvents',
-      tag: 'Endpoints',
       summary: 'Discard parked events',
       description:
         'Discarded events are no longer delivered automatically, but can still be resent. The next event of the job is sent by the next drain.',
@@ -141,7 +139,6 @@ export const parkedEventRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/endpoints/{id}/redeliver',
       id: 'redeliverEvents',
-      tag: 'Endpoints',
       summary: 'Retry parked events and replay dead events by filter',
       description:
         'Retries the selected parked events, as *Retry parked events* does, and starts a replay of the selected dead events. With `dryRun`, the events are only counted. The events of each job are sent in order. A dead event that is delivered is no longer dead. A dead event that is rejected again stays dead. An event is selected only if the API key can access its account and the endpoint receives the events of this account.',
@@ -171,10 +168,8 @@ export const parkedEventRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/endpoints/{id}/dead',
       id: 'listDeadEvents',
-      tag: 'Endpoints',
       summary: 'List dead events of an endpoint',
       description: `Returns the events that the endpoint rejected on every attempt, ordered by account and sequence. ${OMITTED}`,
       role: 'read',

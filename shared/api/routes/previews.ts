@@ -27,7 +27,9 @@ import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import { roleAllows } from '../key-input.ts';
 import { problem } from '../problems.ts';
-import { type Route, type RouteParts, route, type Subject } from '../route.ts';
+import { type Route, type RouteParts, routesOf, type Subject } from '../route.ts';
+
+const route = routesOf('Notifications');
 
 /** Notification settings of an account. Default if none are stored: the defaults of the region, disabled. */
 export const settingsSubject: Subject<Settings> = {
@@ -101,7 +103,6 @@ export const previewRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/notifications/preview',
       id: 'previewMessage',
-      tag: 'Notifications',
       summary: 'Preview a message',
       description: 'Renders a message for a job of the account or for sample data. Nothing is sent.',
       role: 'operate',
@@ -122,7 +123,6 @@ export const previewRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/notifications/test',
       id: 'sendTestEmail',
-      tag: 'Notifications',
       summary: 'Send a test e-mail',
       description: `Renders an e-mail as for a preview, adds \`[Test]\` before the subject, and sends it to an address of the account itself. The e-mail is not in the message history. Nothing is sent to suppressed addresses. An account can send ${TEST_EMAILS_PER_HOUR} test e-mails per hour.`,
       role: 'operate',

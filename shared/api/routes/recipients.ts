@@ -23,7 +23,9 @@ import { toRecipientResponse } from '../notification-responses.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { type Route, route, type Subject } from '../route.ts';
+import { type Route, routesOf, type Subject } from '../route.ts';
+
+const route = routesOf('Notifications');
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
 
@@ -86,7 +88,6 @@ export const recipientRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/recipients/import',
       id: 'importRecipients',
-      tag: 'Notifications',
       summary: 'Import recipients from CSV',
       description:
         'The first line contains the column names: `id`, `name`, `email`, `mobile`, `locale`, `zone`, `channels`, `kinds`, `paused`, and `orderGroup`, `orderNumber`, `jobNumber`. A row can set at most one of the last three. A row without `id` updates the recipient with the same address and the same `orderGroup`, `orderNumber` or `jobNumber`. If there is no such recipient, the row creates one. Invalid rows are skipped and reported with line, field and reason; the other rows are imported. The request can be repeated.',
@@ -138,10 +139,8 @@ export const recipientRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/accounts/{id}/suppressions',
       id: 'listSuppressions',
-      tag: 'Notifications',
       summary: 'List suppressed addresses of an account',
       role: 'operate',
       of: ofAccount,
@@ -157,7 +156,6 @@ export const recipientRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/suppressions',
       id: 'createSuppression',
-      tag: 'Notifications',
       summary: 'Suppress an address',
       description:
         'Stops all messages from the account to the address, for example after a request by telephone. Only a hash of the address is stored.',
@@ -179,7 +177,6 @@ export const recipientRoutes: readonly Route[] = [
       method: 'delete',
       path: '/v1/accounts/{id}/suppressions/{suppression}',
       id: 'deleteSuppression',
-      tag: 'Notifications',
       summary: 'Delete a suppression',
       description:
         'A suppression has one or more reasons. The reasons `bounced`, `complained` and `opted_out` concern the address itself and are removed for all accounts of the cell. If messages of other accounts caused these reasons, only an API key for all accounts can remove them. If the recipient unsubscribed, delete the suppression only if the recipient asks for it.',

@@ -6,7 +6,9 @@ import { ofRegion } from '../access.ts';
 import { limit, one } from '../parameters.ts';
 import { badParameter } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, type RouteParts, route } from '../route.ts';
+import { type Route, type RouteParts, routesOf } from '../route.ts';
+
+const route = routesOf('Regions');
 
 const Region = z
   .object({
@@ -23,10 +25,8 @@ const Region = z
 export const regionRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/v1/regions',
       id: 'listRegions',
-      tag: 'Regions',
       summary: 'List regions',
       description: 'The list is empty if the API key is restricted to some accounts.',
       role: 'read',
@@ -49,10 +49,8 @@ export const regionRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/v1/regions/{id}',
       id: 'getRegion',
-      tag: 'Regions',
       summary: 'Get a region',
       role: 'read',
       of: ofRegion,

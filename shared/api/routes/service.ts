@@ -10,7 +10,10 @@ import { Event } from '../job-events.ts';
 import { one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import type { Reference } from '../reference/pages.ts';
-import { type Route, type RouteParts, route, sendStatic } from '../route.ts';
+import { type Route, type RouteParts, routesOf, sendStatic } from '../route.ts';
+
+const route = routesOf('Service');
+const catalogueRoute = routesOf('Catalogue');
 
 /** Cache headers of the catalogue and the schemas, which change only with a release. */
 const CACHED = { 'cache-control': 'public, max-age=3600' };
@@ -42,10 +45,8 @@ const SCHEMA_ANSWER = {
 export const serviceRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/healthz',
       id: 'getHealth',
-      tag: 'Service',
       summary: 'Check whether the process is alive',
       role: null,
       answer: { status: 200, description: 'The process is alive.', schema: State },
@@ -54,10 +55,8 @@ export const serviceRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/readyz',
       id: 'getReadiness',
-      tag: 'Service',
       summary: 'Check whether the service is ready',
       description:
         'Reads from the store. The service is ready if the store responds. A self-hosted Jobwire is not ready while writes to its store fail, for example because the disk is full.',
@@ -71,24 +70,20 @@ export const serviceRoutes: readonly Route[] = [
       return problem(c, 'service-unavailable', { detail: `Writes to the store fail: ${fault}.` });
     },
   ),
-  route(
+  catalogueRoute(
     {
-      method: 'get',
       path: '/v1/event-types',
       id: 'listEventTypes',
-      tag: 'Catalogue',
       summary: 'List event types',
       role: null,
       answer: { status: 200, description: 'All event types.', schema: EventTypeList },
     },
     () => ({ body: { types: eventTypes.map(shown) }, headers: CACHED }),
   ),
-  route(
+  catalogueRoute(
     {
-      method: 'get',
       path: '/v1/event-types/{type}/schema',
       id: 'getEventTypeSchema',
-      tag: 'Catalogue',
       summary: 'Get the JSON Schema of an event type',
       description: 'Returns the same document as `/schemas/v1/{type}.json`.',
       role: null,
@@ -98,12 +93,10 @@ export const serviceRoutes: readonly Route[] = [
     },
     ({ c, params: { type } }, parts) => sendSchema(c, type, parts),
   ),
-  route(
+  catalogueRoute(
     {
-      method: 'get',
       path: '/schemas/v1/{file}',
       id: 'getSchema',
-      tag: 'Catalogue',
       summary: 'Get a JSON Schema by its versioned path',
       description:
         'The `dataschema` of an event contains this path. Changes within `v1` only add optional fields.',
@@ -117,12 +110,10 @@ export const serviceRoutes: readonly Route[] = [
     ({ c, params: { file } }, parts) =>
       sendSchema(c, file.endsWith('.json') ? file.slice(0, -'.json'.length) : '', parts),
   ),
-  route(
+  catalogueRoute(
     {
-      method: 'get',
       path: '/v1/event-types/{type}',
       id: 'getEventType',
-      tag: 'Catalogue',
       summary: 'Get an event type',
       role: null,
       params: typeParam,
@@ -133,12 +124,10 @@ export const serviceRoutes: readonly Route[] = [
       return found ? { body: shown(found), headers: CACHED } : unknownType(c);
     },
   ),
-  route(
+  catalogueRoute(
     {
-      method: 'get',
       path: '/v1/event-types/{type}/example',
       id: 'getEventTypeExample',
-      tag: 'Catalogue',
       summary: 'Get an example event',
       role: null,
       params: typeParam,
@@ -157,10 +146,8 @@ export const serviceRoutes: readonly Route[] = [
   ...(['openapi', 'asyncapi'] as const).map((name) =>
     route(
       {
-        method: 'get',
         path: `/${name}.json`,
         id: name === 'openapi' ? 'getOpenApi' : 'getAsyncApi',
-        tag: 'Service',
         summary: name === 'openapi' ? 'Get this OpenAPI document' : 'Get the AsyncAPI document of the events',
         role: null,
         document: true,
@@ -176,10 +163,8 @@ export const serviceRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/docs',
       id: 'getApiReference',
-      tag: 'Service',
       summary: 'Get the API reference',
       role: null,
       document: true,
@@ -195,10 +180,8 @@ export const serviceRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/docs/{page}',
       id: 'getApiReferencePage',
-      tag: 'Service',
       summary: 'Get a page of the API reference',
       role: null,
       document: true,
@@ -217,10 +200,8 @@ export const serviceRoutes: readonly Route[] = [
   ),
   route(
     {
-      method: 'get',
       path: '/docs/assets/{version}/{name}',
       id: 'getApiReferenceAsset',
-      tag: 'Service',
       summary: 'Get an asset of the API reference',
       role: null,
       document: true,

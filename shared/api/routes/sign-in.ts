@@ -9,8 +9,10 @@ import { textOrNull } from '../../representation.ts';
 import { tooManyFailures } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
 import { problem } from '../problems.ts';
-import { type Route, type RouteParts, route } from '../route.ts';
+import { type Route, type RouteParts, routesOf } from '../route.ts';
 import type { SignIn, Tokens } from '../sign-in.ts';
+
+const route = routesOf('Sign-in');
 
 /** Name of the cookie with the refresh token. */
 export const SESSION_COOKIE = 'jobwire_session';
@@ -48,10 +50,8 @@ const problems = ['not-found', 'forbidden', 'unauthorized', 'too-many-failed-aut
 export const signInRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/v1/sign-in',
       id: 'getSignIn',
-      tag: 'Sign-in',
       summary: 'Get the issuer at which users sign in',
       role: null,
       answer: {
@@ -81,7 +81,6 @@ export const signInRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/session',
       id: 'createSession',
-      tag: 'Sign-in',
       summary: 'Begin a session with an authorization code',
       description:
         'Exchanges the code at the issuer (authorization code flow with PKCE). Only pages of the same origin can call this.',
@@ -97,7 +96,6 @@ export const signInRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/session/renewal',
       id: 'renewSession',
-      tag: 'Sign-in',
       summary: 'Renew the session',
       description: 'Gets a new ID token with the cookie of the session.',
       role: null,
@@ -115,7 +113,6 @@ export const signInRoutes: readonly Route[] = [
       method: 'delete',
       path: '/v1/session',
       id: 'deleteSession',
-      tag: 'Sign-in',
       summary: 'End the session',
       description:
         'Deletes the cookie and revokes the refresh token at the issuer. The ID token remains valid until it expires.',

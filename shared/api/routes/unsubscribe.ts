@@ -8,8 +8,10 @@ import type { Locale } from '../../notifications/types.ts';
 import { PREVIEW_TOKEN, readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
 import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';
-import { type Answer, type Route, route, type Subject } from '../route.ts';
+import { type Answer, type Route, routesOf, type Subject } from '../route.ts';
 import { CHOICE, choices, selectLocale, type UnsubscribeView, unsubscribePage } from '../unsubscribe-page.ts';
+
+const route = routesOf('Notifications');
 
 /** Default locale if the request has no `Accept-Language` and the link is unknown. */
 const DEFAULT_LOCALE: Locale = 'en-GB';
@@ -41,10 +43,8 @@ const also = [{ ...answer, status: 404, description: 'A web page: the link is in
 export const unsubscribeRoutes: readonly Route[] = [
   route(
     {
-      method: 'get',
       path: '/v1/unsubscribe/{token}',
       id: 'getUnsubscribePage',
-      tag: 'Notifications',
       summary: 'Get the unsubscribe page',
       description:
         'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The link of a preview or a test e-mail leads to a page that explains this. The header `Accept-Language` selects the language of the page.',
@@ -67,7 +67,6 @@ export const unsubscribeRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/unsubscribe/{token}',
       id: 'unsubscribe',
-      tag: 'Notifications',
       summary: 'Unsubscribe or subscribe again',
       description:
         'Unsubscribes the address of the link from messages of the account (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, the unsubscription ends and the address receives messages again, unless the address was suppressed with `POST …/suppressions`.',
