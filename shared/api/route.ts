@@ -4,6 +4,8 @@
  * route.
  *
  *   key ─ role ─ parameters, body ─ whose it is (404) ─ Idempotency-Key ─ If-Match (412) ─ handler
+ *
+ * One file: the declaration of a route and the pipeline that follows it change together.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Context, Handler } from 'hono';
