@@ -81,7 +81,8 @@ async function readIds(table: Table, ref: AccountRef, range: Range): Promise<str
   return places.map(({ recipient }) => String(recipient));
 }
 
-function matchesScope(scope: Scope, job: JobIdentity): boolean {
+/** Returns whether a scope contains a job. */
+export function matchesScope(scope: Scope, job: JobIdentity): boolean {
   switch (scope.for) {
     case 'account':
       return true;

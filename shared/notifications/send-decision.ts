@@ -5,11 +5,22 @@ import { normalizeAddress } from './email-address.ts';
 import { applyFeedback, isFinal, type Work } from './messages.ts';
 import type { Suppression } from './notification-views.ts';
 import { acceptsMessage } from './recipient-fields.ts';
+import { matchesScope } from './recipient-matching.ts';
 import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { quietUntil } from './sms-limits.ts';
 import { addKnownParcels, findNewParcels, sameDispatch } from './thread.ts';
+import { truncate } from './thread-event.ts';
 import { changeTime } from './thread-windows.ts';
-import type { ContentKind, JobFacts, MessageReason, MessageState, Parcel, SendOutcome } from './types.ts';
+import type {
+  ContentKind,
+  JobFacts,
+  MessageReason,
+  MessageState,
+  NoticeContent,
+  Parcel,
+  Scope,
+  SendOutcome,
+} from './types.ts';
 
 /** Delays before retries of a message that was not sent. The last one repeats. */
 const RETRY_MS = [60_000, 300_000, 900_000, 3_600_000];
@@ -77,16 +88,22 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
       normalizeAddress(channel, address) === normalizeAddress(channel, to.address)
     );
   };
-  if (!recipients.some(isStillAddressed)) return finish('suppressed', 'disabled');
-  const expired = content.jobs.filter(
-    (facts) => now > changeTime(content, facts) + settings.maxAgeHours * HOUR_MS,
+  const addressed = recipients.filter(isStillAddressed);
+  if (addressed.length === 0) return finish('suppressed', 'disabled');
+  // Their jobs may have changed since: they must not get messages about others.
+  const wanted = content.jobs.filter((facts) =>
+    addressed.some(({ scope }) => isAbout(scope, content, facts)),
   );
-  if (expired.length === content.jobs.length) {
+  if (wanted.length === 0) return finish('suppressed', 'no_recipient');
+  const current = wanted.filter(
+    (facts) => now <= changeTime(content, facts) + settings.maxAgeHours * HOUR_MS,
+  );
+  if (current.length === 0) {
     return message.attempts > 0
       ? finish('failed', 'attempts_exhausted', message.detail)
       : finish('suppressed', 'too_old');
   }
-  const young = message.jobs.filter((job) => !expired.some(({ jobNumber }) => jobNumber === job));
+  const young = message.jobs.filter((job) => current.some(({ jobNumber }) => jobNumber === job));
   const jobs = young.filter((job) => validJobs.has(job));
   const open = young.flatMap((job) => openJobs.get(job) ?? []);
   if (jobs.length === 0 && open.length === 0) return finish('suppressed', 'revoked');
@@ -104,6 +121,13 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
     if (dueAt > now) return waitUntil(dueAt);
   }
   return { kind: 'send', settings, jobs: covered };
+}
+
+/** Returns whether a recipient's scope contains a job. The content has only the beginning of a long order number. */
+function isAbout(scope: Scope, { orderGroup }: NoticeContent, { jobNumber, orderNumber }: JobFacts): boolean {
+  return scope.for === 'orderNumber'
+    ? truncate(scope.orderNumber) === truncate(orderNumber)
+    : matchesScope(scope, { jobNumber, orderNumber, orderGroup });
 }
 
 /** Returns a message after an attempt. `before`: whether an earlier attempt may have reached the recipient. */

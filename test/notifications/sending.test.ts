@@ -824,6 +824,32 @@ describe('failing transports', () => {
     });
   });
 
+  test('a message that waits contains only the jobs that its recipients still get messages about', async () => {
+    const world = await createNotifyingWorld();
+    const place = { orderGroup: null, orderNumber: null, jobNumber: null };
+    await world.recipient({ id: 'ann', email: 'ann@example.com', orderGroup: 'SPRING' });
+    await world.recipient({ id: 'bob', email: 'bob@example.com' });
+    await world.recipient({ id: 'cy', email: 'cy@example.com', orderNumber: 'PO-1' });
+    await world.fold(draftEvent(DISPATCHED, 1, START), draftEvent(DISPATCHED, 2, START));
+    world.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
+    await world.send(CLOSED_AFTER);
+    // Ann was entered for the order of another customer.
+    await updateRecipient(world.people, ACME, 'ann', { ...place, orderGroup: 'AUTUMN' });
+    await updateRecipient(world.people, ACME, 'bob', { ...place, jobNumber: 2 });
+    world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+    world.emails.length = 0;
+    await world.send(HOUR);
+    expect(world.emails.map(({ to }) => to.address).sort()).toEqual(['bob@example.com', 'cy@example.com']);
+    const messages = await world.messages();
+    expect(messages.map(({ to, state, reason, jobs }) => [to?.recipient, state, reason, jobs])).toEqual(
+      expect.arrayContaining([
+        ['ann', 'suppressed', 'no_recipient', [1, 2]],
+        ['bob', 'sent', null, [2]],
+        ['cy', 'sent', null, [1]],
+      ]),
+    );
+  });
+
   test('messages that are too old, without recipients or without channels are not sent', async () => {
     const world = await createNotifyingWorld();
     const { email: _, ...mute } = world.deps;
