@@ -80,6 +80,8 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
   if (!settings?.enabled || !channel || !to || (channel === 'sms' && !settings.sms.enabled)) {
     return finish('suppressed', 'disabled');
   }
+  // Disabled and enabled again since the change, as when a window closes.
+  if (content.observedAt < settings.since) return finish('suppressed', 'disabled');
   const isStillAddressed = (recipient: Recipient): boolean => {
     const address = getAddress(recipient, channel);
     return (

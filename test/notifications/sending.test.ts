@@ -850,6 +850,26 @@ describe('failing transports', () => {
     );
   });
 
+  test('a message that waits is not sent if notifications were disabled meanwhile, even if they are enabled again', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(draftEvent(DISPATCHED, 1, START));
+    world.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
+    await world.send(CLOSED_AFTER);
+    await world.settings({ enabled: false });
+    world.clock.now += 1000;
+    await world.settings({ enabled: true });
+    await world.fold(draftEvent(DISPATCHED, 2, world.clock.now, { orderGroup: 'G2' }));
+    world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+    world.emails.length = 0;
+    await world.send(HOUR);
+    expect(world.emails.map(({ tags }) => tags.message)).toHaveLength(1);
+    expect((await world.messages()).map(({ jobs, state, reason }) => [jobs, state, reason])).toEqual([
+      [[1], 'suppressed', 'disabled'],
+      [[2], 'sent', null],
+    ]);
+  });
+
   test('messages that are too old, without recipients or without channels are not sent', async () => {
     const world = await createNotifyingWorld();
     const { email: _, ...mute } = world.deps;
