@@ -3,7 +3,6 @@ import type { AccountRef } from '../storage/schema.ts';
 import { parseWorkId } from './message-ids.ts';
 import type { Work } from './messages.ts';
 import type { Message, NotificationSettings } from './records.ts';
-import type { Rendered } from './render-types.ts';
 import { messageRenderer } from './rendering.ts';
 import { withoutAddresses } from './send-decision.ts';
 import type { SendDeps } from './send-report.ts';
@@ -35,7 +34,7 @@ export class ReadyRenderer {
     this.#deps = deps;
   }
 
-  /** Renders a message. Returns the changed message if it cannot be sent. */
+  /** Renders a message. Returns the changed message if its template fails. Throws if the renderer fails: the message stays due. */
   async render(
     work: Work,
     { settings, jobs }: Pick<Ready, 'settings'> & { readonly jobs: readonly number[] },
@@ -60,7 +59,7 @@ export class ReadyRenderer {
     };
     const dryRun = { state: 'dry_run', reason: null, detail: null, dueAt: null } as const;
     if (channel === 'email') {
-      const rendered = await catchTemplateErrors(() => messageRenderer.email(input, ref.account));
+      const rendered = await messageRenderer.email(input, ref.account);
       if (rendered.kind === 'failed') return failed(rendered.reason);
       const { subject, html, text } = rendered.value;
       const composed = { ...message, jobs, subject, text: truncate(text) };
@@ -79,7 +78,7 @@ export class ReadyRenderer {
         send: async ({ email }) => (email ? email.send(mail(email.domain)) : NOT_CONFIGURED),
       };
     }
-    const rendered = await catchTemplateErrors(() => messageRenderer.sms(input, ref.account));
+    const rendered = await messageRenderer.sms(input, ref.account);
     if (rendered.kind === 'failed') return failed(rendered.reason);
     const { text, segments } = rendered.value;
     const composed = { ...message, jobs, text, segments };
@@ -110,17 +109,5 @@ const NOT_CONFIGURED: SendOutcome = {
   reason: 'The channel is not configured.',
   everything: true,
 };
-
-/** Renders a customer's template. Any exception counts as a fault of that template. */
-async function catchTemplateErrors<T>(render: () => Promise<Rendered<T>>): Promise<Rendered<T>> {
-  try {
-    return await render();
-  } catch (cause) {
-    return {
-      kind: 'failed',
-      reason: `The template failed (${cause instanceof Error ? cause.name : typeof cause}).`,
-    };
-  }
-}
 
 const truncate = (text: string): string => (text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`);

@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { listMessages, type MessageQuery } from '../../shared/notifications/message-history.ts';
 import {
   isFinal,
@@ -16,6 +16,7 @@ import {
 import { createDueMessages } from '../../shared/notifications/notice-messages.ts';
 import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import { deleteRecipient, updateRecipient } from '../../shared/notifications/recipients.ts';
+import { messageRenderer } from '../../shared/notifications/rendering.ts';
 import type { SendDeps } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../../shared/notifications/sms-limits.ts';
@@ -906,6 +907,20 @@ describe('failing transports', () => {
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1, failed: 1 });
     const failed = (await world.messages()).find(({ state }) => state === 'failed');
     expect(failed).toMatchObject({ reason: 'template', to: { locale: 'de' } });
+  });
+
+  test('a message whose rendering fails for a reason other than its template is sent by a later run', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(draftEvent(DISPATCHED, 1, START));
+    const fault = vi
+      .spyOn(messageRenderer, 'email')
+      .mockRejectedValue(new Error('No worker can be started.'));
+    onTestFinished(() => fault.mockRestore());
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 0, failed: 0 });
+    expect(world.lines).toMatchObject([{ outcome: 'fault', detail: 'Error' }]);
+    fault.mockRestore();
+    expect(await world.send(MINUTE)).toMatchObject({ sent: 1 });
   });
 
   test('a dry run sends nothing, and records the messages and recipients', async () => {
