@@ -30,7 +30,15 @@ import { type Lease, takeLease } from './lease.ts';
 import { Pacer } from './pacer.ts';
 import type { ParkedEvent } from './parked-events.ts';
 import { type EventRejection, MAX_PARKED, ParkedLanes } from './parking.ts';
-import { type DeliveryOutcome, follows, type Sink, type SinkPort, sinkAttributes, toSink } from './sink.ts';
+import {
+  type DeliveryOutcome,
+  follows,
+  matchesFilter,
+  type Sink,
+  type SinkPort,
+  sinkAttributes,
+  toSink,
+} from './sink.ts';
 import { SinkStatus } from './sink-status.ts';
 import { getLane } from './window.ts';
 
@@ -407,8 +415,8 @@ class Drain {
   }
 
   /**
-   * Reads the event of a parked lane from the log. `undefined` if it is no longer there, or an operator
-   * discarded it meanwhile.
+   * Reads the event of a parked lane from the log. `undefined` if it is no longer there, an operator discarded it
+   * meanwhile, or the filter of the sink has excluded it since it was parked.
    */
   async #readParked(parked: ParkedEvent): Promise<Sent | undefined> {
     const { account, sequence } = parked;
@@ -417,8 +425,9 @@ class Drain {
       this.#deps.log.read({ region: this.#sink.region, account }, sequence - 1, 1),
     ]);
     const event = read?.kind === 'events' ? read.events[0] : undefined;
-    if (isThere && event) return { event, parked };
-    if (isThere) {
+    if (isThere && event && matchesFilter(this.#sink, event)) return { event, parked };
+    if (isThere && event) this.#counts.skipped += 1;
+    if (isThere && !event) {
       const lost = { account, first: sequence, last: sequence, count: 1 };
       await this.#parked.settle(parked, ([, ...writes]) => this.#status.recordLost(lost, writes));
     } else await this.#parked.settle(parked);

@@ -24,6 +24,7 @@ import {
   type SinkRecord,
 } from '../../shared/delivery/sink.ts';
 import { listDueSinks, listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import type { EventDraft } from '../../shared/events/event.ts';
 import { type AccountRef, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { getKey, type Table } from '../../shared/storage/table.ts';
@@ -967,6 +968,25 @@ describe('rejected events', () => {
       false,
     );
     expect(await rig.drain()).toMatchObject({ delivered: 1 });
+  });
+
+  test('that the filter of the endpoint excludes since they were parked are not sent again, and their lane continues', async () => {
+    const rig = await createDeliveryRig((event) =>
+      event.type === 'job.status_changed' ? refused() : { kind: 'delivered' },
+    );
+    const dispatched: EventDraft = { ...moved(1, 'b'), type: 'job.dispatched' } as EventDraft;
+    await rig.say([moved(1, 'a'), dispatched]);
+    expect(await rig.drain()).toMatchObject({ parked: 2, rejected: 1 });
+    await rig.table.write({
+      update: keys.sink(REGION, 'erp'),
+      set: { types: ['job.dispatched'] },
+    });
+    rig.state.now += 10_000;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1, skipped: 1, failed: 0 });
+    expect(rig.attempts('acme.e1.1')).toBe(1);
+    expect(rig.got.map(({ sequence }) => sequence)).toEqual([2]);
+    expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
+    expect(await rig.readCellLog()).toEqual([]);
   });
 
   test('an event that expired while it was parked is counted and reported', async () => {
