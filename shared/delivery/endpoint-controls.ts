@@ -30,10 +30,10 @@ export function pauseEndpoint(deps: EndpointDeps, region: string, id: string, ex
   );
 }
 
-/** Resumes a paused endpoint at its positions. */
+/** Resumes a paused endpoint at its positions. The time of the pause does not count as time of failures, after which it is disabled. */
 export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
-  return updateEndpointItem(deps, region, id, expected, ({ paused }) =>
-    paused ? { paused: false } : undefined,
+  return updateEndpointItem(deps, region, id, expected, ({ paused, failingSince }) =>
+    paused ? { paused: false, ...(failingSince !== undefined && { failingSince: deps.now() }) } : undefined,
   );
 }
 

@@ -11,6 +11,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataDirError, LOCK_FILE, openDataDir, readStartTime } from '../../local/data-dir.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog, type DeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import { drainSink } from '../../shared/delivery/drain.ts';
 import { listEndpoints } from '../../shared/delivery/endpoint.ts';
 import {
   enableEndpoint,
@@ -20,7 +21,7 @@ import {
   rotateSecret,
 } from '../../shared/delivery/endpoint-controls.ts';
 import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
-import { readEndpointHealth } from '../../shared/delivery/endpoint-health.ts';
+import { readEndpointHealth, toHealthState } from '../../shared/delivery/endpoint-health.ts';
 import {
   createEndpoint,
   deleteEndpoint,
@@ -35,7 +36,7 @@ import {
   SIGNING_MAX_AGE_MS,
   type SigningSecrets,
 } from '../../shared/delivery/signing-secrets.ts';
-import { registerSink, type SinkPort } from '../../shared/delivery/sink.ts';
+import { registerSink, type SinkPort, toSink } from '../../shared/delivery/sink.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -516,6 +517,34 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(await resumeEndpoint(rig.deps, REGION, 'erp')).toMatchObject({
         endpoint: { paused: false, revision: 4 },
       });
+    });
+
+    test('resumes a failing one: the time of the pause does not count as time of failures', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL });
+      await rig.say('acme', 1);
+      await wakeSinks(rig.table, { region: REGION, account: 'acme' }, 1, rig.clock.now);
+      const drain = () => {
+        const down = { kind: 'retry', reason: 'down' } as const;
+        const port = { maxBatch: 1, deliver: async (some: readonly unknown[]) => some.map(() => down) };
+        const deps = {
+          ...rig.deps,
+          random: () => 0.5,
+          retrySeconds: [5],
+          disableAfterSeconds: 172_800,
+          open: async () => port,
+        };
+        return drainSink(deps, REGION, 'erp', rig.clock.now + 60_000);
+      };
+      expect(await drain()).toMatchObject({ outcome: 'waiting' });
+      await pauseEndpoint(rig.deps, REGION, 'erp');
+      rig.clock.now += 3 * DAY_MS;
+      await resumeEndpoint(rig.deps, REGION, 'erp');
+      const sink = await rig.sink();
+      expect(sink && toHealthState(toSink(sink), rig.clock.now)).toMatchObject({ state: 'failing' });
+      expect(await drain(), 'not disabled by its first failure').toMatchObject({ outcome: 'waiting' });
+      rig.clock.now += 2 * DAY_MS;
+      expect(await drain()).toMatchObject({ outcome: 'disabled' });
     });
 
     test('concurrently applies each change', async () => {
