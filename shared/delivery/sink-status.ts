@@ -127,8 +127,8 @@ export class SinkStatus {
    */
   async conclude(): Promise<{ readonly health: SinkHealth; readonly isStored: boolean }> {
     const health = this.#computeHealth();
-    if (health.disabledAt === null || health.announcedAt !== null) return { health, isStored: false };
-    if (await this.#isAnnounced()) return { health, isStored: false };
+    // A drain begins only while the sink is enabled. So it was disabled now, also if an earlier time was recorded.
+    if (health.disabledAt === null || (await this.#isAnnounced())) return { health, isStored: false };
     const announced = { ...health, announcedAt: health.disabledAt };
     const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
     const reason = health.disabledReason ?? '';

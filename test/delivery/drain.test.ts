@@ -1045,6 +1045,27 @@ describe('a failing sink', () => {
     expect(await rig.readCellLog(), 'each emitted once').toHaveLength(2);
   });
 
+  test('that is disabled again after an operator enabled it is emitted again', async () => {
+    let isGone = true;
+    const rig = await createDeliveryRig(() =>
+      isGone ? { kind: 'retry', reason: 'gone', disable: 'It is gone.' } : { kind: 'delivered' },
+    );
+    await rig.say([moved(1, 'a')]);
+    for (let time = 0; time < 2; time += 1) {
+      expect(await rig.drain()).toMatchObject({ outcome: 'disabled' });
+      const set = healthAttributes(enableHealth((await rig.sink()).health));
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set });
+    }
+    const disabledAt = rig.state.now;
+    isGone = false;
+    expect(await rig.drain()).toMatchObject({ delivered: 1 });
+    expect(await rig.readCellLog()).toMatchObject([
+      { type: 'endpoint.disabled', reason: 'It is gone.' },
+      { type: 'endpoint.disabled', reason: 'It is gone.' },
+      { type: 'endpoint.recovered', disabledAt: new Date(disabledAt).toISOString() },
+    ]);
+  });
+
   test('with a success within five days is not disabled', async () => {
     const rig = await createDeliveryRig((event, attempt) =>
       event.sequence === 1 || attempt > 1 ? { kind: 'delivered' } : { kind: 'retry', reason: 'down' },
