@@ -260,11 +260,14 @@ export function checkNotice(
     case 'dispatch_revoked':
       return findOpen('dispatched') ?? !isDispatched(job);
     case 'due_date_changed':
-      return !isDispatched(job) && (job.due === null || sameTime(job.due.holds, facts.dateDue));
+      return (
+        findOpen('dispatched', 'due_date_changed') ??
+        (!isDispatched(job) && (job.due === null || sameTime(job.due.holds, facts.dateDue)))
+      );
     case 'cancelled':
-      return job.cancelled.holds;
+      return findOpen('dispatched', 'reinstated') ?? job.cancelled.holds;
     case 'reinstated':
-      return !job.cancelled.holds && !isDispatched(job);
+      return findOpen('dispatched', 'cancelled') ?? (!job.cancelled.holds && !isDispatched(job));
     case 'note':
       return true;
   }

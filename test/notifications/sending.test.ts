@@ -5,6 +5,7 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { EventDraft } from '../../shared/events/event.ts';
 import { listMessages, type MessageQuery } from '../../shared/notifications/message-history.ts';
 import {
   isFinal,
@@ -40,6 +41,8 @@ import {
 import { runs } from '../support/runs.ts';
 
 const DISPATCHED = 'job.dispatched';
+const ACCEPTED: SendOutcome = { kind: 'accepted', providerId: null };
+const DOWN: SendOutcome = { kind: 'later', reason: 'The server is down.', everything: true };
 
 describe('message sending', () => {
   test('the id of a message does not reveal the address by brute force', async () => {
@@ -285,8 +288,6 @@ describe('an e-mail', () => {
 
 describe('the message about a dispatch', () => {
   const BOTH = ['dispatched', 'dispatch_revoked'];
-  const ACCEPTED: SendOutcome = { kind: 'accepted', providerId: null };
-  const DOWN: SendOutcome = { kind: 'later', reason: 'The server is down.', everything: true };
   type World = Awaited<ReturnType<typeof createNotifyingWorld>>;
 
   async function observe(world: World, ...types: readonly ('job.dispatched' | 'job.dispatch_revoked')[]) {
@@ -469,6 +470,83 @@ describe('the correction of a dispatch', () => {
       ['dispatched', 'suppressed'],
       ['dispatch_revoked', 'sent'],
     ]);
+  });
+});
+
+describe('a message that is due while its change is undone', () => {
+  const OPEN = { dateOut: null };
+  const due = (time: number, from: string, to: string) =>
+    draftEvent('job.due_date_changed', 1, time, { ...OPEN, formerDateDue: from, dateDue: to });
+
+  /** A message about a change waits for the mail server when other changes are observed, a minute apart. */
+  const createWaiting = async (kind: string, change: (time: number) => EventDraft) => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com', kinds: [kind] });
+    world.answers.email = async () => DOWN;
+    await world.fold(change(START));
+    await world.send(CLOSED_AFTER);
+    world.answers.email = async () => ACCEPTED;
+    const observe = async (...changes: ((time: number) => EventDraft)[]) => {
+      for (const next of changes) {
+        await world.fold(next(world.clock.now));
+        await world.send(MINUTE);
+      }
+      await world.send(HOUR);
+      return (await world.messages()).filter(({ state }) => state === 'sent').map(({ subject }) => subject);
+    };
+    return { ...world, observe };
+  };
+
+  test.each([
+    ['the job was listed', ['job.reopened']],
+    ['a dispatch was revoked', ['job.dispatched', 'job.dispatch_revoked']],
+  ] as const)('is sent if the job is cancelled again in the window in which %s', async (_, undone) => {
+    const cancelled = (time: number) => draftEvent('job.cancelled', 1, time, OPEN);
+    const world = await createWaiting('cancelled', cancelled);
+    const changes = undone.map(
+      (type) => (time: number) => draftEvent(type, 1, time, type === DISPATCHED ? {} : OPEN),
+    );
+    expect(await world.observe(...changes, cancelled)).toEqual([expect.stringMatching(/cancel/i)]);
+  });
+
+  test('is sent if it is about a due date that is restored in the window', async () => {
+    const world = await createWaiting('due_date_changed', (time) => due(time, '2026-03-09', '2026-03-12'));
+    const sent = await world.observe(
+      (time) => due(time, '2026-03-12', '2026-03-13'),
+      (time) => due(time, '2026-03-13', '2026-03-12'),
+    );
+    expect(sent).toHaveLength(1);
+    expect(world.emails.at(-1)?.text).toMatch(/by Thursday, March\s12/);
+  });
+
+  test('is sent if it is about a due date and a dispatch is revoked in its window', async () => {
+    const world = await createWaiting('due_date_changed', (time) => due(time, '2026-03-09', '2026-03-12'));
+    const sent = await world.observe(
+      (time) => draftEvent(DISPATCHED, 1, time, { dateDue: '2026-03-12' }),
+      (time) => draftEvent('job.dispatch_revoked', 1, time, { dateDue: '2026-03-12' }),
+    );
+    expect(sent).toHaveLength(1);
+  });
+
+  test('is sent if it corrects a cancellation and another one is undone in its window', async () => {
+    const world = await createWaiting('cancelled', (time) => draftEvent('job.cancelled', 1, time, OPEN));
+    await world.send(HOUR);
+    expect(world.emails.length).toBeGreaterThan(0);
+    world.answers.email = async () => DOWN;
+    await world.fold(draftEvent('job.reopened', 1, world.clock.now, OPEN));
+    await world.send(CLOSED_AFTER);
+    world.answers.email = async () => ACCEPTED;
+    const sent = await world.observe(
+      (time) => draftEvent('job.cancelled', 1, time, OPEN),
+      (time) => draftEvent('job.reopened', 1, time, OPEN),
+    );
+    expect(sent).toHaveLength(2);
+  });
+
+  test('is not sent if its change stays undone', async () => {
+    const world = await createWaiting('cancelled', (time) => draftEvent('job.cancelled', 1, time, OPEN));
+    expect(await world.observe((time) => draftEvent('job.reopened', 1, time, OPEN))).toEqual([]);
+    expect((await world.messages()).map(({ state }) => state)).toEqual(['suppressed', 'suppressed']);
   });
 });
 

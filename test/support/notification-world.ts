@@ -37,6 +37,8 @@ export interface JobOptions {
   readonly description?: string | null;
   readonly dateOut?: string | null;
   readonly dateDue?: string | null;
+  /** For `job.due_date_changed`. Default: 2026-03-09. */
+  readonly formerDateDue?: string;
   readonly tracking?: readonly Parcel[];
 }
 
@@ -46,11 +48,12 @@ export function draftEvent(
     | 'job.dispatched'
     | 'job.dispatch_revoked'
     | 'job.cancelled'
+    | 'job.reopened'
     | 'job.tracking_added'
     | 'job.due_date_changed',
   jobNumber: number,
   time: number,
-  job: JobOptions = {},
+  { formerDateDue = '2026-03-09', ...job }: JobOptions = {},
 ): EventDraft {
   return {
     type,
@@ -71,7 +74,7 @@ export function draftEvent(
       },
       observed: { at: new Date(time).toISOString(), since: null, view: 'list' },
       changes:
-        type === 'job.due_date_changed' ? { dateDue: { from: '2026-03-09', to: job.dateDue ?? null } } : {},
+        type === 'job.due_date_changed' ? { dateDue: { from: formerDateDue, to: job.dateDue ?? null } } : {},
     },
   } as EventDraft;
 }
