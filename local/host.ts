@@ -94,6 +94,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const growth = createGrowthSignal();
   let stopping = false;
   let stopped = false;
+  /** Ends work that can take long, as soon as its current requests are complete. */
+  const ending = new AbortController();
   const running = new Set<Promise<unknown>>();
   const { allowPrivateNetworks } = config.webhooks;
   const connections = createConnectionPool({ allowPrivateNetworks });
@@ -301,6 +303,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           newId: randomUUID,
           random: Math.random,
           publicUrl,
+          stopping: ending.signal,
           regionMonthlySegments: config.notifications?.sms?.monthlySegments,
           ...transports,
           ...toGrace(options),
@@ -431,6 +434,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     mailer: transports.email,
     async stop(timeoutMs) {
       stopping = true;
+      ending.abort();
       clearInterval(ticker);
       drains.release();
       const timeout = AbortSignal.timeout(timeoutMs);

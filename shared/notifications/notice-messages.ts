@@ -28,7 +28,7 @@ export async function createDueMessages(
   deadline: number,
 ): Promise<Pick<SendReport, 'notices' | 'messages' | 'more'>> {
   const report = { notices: 0, messages: 0, more: false };
-  while (deps.now() < deadline) {
+  while (deps.now() < deadline && !deps.stopping?.aborted) {
     const notices = await takeDueNotices(deps, region, NOTICES_AT_ONCE, (ref, cause) =>
       reportFault(deps, { ref }, cause),
     );

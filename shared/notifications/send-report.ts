@@ -21,6 +21,8 @@ export interface SendDeps extends JournalDeps {
   readonly graceMs?: number;
   /** Maximum SMS segments of all accounts of a region in a month. Default: {@link REGION_MONTHLY_SEGMENTS}. */
   readonly regionMonthlySegments?: number | undefined;
+  /** Aborted when the process stops: no further message is sent, and those in progress are recorded. Default: never. */
+  readonly stopping?: AbortSignal | undefined;
   /** Called for every result of a message and every failure. */
   readonly report?: ((line: SendLine) => void) | undefined;
 }

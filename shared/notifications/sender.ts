@@ -121,8 +121,14 @@ class SendRun {
     }
   }
 
+  #isStopping(): boolean {
+    const isStopping = this.#deps.stopping?.aborted === true;
+    if (isStopping) this.#more = true;
+    return isStopping;
+  }
+
   #isPastDeadline(): boolean {
-    const isPast = this.#deps.now() >= this.#deadline;
+    const isPast = this.#isStopping() || this.#deps.now() >= this.#deadline;
     if (isPast) this.#more = true;
     return isPast;
   }
@@ -143,7 +149,7 @@ class SendRun {
           await pool.waitForSlot();
           const isBlocked = this.#isBlocked(one.work);
           if (isBlocked) waiting += 1;
-          if (pool.isClosed || isBlocked || this.#mayExpire(one.work)) {
+          if (pool.isClosed || isBlocked || this.#isStopping() || this.#mayExpire(one.work)) {
             const isClaimed = one.before !== undefined;
             if (isClaimed)
               this.#recorder.add({
@@ -384,6 +390,7 @@ class SendRun {
     const region = cellLog(ref.region);
     const segments = ready.message.segments ?? 1;
     for (let tries = 0; tries < ATTEMPTS; tries += 1) {
+      if (this.#isStopping()) return undefined;
       const month = toMonth(now());
       const [use, all] = await Promise.all([readSmsUse(table, ref, month), readSmsUse(table, region, month)]);
       const isOver = use.segments + segments > ready.settings.sms.monthlySegments;

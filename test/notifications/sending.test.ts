@@ -717,6 +717,28 @@ describe('an SMS', () => {
   });
 });
 
+test('a run of a process that stops begins no further message, and completes those in progress', async () => {
+  const world = await createNotifyingWorld();
+  await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
+  await world.fold(
+    ...Array.from({ length: 30 }, (_, job) =>
+      draftEvent(DISPATCHED, job + 1, START, { orderGroup: `G${job}` }),
+    ),
+  );
+  const stopping = new AbortController();
+  const accept = async (): Promise<SendOutcome> => {
+    if (world.emails.length >= 3 && world.sms.length >= 3) stopping.abort();
+    await setImmediate();
+    return ACCEPTED;
+  };
+  Object.assign(world.answers, { email: accept, sms: accept });
+  const report = await world.send(CLOSED_AFTER, { concurrency: 2, stopping: stopping.signal });
+  expect(report).toMatchObject({ more: true, unknown: 0, sent: world.emails.length + world.sms.length });
+  expect(report.sent).toBeLessThan(20);
+  // The next process sends the others at once.
+  expect(await world.send()).toMatchObject({ sent: 60 - report.sent, repeats: 0, unknown: 0, more: false });
+});
+
 test('quiet hours end at the first minute outside them, also on days of clock changes', () => {
   const time = fc
     .record({ hour: fc.nat(23), minute: fc.constantFrom(0, 15, 30, 59) })
