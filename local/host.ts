@@ -244,6 +244,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         deliveries,
         sharedRequests,
         earlyStores,
+        stopping: ending.signal,
         ...work,
         ...(options.onAttempt ? { attempted: options.onAttempt } : {}),
       },

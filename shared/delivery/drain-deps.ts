@@ -45,6 +45,8 @@ export interface DrainDeps {
    * events are in delivery. Default: they are found when all due work is done.
    */
   readonly takeGrown?: (onGrowth: () => void) => readonly string[];
+  /** Aborted when the process stops: no further delivery begins, and positions are stored. Default: never. */
+  readonly stopping?: AbortSignal;
   /** Waits in real time, for sinks with a rate. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
 }

@@ -229,6 +229,7 @@ class Drain {
       this.#fault === undefined &&
       !this.#lease.isLost &&
       !this.#isOutdated &&
+      !this.#deps.stopping?.aborted &&
       this.#deps.now() < this.#deadline
     );
   }

@@ -355,6 +355,23 @@ describe('drain', () => {
     expect(rig.got.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 400 }, (_, at) => at + 1));
   });
 
+  test('a drain of a process that stops begins no further delivery, and the next one repeats none', async () => {
+    const stopping = new AbortController();
+    const rig = await createDeliveryRig(async () => {
+      if (rig.got.length >= 20) stopping.abort();
+      await setImmediate();
+      return { kind: 'delivered' };
+    });
+    await rig.say(Array.from({ length: 90 }, (_, at) => moved(at, 'x')));
+    const deps = { ...rig.deps, stopping: stopping.signal };
+    const report = await drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
+    expect(report.outcome).toBe('more');
+    expect(report.delivered).toBeLessThan(70);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 90 - report.delivered });
+    expect(new Set(rig.got.map(({ sequence }) => sequence)).size).toBe(90);
+    expect((await rig.sink()).health.failures).toBe(0);
+  });
+
   test('an account with a long backlog does not delay others', async () => {
     const rig = await createDeliveryRig(delivered, { accounts: ['hot', 'calm'] });
     for (let at = 0; at < 10; at += 1) {
