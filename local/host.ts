@@ -22,6 +22,7 @@ import { tidyEndpoints } from '../shared/delivery/endpoints.ts';
 import { isReady } from '../shared/delivery/health.ts';
 import { SharedRequests } from '../shared/delivery/lanes.ts';
 import { createConnectionPool } from '../shared/delivery/outbound.ts';
+import { getLongestWait } from '../shared/delivery/parking.ts';
 import {
   createSigningReader,
   openLocalSigningSecrets,
@@ -230,6 +231,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const sharedLog = shareReads(log);
   const sharedRequests = new SharedRequests(REQUESTS);
   const earlyStores = new EarlyStores();
+  const longestWait = getLongestWait(config.webhooks.retrySeconds);
   const drains = createDrainers(async (region, sink, work) => {
     const report = await drainSink(
       {
@@ -377,7 +379,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           if (!stopped) onFault('wake sinks', cause);
         }),
       );
-      for (const name of await listDueSinks(table, region, now())) drains.request(region, name);
+      for (const name of await listDueSinks(table, region, now(), longestWait)) drains.request(region, name);
       startSender(region);
       if (!isFirst) startMinute(region);
       if (!deleting.has(region)) {

@@ -8,6 +8,7 @@ import type { EventDraft } from '../events/event.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import { cellLog, getDrainName, keys } from '../storage/schema.ts';
 import type { Item, TransactOutcome, Value, Write } from '../storage/table.ts';
+import { MAX_SKEW_MS } from './clock.ts';
 import type { DrainDeps } from './drain-deps.ts';
 import { getRetryWait } from './health.ts';
 import type { Lease } from './lease.ts';
@@ -25,6 +26,14 @@ import { getLane } from './window.ts';
 export const MAX_PARKED = 1000;
 /** Minimum time for which dead events are listed (ms). With a longer retention of events, they are listed for that time. */
 const LEAST_DEAD_MS = 90 * 86_400_000;
+
+/**
+ * Returns the longest wait (ms) before a retry of a parked event. A retry that is later than that was scheduled before the
+ * clock was set back.
+ */
+export function getLongestWait(retrySeconds: readonly number[]): number {
+  return Math.max(...retrySeconds.map((_, at) => getRetryWait(retrySeconds, at + 1, 1)));
+}
 
 /** Dependencies of parking. */
 export type ParkingDeps = Pick<DrainDeps, 'table' | 'log' | 'now' | 'newId' | 'random' | 'retrySeconds'>;
@@ -48,6 +57,7 @@ export class ParkedLanes {
   readonly #region: string;
   readonly #sink: string;
   readonly #lease: Lease;
+  readonly #longestWaitMs: number;
   readonly #lanes = new Map<string, ParkedEvent[]>();
   readonly #busy = new Set<string>();
   /** Ids of all events that are parked, or were since this was loaded. */
@@ -66,6 +76,7 @@ export class ParkedLanes {
     this.#region = sink.region;
     this.#sink = sink.id;
     this.#lease = lease;
+    this.#longestWaitMs = getLongestWait(deps.retrySeconds);
   }
 
   /**
@@ -104,7 +115,9 @@ export class ParkedLanes {
   }
 
   #isFree(name: string, first: ParkedEvent, now: number): boolean {
-    return !this.#busy.has(name) && !this.#unstored.has(first) && (first.retryAt ?? 0) <= now;
+    const { retryAt } = first;
+    const isTime = retryAt === null || retryAt <= now || retryAt > now + this.#longestWaitMs + MAX_SKEW_MS;
+    return isTime && !this.#busy.has(name) && !this.#unstored.has(first);
   }
 
   /**

@@ -157,11 +157,19 @@ export interface DueSink {
   readonly dueAt: number;
 }
 
-/** Returns the active sinks of a region with due work, the longest due first. Also those that wait after a failure. */
-export async function readDueSinks(table: Table, region: string, now: number): Promise<DueSink[]> {
+/**
+ * Returns the active sinks of a region with due work, the longest due first. Also those that wait after a failure. `longestWaitMs`:
+ * longest wait of parked lanes. A lane that is due later was parked before the clock was set back, and is due now. Default: unknown.
+ */
+export async function readDueSinks(
+  table: Table,
+  region: string,
+  now: number,
+  longestWaitMs = Number.POSITIVE_INFINITY,
+): Promise<DueSink[]> {
   const found = await pLimit(SHARDS_AT_ONCE).map(
     Array.from({ length: DRAIN_SHARDS }, (_, shard) => drainDuePk(region, shard)),
-    (pk) => scanDue(table, pk, now),
+    (pk) => scanDue(table, pk, now, longestWaitMs),
   );
   const due = found.flat();
   const states = await readSinks(table, region, new Set(due.map(({ name }) => name)));
@@ -181,17 +189,27 @@ export function toReadyNames(due: readonly DueSink[], now: number): string[] {
 
 /**
  * Returns the drain names of the sinks of a region that can be drained now and have due work: after a wait, or
- * after a lost wake-up.
+ * after a lost wake-up. `longestWaitMs`: see {@link readDueSinks}.
  */
-export async function listDueSinks(table: Table, region: string, now: number): Promise<string[]> {
-  return toReadyNames(await readDueSinks(table, region, now), now);
+export async function listDueSinks(
+  table: Table,
+  region: string,
+  now: number,
+  longestWaitMs?: number,
+): Promise<string[]> {
+  return toReadyNames(await readDueSinks(table, region, now, longestWaitMs), now);
 }
 
 /**
  * Returns the drain names in one partition of the `due` index whose first work is due. The index sorts by name
  * and then by time, so the rest of a name with much work is skipped.
  */
-async function scanDue(table: Table, pk: string, now: number): Promise<{ name: string; dueAt: number }[]> {
+async function scanDue(
+  table: Table,
+  pk: string,
+  now: number,
+  longestWaitMs: number,
+): Promise<{ name: string; dueAt: number }[]> {
   const due: { name: string; dueAt: number }[] = [];
   let last: string | undefined;
   for (;;) {
@@ -200,8 +218,9 @@ async function scanDue(table: Table, pk: string, now: number): Promise<{ name: s
     for (const { pk: place, dueSk } of page) {
       const { name, dueAt } = parseDrainDue(String(dueSk));
       last = name;
-      // A cursor was due when it was marked: the clock was set back since. A parked lane can become due later.
-      const isDue = dueAt <= now || (dueAt > now + MAX_SKEW_MS && isCursorPk(place));
+      // A cursor was due when it was marked: the clock was set back since. A parked lane can become due later, after a wait.
+      const leastMs = MAX_SKEW_MS + (isCursorPk(place) ? 0 : longestWaitMs);
+      const isDue = dueAt <= now || dueAt > now + leastMs;
       if (isDue && due.at(-1)?.name !== name) due.push({ name, dueAt });
     }
     if (page.length < DUE_PAGE) return due;

@@ -16,6 +16,7 @@ import {
   listParked,
   retryParked,
 } from '../../shared/delivery/parked-events.ts';
+import { getLongestWait } from '../../shared/delivery/parking.ts';
 import {
   type DeliveryOutcome,
   listSinks,
@@ -1335,6 +1336,27 @@ describe('after the clock was set back', () => {
     rig.state.now -= HOUR_MS;
     expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
+  });
+
+  test('a parked event is retried at the latest after the longest wait', async () => {
+    let isFixed = false;
+    const rig = await createDeliveryRig(() =>
+      isFixed ? { kind: 'delivered' } : { kind: 'rejected', reason: 'no' },
+    );
+    await rig.say([moved(1, 'a')]);
+    expect(await rig.drain()).toMatchObject({ parked: 1 });
+    isFixed = true;
+    const { retrySeconds } = rig.deps;
+    const waits = getLongestWait(retrySeconds);
+    expect(waits, 'of 1800 s, a fifth longer').toBeCloseTo(2_160_000);
+    const listDue = () => listDueSinks(rig.table, REGION, rig.state.now, waits);
+    rig.state.now -= HOUR_MS / 2;
+    expect(await listDue(), 'it may have been scheduled since').toEqual([]);
+    expect(await rig.drain()).toMatchObject({ delivered: 0 });
+    rig.state.now -= 400 * DAY_MS;
+    expect(await listDue()).toEqual(['erp']);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
+    expect(await listDue()).toEqual([]);
   });
 
   test('a drain that works renews its lease and finds cursors that became due', async () => {
