@@ -119,7 +119,10 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
   if (covered.length === 0) return finish('suppressed', 'revoked', NO_NEWS[content.kind]);
   if (!settings.dryRun && !canSend) return finish('failed', 'no_channel');
   if (channel === 'sms' && !settings.dryRun) {
-    const dueAt = quietUntil(settings.sms.quietHours, to.zone, now);
+    // The recipient's current time zone: it may have been corrected while the message waited.
+    const recipient = addressed.find(({ id }) => id === to.recipient);
+    const zone = recipient ? (recipient.zone ?? settings.zone) : to.zone;
+    const dueAt = quietUntil(settings.sms.quietHours, zone, now);
     if (dueAt > now) return waitUntil(dueAt);
   }
   return { kind: 'send', settings, jobs: covered };

@@ -16,7 +16,7 @@ import {
 } from '../../shared/notifications/messages.ts';
 import { createDueMessages } from '../../shared/notifications/notice-messages.ts';
 import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
-import { deleteRecipient, updateRecipient } from '../../shared/notifications/recipients.ts';
+import { deleteRecipient, listRecipients, updateRecipient } from '../../shared/notifications/recipients.ts';
 import { messageRenderer } from '../../shared/notifications/rendering.ts';
 import type { SendDeps } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
@@ -714,6 +714,21 @@ describe('an SMS', () => {
     world.clock.now = Date.parse('2026-03-05T12:59:59Z');
     expect(await world.send()).toMatchObject({ sent: 0 });
     expect(await world.send(1000)).toMatchObject({ sent: 1 });
+  });
+
+  test('waits for the end of quiet hours in a time zone that the recipient got while it waited', async () => {
+    const world = await withSms({ quietHours: { from: '21:00', to: '08:00' } });
+    const [person] = (await listRecipients(world.table, ACME)).recipients;
+    // 23:30 in New York.
+    world.clock.now = Date.parse('2026-03-05T04:30:00Z');
+    await world.fold(draftEvent(DISPATCHED, 1, world.clock.now));
+    await world.send(CLOSED_AFTER);
+    await updateRecipient(world.people, ACME, person?.id ?? '', { zone: 'America/Los_Angeles' });
+    // 8:00 in New York, 5:00 in Los Angeles.
+    world.clock.now = Date.parse('2026-03-05T13:00:00Z');
+    expect(await world.send()).toMatchObject({ sent: 0, later: 1 });
+    world.clock.now = Date.parse('2026-03-05T16:00:00Z');
+    expect(await world.send()).toMatchObject({ sent: 1 });
   });
 });
 
