@@ -257,8 +257,8 @@ export async function cancelReplay(
 
 /**
  * Resends one event of the log at once, as a replay of one event: with its original id, whatever the sink's
- * types are, even to a paused or disabled sink. Cursors and health do not change. If an epoch is given, it
- * must be the event's.
+ * types are, even to a paused or disabled sink. Cursors and health do not change. A dead event that is delivered is no
+ * longer dead. If an epoch is given, it must be the event's.
  */
 export async function resendEvent(
   deps: ReplayDeps,
@@ -296,7 +296,11 @@ export async function resendEvent(
       reason: `epoch must be that of the event: the event of "${account}" with this sequence number is ${event.id}.`,
     };
   }
-  return { kind: 'attempted', ...(await attemptNow(deps, record, event, 'resend')) };
+  const report = await attemptNow(deps, record, event, 'resend');
+  if (report.outcome === 'delivered') {
+    await deps.table.write({ delete: keys.dead(region, sink, account, sequence) });
+  }
+  return { kind: 'attempted', ...report };
 }
 
 const parseRanges = (item: Item): readonly Range[] => JSON.parse(String(item.ranges)) as Range[];

@@ -5,7 +5,12 @@ import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import type { Redelivery } from '../../shared/delivery/endpoint-input.ts';
 import { listDeadPage, listParked } from '../../shared/delivery/parked-events.ts';
 import { MAX_EXAMINED_DEAD, redeliver } from '../../shared/delivery/redelivery.ts';
-import { MAX_RUNNING_REPLAYS, type ReplayDeps, readReplay } from '../../shared/delivery/replays.ts';
+import {
+  MAX_RUNNING_REPLAYS,
+  type ReplayDeps,
+  readReplay,
+  resendEvent,
+} from '../../shared/delivery/replays.ts';
 import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
 import { historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
@@ -141,6 +146,19 @@ eachTable('redelivery', (makeTable) => {
       ...{ state: 'done', total: 3, done: 3, delivered: 3, failed: 0, skipped: 0 },
       dead: { accounts: ['acme'], types: ['job.*'], jobNumbers: [1], statuses: [422], to: null },
     });
+  });
+
+  test('does not send dead events that a resend has delivered', async () => {
+    const rig = await createRig(makeTable);
+    await rig.say([moved(1, 'x'), moved(2, 'x')]);
+    await rig.settle();
+    await rig.die('acme', [1, 2]);
+    await resendEvent(rig.deps, REGION, 'erp', 'acme', 1);
+    expect(await rig.dead(), 'delivered').toEqual(['acme.e1.2']);
+    rig.receiver.answer = () => rejected();
+    await resendEvent(rig.deps, REGION, 'erp', 'acme', 2);
+    expect(await rig.dead(), 'rejected again').toEqual(['acme.e1.2']);
+    expect(await report(rig, {})).toMatchObject({ dead: 1 });
   });
 
   test('sends the dead events of each job in order, also if they are far apart', async () => {
