@@ -7,7 +7,7 @@ import { Hono } from 'hono';
 import { accepts } from 'hono/accepts';
 import { compress } from 'hono/compress';
 import pLimit from 'p-limit';
-import { AccountState } from '../shared/accounts/account-input.ts';
+import { AccountState } from '../shared/accounts/account-views.ts';
 import { listAccounts } from '../shared/accounts/accounts.ts';
 import { requireKey } from '../shared/api/access.ts';
 import type { ApiEnv } from '../shared/api/env.ts';

@@ -13,7 +13,7 @@ import {
   pollPhase,
 } from '../storage/schema.ts';
 import type { Item, Table, Value, Write } from '../storage/table.ts';
-import type { AccountState } from './account-input.ts';
+import type { AccountState } from './account-views.ts';
 import { type EventSettings, readEventSettings, toStoredEventSettings } from './event-settings.ts';
 import { readPolls } from './poll-history.ts';
 

@@ -26,14 +26,8 @@ import {
 import { type AccountRef, accountPk, keys } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import {
-  type AccountQuery,
-  type AccountRecord,
-  AccountUpdate,
-  intervalRule,
-  NewAccount,
-  NewCredentials,
-} from './account-input.ts';
+import { AccountUpdate, intervalRule, NewAccount, NewCredentials } from './account-input.ts';
+import type { AccountQuery, AccountRecord } from './account-views.ts';
 import {
   findAccount,
   listAccounts,

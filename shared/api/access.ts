@@ -1,6 +1,6 @@
 /** Authentication, and the resources that a key for some accounts can access. */
 import type { Context, MiddlewareHandler } from 'hono';
-import type { AccountRecord } from '../accounts/account-input.ts';
+import type { AccountRecord } from '../accounts/account-views.ts';
 import { type Account, findAccount } from '../accounts/accounts.ts';
 import { readAccount } from '../accounts/managed-accounts.ts';
 import { isEndpointKind } from '../built-in-sinks.ts';

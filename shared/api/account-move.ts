@@ -11,7 +11,7 @@
  * cell sends them, and it has all earlier messages, on which the decision to send depends.
  */
 import pLimit from 'p-limit';
-import type { AccountRecord } from '../accounts/account-input.ts';
+import type { AccountRecord } from '../accounts/account-views.ts';
 import { findAccount, makeAccount, updateAccountRecord } from '../accounts/accounts.ts';
 import {
   type AccountDeps,

@@ -10,7 +10,7 @@ import type {
   AccountReport,
   AccountState,
   PollRecord,
-} from '../accounts/account-input.ts';
+} from '../accounts/account-views.ts';
 import { type Account, listAccounts, schedule, toAccount, toStatus } from '../accounts/accounts.ts';
 import { type AccountPage, pageAccounts } from '../accounts/managed-accounts.ts';
 import { pollTimes } from '../accounts/poll-history.ts';

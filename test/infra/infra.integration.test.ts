@@ -1570,6 +1570,9 @@ describe('permissions', () => {
     const marked = { ...rest, ...undispatched, stay: { since: 0, attention: true } };
     await memory.write({ put: { ...keys.snapshot(ref, job), ...known, snapshot: JSON.stringify(marked) } });
     await memory.write({ put: { ...keys.markedJob(ref, job) } });
+    // Actions in the attention queue.
+    await memory.write({ put: { ...keys.attention('us', `acme~job~${job}`), revision: 1 } });
+    await memory.write({ put: { ...keys.attentionEntry('us', `acme~job~${job}`, 1), at: 0 } });
     // A move to another cell.
     for (const method of ['put', 'delete', 'put'])
       await ask(method, `${tracked}/move`, ...(method === 'put' ? [{ to: 'other' }] : []));

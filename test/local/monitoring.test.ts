@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { parser } from '@prometheus-io/lezer-promql';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { AccountState } from '../../shared/accounts/account-input.ts';
+import { AccountState } from '../../shared/accounts/account-views.ts';
 import { EndpointHealth } from '../../shared/delivery/endpoint-views.ts';
 import {
   METRICS,

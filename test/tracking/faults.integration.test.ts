@@ -100,7 +100,7 @@ describe('a failing call to DynamoDB', () => {
     readonly calls: readonly WireCall[];
     /** How the polls ended: their outcome, or that the table gave up. */
     readonly outcomes: readonly string[];
-    /** Everything in the table but the random ids of polls. */
+    /** Everything in the table but the random ids of polls and tokens. */
     readonly items: readonly Item[];
   }
 
@@ -184,7 +184,7 @@ describe('a failing call to DynamoDB', () => {
     return {
       calls: wire.calls,
       outcomes,
-      items: items.flatMap((item) => (item ? [{ ...item, pollId: undefined }] : [])),
+      items: items.flatMap((item) => (item ? [{ ...item, pollId: undefined, tokenHash: undefined }] : [])),
     };
   }
 

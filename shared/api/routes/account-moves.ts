@@ -1,6 +1,7 @@
 /** Routes that move an account to another cell. */
 import * as z from 'zod';
-import { AccountRecord, NewAccount, NewCredentials } from '../../accounts/account-input.ts';
+import { NewAccount, NewCredentials } from '../../accounts/account-input.ts';
+import { AccountRecord } from '../../accounts/account-views.ts';
 import { textOrNull } from '../../representation.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { ofAccountRecord } from '../access.ts';

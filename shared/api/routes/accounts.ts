@@ -1,18 +1,15 @@
 /** Account routes: registration, credentials, polling state and operator actions. */
 
 import * as z from 'zod';
+import { AccountUpdate, CredentialsTest, NewAccount, NewCredentials } from '../../accounts/account-input.ts';
+import { testAccount, testCredentials } from '../../accounts/account-test.ts';
 import {
   AccountRecord,
   AccountReport,
-  AccountUpdate,
   CreatedAccount,
-  CredentialsTest,
-  NewAccount,
-  NewCredentials,
   PollRecord,
   TestReport,
-} from '../../accounts/account-input.ts';
-import { testAccount, testCredentials } from '../../accounts/account-test.ts';
+} from '../../accounts/account-views.ts';
 import { readDeletion } from '../../accounts/deletion.ts';
 import {
   createAccount,
