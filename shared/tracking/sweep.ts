@@ -129,9 +129,12 @@ function createWork(stored: Snapshot, entry: IndexEntry | undefined): Work {
 
 /** Compares a settling job with its entry. What the entry shows is looked up in its detail. */
 function compareEntry(work: Work, sighting: Sighting, startedAt: number): Work {
+  const { snapshot } = work;
   work.fingerprint = fingerprint(sighting.view);
-  if (showsMore(work.snapshot, sighting.view)) {
+  if (showsMore(snapshot, sighting.view)) {
     Object.assign(work, { hinted: true, hint: sighting, lookSince: work.lookSince ?? startedAt });
+    // The next sweep knows the entry, so the fetch stays owed if this poll does not send it.
+    work.snapshot = { ...snapshot, owed: { at: startedAt, tries: snapshot.owed?.tries ?? 0 } };
   }
   return work;
 }

@@ -61,6 +61,24 @@ describe('Tracking', () => {
   });
 });
 
+describe('Sweep', () => {
+  it('emits the tracking of all delisted jobs for which a sweep shows it, even if they exceed the budget of a poll', async () => {
+    const rig = await createRig({ settings: { fetchesPerPoll: 4 } });
+    const jobs = Array.from({ length: 20 }, () => rig.upstream.createJob());
+    rig.upstream.createJob();
+    await rig.poll();
+    for (const job of jobs) {
+      rig.upstream.dispatch(job);
+      rig.upstream.close(job);
+    }
+    // After 12 hours, the scheduled fetches of these jobs are far apart.
+    await rig.pollTypes(12 * 60);
+    for (const job of jobs) rig.upstream.edit(job, { tracking: PARCELS });
+    const emitted = await rig.pollTypes(30);
+    expect(emitted.toSorted()).toEqual(jobs.map((job) => `job.tracking_added ${job}`));
+  });
+});
+
 describe('Older answers', () => {
   it('a search that is five minutes behind changes no field of a job that it finds', async () => {
     const { rig, job } = await baselined({ dateDue: '2026-03-20T00:00:00' });
