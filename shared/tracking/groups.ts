@@ -393,10 +393,12 @@ export class PollGroups {
 
   /**
    * Reschedules a group after an inconclusive query: first for the next poll, then at increasing intervals,
-   * until the settling time ends. A change of a member starts anew.
+   * until the settling time ends. A change of a member starts anew. A pause of polling does not count.
    */
   triedInVain(orderGroup: string, { startedAt, settings }: ScheduleContext): void {
-    const { since = startedAt, tries = 0 } = this.#marks.get(orderGroup) ?? {};
+    const mark = this.#marks.get(orderGroup) ?? { since: startedAt, at: startedAt, tries: 0 };
+    const { tries } = mark;
+    const since = mark.since + Math.max(0, startedAt - mark.at - DAY_MS);
     const schedule = settings.settlingScheduleSeconds;
     const gapSeconds = tries === 0 ? 0 : (schedule[Math.min(tries, schedule.length) - 1] ?? 0);
     const givenUp = startedAt - since >= settings.settlingDays * DAY_MS;

@@ -304,6 +304,17 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a, late])]);
   });
 
+  test('is requested again after a pause of a week, even if the first request after it fails', async () => {
+    const { rig, jobs } = await baselined(['WEB-1']);
+    rig.fault({ match: { query: { orderGroup: 'WEB-1' } }, fault: { kind: 'status', status: 500 } });
+    rig.upstream.dispatch(jobs[0] ?? 0);
+    await rig.poll();
+    rig.pass(8 * 86_400);
+    await rig.poll();
+    rig.sandbox.faults.clear();
+    expect(await groupEvents(rig, 10)).toEqual([complete(jobs)]);
+  });
+
   test('a member that page drift skips is not forgotten', async () => {
     const rig = await createRig();
     const jobs = Array.from({ length: 101 }, (_, n) =>
