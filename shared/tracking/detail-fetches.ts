@@ -48,6 +48,8 @@ export interface FetchResult {
    */
   readonly fetched: number;
   readonly left: number;
+  /** Whether a fetch of the rotation was not sent, and is not owed. */
+  readonly isRotationLeft: boolean;
   /** First error of a fetch. */
   readonly problem?: unknown;
   /** Jobs with a confirmed negative verdict. Not applied yet: see {@link conclude}. */
@@ -121,6 +123,7 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
   const selected = selectFetches(works, fetchesPerPoll);
   const queue = [...selected.queue];
   let { left } = selected;
+  let isRotationLeft = false;
   let fetched = 0;
   let rejected = false;
   let problem: unknown;
@@ -148,12 +151,13 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
       left += 1;
       problem ??= cause;
       rejected ||= isRefusal(cause);
-      if (cause instanceof OrderingError && cause.notSent) {
-        fetched -= 1;
+      const isUnsent = cause instanceof OrderingError && cause.notSent;
+      if (isUnsent) fetched -= 1;
+      // The end of the poll's own time proves nothing about the job.
+      if (isUnsent || context.signal.aborted) {
+        isRotationLeft ||= work.rotated === true;
         return;
       }
-      // The end of the poll's own time proves nothing about the job.
-      if (context.signal.aborted) return;
       rescheduleUnanswered(work, cause, context);
       const reason = cause instanceof Error && !concernsDetail(cause) ? cause.cause : cause;
       if (!concernsDetail(reason)) return;
@@ -166,12 +170,13 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
     for (let work = queue.shift(); work; work = queue.shift()) {
       const late = fetched >= fetchesPerPoll && context.now() >= context.stopAt;
       if (!rejected && !late && !context.signal.aborted) await fetchNext(work);
-      else if (!work.rotated) left += 1;
+      else if (work.rotated) isRotationLeft = true;
+      else left += 1;
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, fetchOn));
   return {
-    ...{ fetched, left, gone, unreadable, readable },
+    ...{ fetched, left, isRotationLeft, gone, unreadable, readable },
     ...(problem === undefined ? {} : { problem }),
     ...(detailProblem && { detailProblem }),
   };

@@ -157,6 +157,18 @@ describe('Daily rotation', () => {
     expect(details(rig)).toBeLessThanOrEqual(41);
   }, 120_000);
 
+  it('reads the details of the other jobs once a day while the detail of a job cannot be read', async () => {
+    const rig = await baselined(10, { pollIntervalSeconds: 900 });
+    const [broken = 0, ...others] = rig.jobs;
+    rig.sandbox.freedom.set(unreadable('error', broken));
+    rig.upstream.setStatus(broken, { master: 'Packing' });
+    await rig.pollTypes(97);
+    for (const job of others) rig.upstream.invoice(job);
+    rig.sandbox.requests.clear();
+    expect((await rig.pollTypes(97)).sort()).toEqual(others.map((job) => `job.invoiced ${job}`));
+    expect(details(rig) - details(rig, broken)).toBeLessThanOrEqual(others.length + 1);
+  });
+
   it('reads the detail of a job whose list entry is different in every poll', async () => {
     const rig = await baselined(2, { pollIntervalSeconds: 900 });
     const [job = 0] = rig.jobs;

@@ -111,7 +111,7 @@ function findPaymentsProblem({ status }: Poll, { payments }: Results): Error | u
 
 /** Returns the cursor of the rotation to store, or `undefined` if it is the start of this crawl. */
 function rotationCursor({ status }: Poll, { list, observed, fetched }: Results): number | undefined {
-  const done = fetched.left === 0 ? observed.rotatedThrough : (rotatedThrough(status) ?? undefined);
+  const done = fetched.isRotationLeft ? (rotatedThrough(status) ?? undefined) : observed.rotatedThrough;
   return done === list.startedAt ? undefined : done;
 }
 

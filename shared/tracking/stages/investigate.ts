@@ -4,7 +4,10 @@ import { type FetchResult, fetchJobs } from '../detail-fetches.ts';
 import type { Poll, Session } from '../poll-context.ts';
 import type { Work } from '../work.ts';
 
-const NONE: FetchResult = { fetched: 0, left: 0, gone: [], unreadable: [], readable: [] };
+const NONE: FetchResult = {
+  ...{ fetched: 0, left: 0, isRotationLeft: false },
+  ...{ gone: [], unreadable: [], readable: [] },
+};
 
 /** Share of the poll's time in which more fetches than usual may be started. */
 const TIME_SHARE = 0.5;
