@@ -6,7 +6,7 @@ import type { Status } from '../accounts/accounts.ts';
 import type { OrderingClient } from '../ordering/client.ts';
 import { type Crawl, ListReader } from './crawl.ts';
 import { showsMore } from './diff/closed-entry.ts';
-import type { Sighting } from './diff/step.ts';
+import type { Known, Sighting } from './diff/step.ts';
 import type { IndexEntry } from './job-index.ts';
 import { highestNumber } from './job-numbers.ts';
 import { readSnapshots, type Tracked } from './observation.ts';
@@ -108,7 +108,7 @@ export async function sweep({
   for (const jobNumber of stored.keys()) unknown.delete(jobNumber);
   return {
     works: [
-      ...[...unknown].map(([jobNumber, view]) => createSweptWork(jobNumber, view, startedAt)),
+      ...[...unknown].map(([jobNumber, view]) => createSweptWork(jobNumber, view, known)),
       ...[...moved].flatMap(([jobNumber, sighting]) => {
         const snapshot = stored.get(jobNumber);
         const entry = index.get(jobNumber);
@@ -140,7 +140,7 @@ function compareEntry(work: Work, sighting: Sighting, startedAt: number): Work {
 }
 
 /** Returns the work of a job that was found in the list with closed jobs only. */
-function createSweptWork(jobNumber: number, view: ListView, startedAt: number): Work {
+function createSweptWork(jobNumber: number, view: ListView, { startedAt, rules }: Known): Work {
   return {
     jobNumber,
     entry: undefined,
@@ -159,6 +159,7 @@ function createSweptWork(jobNumber: number, view: ListView, startedAt: number): 
       departure: { tries: 0, suspected: null },
       settling: null,
       owed: { at: startedAt, tries: 0 },
+      ...(rules?.timers ? { timers: rules.timers } : {}),
     },
     events: [],
     shown: [],

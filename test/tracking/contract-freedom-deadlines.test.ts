@@ -142,6 +142,17 @@ describe('job.due_soon', () => {
     expect(await rig.pollTypes(3)).toEqual([`job.created ${job}`, `job.due_soon ${job}`]);
   });
 
+  it('is emitted for a new job that is due within the lead time, although a sweep found it before the list', async () => {
+    const rig = await baselined({ dueSoonHours: 48 });
+    rig.pass(HOUR);
+    // The list lacks the job that the sweep of the next poll finds.
+    rig.sandbox.freedom.set({ lagSeconds: { active: 300 } });
+    const job = rig.upstream.createJob({ dateDue: rig.now() + DAY * 1000, location: DENVER });
+    await rig.poll();
+    expect(await rig.snapshot(job)).toMatchObject({ list: null });
+    expect(await rig.pollTypes(7)).toEqual([`job.created ${job}`, `job.due_soon ${job}`]);
+  });
+
   it('follows a changed setting, without events for jobs that are in the window by then', async () => {
     const rig = await baselined(
       {},
