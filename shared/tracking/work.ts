@@ -65,7 +65,8 @@ export function applyListed(work: Work, known: Known): void {
   if (snapshot.unproven !== null) {
     if (snapshot.list !== null) return;
     // Until now only the number was known: this is the job's first list entry.
-    work.snapshot = { ...snapshot, list: listed.view, listAt: known.startedAt };
+    const stay = { since: listed.look.answeredAt };
+    work.snapshot = { ...snapshot, list: listed.view, listAt: known.startedAt, stay };
     work.fingerprint = fingerprint(listed.view);
     return;
   }

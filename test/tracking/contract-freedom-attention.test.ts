@@ -44,6 +44,22 @@ describe('job.needs_attention', () => {
     expect(await rig.pollTypes(2)).toEqual([`job.needs_attention ${unnamed}`]);
   });
 
+  it('is emitted for the first status of a new job that a sweep found before the list', async () => {
+    const rig = await baselined(ATTENTION);
+    rig.pass(HOUR);
+    // The list lacks the job that the sweep of the next poll finds, and later its status.
+    rig.sandbox.freedom.set({
+      lagSeconds: { active: 300 },
+      nulls: { fields: { 'active.masterJobStatus': 1 } },
+    });
+    const job = rig.upstream.createJob({ status: 'On hold', dateDue: rig.dateDue });
+    await rig.poll();
+    expect(await rig.snapshot(job)).toMatchObject({ list: null });
+    expect(await rig.pollTypes(7)).toEqual([`job.created ${job}`]);
+    rig.sandbox.freedom.clear();
+    expect(await rig.pollTypes(2)).toEqual([`job.needs_attention ${job}`]);
+  });
+
   it('is not emitted for jobs of the baseline, whether or not the answer had their status', async () => {
     const rig = await createRig({ events: ATTENTION });
     const dateDue = rig.now() + 30 * 24 * HOUR * 1000;
