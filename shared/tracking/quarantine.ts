@@ -77,11 +77,28 @@ export function addToTally(tally: VerdictCounter, verdicts: number, at: number):
 
 /**
  * Returns the number of verdicts that count at a time (epoch ms): those of the last {@link WINDOW_HOURS}
- * hours, including the whole first hour.
+ * hours, including the whole first hour. With `until` (epoch ms), only those of hours that began before it.
  */
-export function countTally(tally: VerdictCounter, at: number): number {
-  const hour = Math.floor(at / HOUR_MS);
-  return read(tally).reduce((sum, [past, count]) => sum + (past >= hour - WINDOW_HOURS ? count : 0), 0);
+export function countTally(tally: VerdictCounter, at: number, until = Number.POSITIVE_INFINITY): number {
+  const first = Math.floor(at / HOUR_MS) - WINDOW_HOURS;
+  const counts = read(tally).filter(([hour]) => hour >= first && hour * HOUR_MS < until);
+  return counts.reduce((sum, [, count]) => sum + count, 0);
+}
+
+/**
+ * Returns the number of jobs by which the confirmation of an operator raises the limit at a time (epoch ms). Once the
+ * confirmation has expired, it still applies to the verdicts that were emitted before and count.
+ */
+export function findAllowance(
+  {
+    allowedGone,
+    allowedGoneUntil,
+  }: { readonly allowedGone: number; readonly allowedGoneUntil: number | null },
+  tally: VerdictCounter,
+  at: number,
+): number {
+  if (allowedGoneUntil === null) return 0;
+  return at < allowedGoneUntil ? allowedGone : Math.min(allowedGone, countTally(tally, at, allowedGoneUntil));
 }
 
 function read(tally: VerdictCounter): [hour: number, count: number][] {

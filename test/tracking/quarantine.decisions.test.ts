@@ -4,6 +4,7 @@ import {
   type Absence,
   addToTally,
   countTally,
+  findAllowance,
   judgeAbsence,
   missingJobs,
   readTally,
@@ -52,6 +53,21 @@ describe('the decision (rule 10)', () => {
     expect(countTally(tally, at + 25 * HOUR_MS)).toBe(2);
     expect(countTally(tally, at + 26 * HOUR_MS)).toBe(0);
     expect(addToTally(tally, 1, at + 100 * HOUR_MS)).toHaveLength(1);
+  });
+
+  test('a confirmation raises the limit until it expires, and then by the verdicts before that which still count', () => {
+    const until = 48 * HOUR_MS;
+    const tally = ['24:9', '25:1', '47:2', '48:4'];
+    const allowance = (allowedGone: number, at: number) =>
+      findAllowance({ allowedGone, allowedGoneUntil: until }, tally, at);
+    expect(findAllowance({ allowedGone: 5, allowedGoneUntil: null }, tally, until)).toBe(0);
+    expect(allowance(5, until - 1)).toBe(5);
+    expect(allowance(50, until - 1)).toBe(50);
+    expect(allowance(5, until)).toBe(5);
+    expect(allowance(50, until)).toBe(12);
+    expect(allowance(50, until + HOUR_MS)).toBe(3);
+    expect(allowance(50, until + 2 * HOUR_MS)).toBe(2);
+    expect(allowance(50, until + 24 * HOUR_MS)).toBe(0);
   });
 
   test('a new verdict removes none that still counts, and the stored list is bounded', () => {

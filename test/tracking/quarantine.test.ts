@@ -84,6 +84,21 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect(negative(await rig.pollTypes(CONFIRMED + 1))).toEqual([`job.cancelled ${next}`]);
   });
 
+  test('the jobs reported after a confirmation cause no quarantine when it expires', async () => {
+    const { rig, jobs } = await baselined(41);
+    const [next = 0, ...others] = jobs;
+    for (const job of others.slice(0, 30)) rig.upstream.cancel(job);
+    await rig.pollTypes(CONFIRMED);
+    await confirmAccount(rig.deps, rig.ref);
+    expect(negative(await rig.pollTypes(2 * CONFIRMED))).toHaveLength(30);
+    // The reports still count, and the confirmation is valid no more.
+    rig.pass(86_400 - 30 * 60);
+    rig.upstream.cancel(next);
+    const types = await rig.pollTypes(CONFIRMED + 1);
+    expect(ofAccount(types)).toEqual([]);
+    expect(negative(types)).toEqual([`job.cancelled ${next}`]);
+  });
+
   test('the confirmation wins against a concurrent poll', async () => {
     const { rig } = await emptied();
     await rig.pollTypes(CONFIRMED);

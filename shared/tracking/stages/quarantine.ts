@@ -3,7 +3,7 @@ import type { Crawl } from '../crawl.ts';
 import { conclude, type FetchResult } from '../detail-fetches.ts';
 import { countAbsence, type Observed } from '../observation.ts';
 import type { Poll } from '../poll-context.ts';
-import { type Absence, judgeAbsence, type Ruling, readTally } from '../quarantine.ts';
+import { type Absence, findAllowance, judgeAbsence, type Ruling, readTally } from '../quarantine.ts';
 
 /** Jobs missing after a complete crawl, and the ruling on them. */
 export interface Absences {
@@ -20,9 +20,9 @@ export function applyQuarantine(
 ): Absences | undefined {
   let absences: Absences | undefined;
   if (list.complete && baselined) {
-    const counts = countAbsence(tracked, list, observed, readTally(writer.head.attributes));
-    const { allowedGone, allowedGoneUntil } = status;
-    const allowed = allowedGoneUntil !== null && context.startedAt < allowedGoneUntil ? allowedGone : 0;
+    const tally = readTally(writer.head.attributes);
+    const counts = countAbsence(tracked, list, observed, tally);
+    const allowed = findAllowance(status, tally, context.startedAt);
     absences = { counts, ruling: judgeAbsence(counts, allowed) };
   }
   const mayEmit = absences?.ruling === 'clear' && status.quarantinedAt === null;
