@@ -147,6 +147,11 @@ export interface Snapshot {
   /** Fingerprint of the settings with which the timers were last checked: see EventRules. Absent if empty. */
   readonly timers?: string;
   /**
+   * Marks that were set without an event, because its time had passed before these settings: the due date in `announced`, and the
+   * beginning of the stay (epoch ms). Absent if there are none.
+   */
+  readonly silent?: { readonly dueSoonFor?: string | undefined; readonly stalledSince?: number };
+  /**
    * Time of the request whose detail first showed that the job can no longer be cancelled (epoch ms), while it is
    * undecided whether its production started.
    */

@@ -172,6 +172,19 @@ describe('job.due_soon', () => {
     expect(await rig.pollTypes(3)).toEqual([`job.due_date_changed ${second}`]);
   });
 
+  it('is emitted at its time although a former setting would have emitted it before', async () => {
+    const rig = await baselined({}, { dateDue: '2026-03-12T17:00:00-07:00' });
+    const [job] = rig.jobs;
+    await rig.configure({ dueSoonHours: 480 });
+    expect(await rig.pollTypes(2)).toEqual([]);
+    await rig.configure({ dueSoonHours: 24 });
+    expect(await rig.pollTypes(2)).toEqual([]);
+    expect(await pollAt(rig, '2026-03-12T00:02:00Z', 2)).toEqual([`job.due_soon ${job}`]);
+    // An emitted one is not repeated.
+    await rig.configure({ dueSoonHours: 12 });
+    expect(await pollAt(rig, '2026-03-12T13:00:00Z', 2)).toEqual([]);
+  });
+
   it.each(['before', 'after'])(
     'is emitted once if a poll stops %s its write, without a request of its own',
     async (when) => {
@@ -232,6 +245,23 @@ describe('job.stalled', () => {
     rig.upstream.setStatus(job, { master: 'Scheduled' });
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`]);
     expect(await pollAt(rig, '2026-04-30T00:02:00Z', 2)).toEqual([`job.stalled ${job}`]);
+  });
+
+  it('is emitted at its time although a former setting would have emitted it before', async () => {
+    const rig = await createRig();
+    const job = rig.upstream.createJob({ ...NO_DATE, location: DENVER });
+    await rig.pollTypes(2);
+    rig.pass(2 * DAY);
+    await rig.configure({ stalledAfterWorkingDays: 1 });
+    expect(await rig.pollTypes(2)).toEqual([]);
+    await rig.configure({ stalledAfterWorkingDays: 4 });
+    expect(await rig.pollTypes(2)).toEqual([]);
+    rig.pass(5 * DAY);
+    expect(await rig.pollTypes(2)).toEqual([`job.stalled ${job}`]);
+    // An emitted one is not repeated.
+    await rig.configure({ stalledAfterWorkingDays: 7 });
+    rig.pass(7 * DAY);
+    expect(await rig.pollTypes(2)).toEqual([]);
   });
 
   it('counts the stay of a job of the baseline from the baseline on, also after restarts', async () => {

@@ -70,6 +70,27 @@ describe('job.due_soon', () => {
     expect(check(open, due - HOUR, { timers: '' }).snapshot).not.toHaveProperty('timers');
   });
 
+  test('is emitted at its time after a change of the settings, unless it was emitted before', () => {
+    const later = { dueSoonMs: HOUR, timers: 'c' };
+    const silent = check({ ...open, timers: 'b' }, due - DAY + 1, soon).snapshot;
+    expect(silent.silent).toEqual({ dueSoonFor: iso(due) });
+    const changed = check(silent, due - DAY + 2, later);
+    expect([types(changed), changed.snapshot.announced]).toEqual([[], open.announced]);
+    expect(changed.snapshot).not.toHaveProperty('silent');
+    expect(types(check(changed.snapshot, due - HOUR + 1, later))).toEqual(['job.due_soon']);
+    // Emitted.
+    const emitted = check(open, due - DAY + 1, soon).snapshot;
+    expect(emitted).not.toHaveProperty('silent');
+    const kept = check(emitted, due - DAY + 2, later).snapshot;
+    expect(kept.announced.dueSoonFor).toBe(iso(due));
+    expect(types(check(kept, due - HOUR + 1, later))).toEqual([]);
+    // Emitted for the due date that was only marked before, and a mark of the stay that stays.
+    const again = { ...open, silent: { dueSoonFor: iso(due), stalledSince: 5 } };
+    const last = check(again, due - DAY + 1, soon).snapshot;
+    expect(last.silent).toEqual({ stalledSince: 5 });
+    expect(check(last, due - DAY + 2, later).snapshot.announced.dueSoonFor).toBe(iso(due));
+  });
+
   test('sets the next check of a job, until it was emitted', () => {
     expect(findNextTimer(open, rules(soon))).toBe(due - DAY);
     expect(findNextTimer(open, rules())).toBe(due);
@@ -139,6 +160,26 @@ describe('job.stalled', () => {
     expect([silent.events, silent.snapshot.stay]).toEqual([[], { since, stalled: true }]);
     for (const fields of [{ masterJobStatus: null }, { masterJobStatus: 'Other' }, { dateOut: iso(at(0)) }])
       expect(types(check({ ...job(fields), detail: zone }, since + 9 * DAY, stalled))).toEqual([]);
+  });
+
+  test('is emitted at its time after a change of the settings, unless it was emitted before', () => {
+    const later = { stalledAfter: () => 2, timers: 'c' };
+    const marked = { ...open, timers: 'b', stay: { since, attention: true } } as const;
+    const silent = check(marked, since + DAY + 1, stalled).snapshot;
+    expect(silent.silent).toEqual({ stalledSince: since });
+    const changed = check(silent, since + DAY + 2, later);
+    expect([types(changed), changed.snapshot.stay]).toEqual([[], marked.stay]);
+    expect(changed.snapshot).not.toHaveProperty('silent');
+    expect(types(check(changed.snapshot, since + 2 * DAY + 1, later))).toEqual(['job.stalled']);
+    // Emitted, also if an earlier stay was only marked.
+    for (const earlier of [{}, { silent: { stalledSince: since - DAY } }]) {
+      const emitted = check({ ...open, ...earlier }, since + DAY + 1, stalled);
+      expect(types(emitted)).toEqual(['job.stalled']);
+      const kept = check(emitted.snapshot, since + DAY + 2, later).snapshot;
+      expect(kept.stay).toEqual({ since, stalled: true });
+    }
+    const { stay: _, ...unknown } = open;
+    expect(check({ ...unknown, timers: 'b' }, since + DAY + 1, stalled).snapshot).not.toHaveProperty('stay');
   });
 
   test('is not emitted for a job that has no status now, or that the list never contained', () => {

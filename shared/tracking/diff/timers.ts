@@ -13,12 +13,26 @@ export function checkTimers(snapshot: Snapshot, look: Look, known: Known): Step 
   const overdue = checkOverdue(snapshot, look, known);
   if (!rules) return overdue;
   const { timers, ...before } = overdue.snapshot;
-  const silent = known.baselineStartedAt === null || timers !== rules.timers;
-  const today = rules.timers === '' ? before : { ...before, timers: rules.timers };
+  const isChanged = timers !== rules.timers;
+  const silent = known.baselineStartedAt === null || isChanged;
+  const marked = isChanged ? withoutSilentMarks(before) : before;
+  const today = rules.timers === '' ? marked : { ...marked, timers: rules.timers };
   const soon = checkDueSoon(today, look, rules, silent);
   const stalled = checkStalled(soon.snapshot, look, rules, silent);
   const events = [...soon.events, ...overdue.events, ...stalled.events];
   return { ...overdue, snapshot: stalled.snapshot, events };
+}
+
+/** Removes the marks that were set without an event: with other settings, its time may be still to come. */
+function withoutSilentMarks({ silent, ...snapshot }: Snapshot): Snapshot {
+  const { announced, stay } = snapshot;
+  const { dueSoonFor, ...others } = announced;
+  const { stalled: _, ...unmarked } = stay ?? { since: 0 };
+  return {
+    ...snapshot,
+    announced: dueSoonFor === silent?.dueSoonFor ? others : announced,
+    ...(stay && stay.since === silent?.stalledSince ? { stay: unmarked } : {}),
+  };
 }
 
 /** Returns the time at which a listed job must be checked even if it does not change (epoch ms), or `undefined`. */
@@ -50,7 +64,13 @@ type Outcome = Pick<Step, 'snapshot' | 'events'>;
 function checkDueSoon(snapshot: Snapshot, look: Look, rules: EventRules, silent: boolean): Outcome {
   const due = findDueSoon(snapshot, rules);
   if (!due || look.askedAt <= (silent ? due.earliest : due.from)) return { snapshot, events: [] };
-  const after = { ...snapshot, announced: { ...snapshot.announced, dueSoonFor: due.dateDue } };
+  const { dateDue: dueSoonFor } = due;
+  const marks = snapshot.silent;
+  const after = {
+    ...snapshot,
+    announced: { ...snapshot.announced, dueSoonFor },
+    ...((silent || marks) && { silent: { ...marks, dueSoonFor: silent ? dueSoonFor : undefined } }),
+  };
   if (silent || look.askedAt > due.at) return { snapshot: after, events: [] };
   const dueAt = new Date(due.at).toISOString();
   return buildStep(after, look, due.from, [{ type: 'job.due_soon', changes: {}, dueAt, zone: due.zone }]);
@@ -72,7 +92,9 @@ function checkStalled(snapshot: Snapshot, look: Look, rules: EventRules, silent:
   const { since, status, workingDays, at, zone } = stalled;
   const { attention } = snapshot.stay ?? {};
   const after: Snapshot = { ...snapshot, stay: { since, ...(attention && { attention }), stalled: true } };
-  if (silent) return { snapshot: after, events: [] };
+  if (silent) {
+    return { snapshot: { ...after, silent: { ...after.silent, stalledSince: since } }, events: [] };
+  }
   const inStatusSince = new Date(since).toISOString();
   return buildStep(after, look, at, [
     { type: 'job.stalled', changes: {}, ...{ status, inStatusSince, workingDays, zone } },
