@@ -38,6 +38,7 @@ export function isTooLarge(work: Work): boolean {
 
 /** The content of one transaction of a poll. */
 export interface Chunk {
+  readonly works: Work[];
   readonly events: EventDraft[];
   readonly writes: Write[];
   /** Entries of the search index, to store before the transaction. */
@@ -83,7 +84,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
   );
   let at = 0;
   for (let next = take(); next; ) {
-    const chunk: Chunk = { events: [], writes: [], searchItems: [], discovered: [] };
+    const chunk: Chunk = { works: [], events: [], writes: [], searchItems: [], discovered: [] };
     const shards = new Set<number>();
     let bytes = 0;
     for (; next; next = take()) {
@@ -114,6 +115,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
         bytes + 10_000 * shards.size + 20_000 * touched + 500 * days + (durations ? DURATIONS_BYTES : 0);
       const full = actions > MAX_TRANSACTION_ACTIONS || sizes > MAX_TRANSACTION_BYTES;
       if (full && chunk.writes.length > 0) break;
+      chunk.works.push(work);
       chunk.discovered.push(...names);
       chunk.events.push(...events);
       chunk.writes.push(write, ...marks, ...search.former.map((key) => ({ delete: key })));

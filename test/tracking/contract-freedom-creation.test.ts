@@ -1,6 +1,7 @@
 /** Whether a job is new if its date is not reliable: missing, without a time, or from a wrong clock. */
 import { describe, expect, it } from 'vitest';
 import { highestNumber } from '../../shared/tracking/job-numbers.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
 
 const OUTLIER = 900_000_000;
@@ -46,6 +47,28 @@ describe('A job with a higher number than all of the baseline is new', () => {
     expect(await getTypes(rig, hidden)).toEqual([]);
     rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
     expect(await getTypes(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual(['job.created']);
+  });
+
+  it('although the process stopped before it stored one hidden old job with a higher number', async () => {
+    const rig = await baselined(({ upstream }) => {
+      for (let n = 0; n < 200; n += 1) upstream.createJob();
+    });
+    for (const { jobNumber } of rig.upstream.jobs()) rig.upstream.edit(jobNumber, { description: 'Changed' });
+    rig.upstream.createJob({ jobNumber: 410_500, dateIn: '2025-06-01T00:00:00Z' });
+    let commits = 0;
+    const stopping = rig.depsOver({
+      ...rig.table,
+      async transact(...args) {
+        commits += 1;
+        if (commits > 1) throw new Error('stopped');
+        return rig.table.transact(...args);
+      },
+    });
+    rig.pass(60);
+    await expect(pollAccount(stopping, rig.ref, rig.now() + 60_000)).rejects.toThrow('stopped');
+    await rig.poll();
+    rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
+    expect(await getTypes(rig, rig.upstream.createJob({ jobNumber: 410_600 }))).toEqual(['job.created']);
   });
 
   it('also if it was created and closed between two polls, with the origin that the list with closed jobs shows', async () => {

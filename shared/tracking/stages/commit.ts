@@ -36,12 +36,10 @@ export async function commit(poll: Poll, works: Iterable<Work>): Promise<Committ
   const durations = baselined ? await forecast(poll, writable) : undefined;
   const { ref, index } = tracked;
   const discover = statusDiscovery(poll);
-  let numbers = countContradictions(poll, writable);
   const parts = { ref, works: writable, index, context, discover, groups, rollups, durations };
   for (const chunk of chunks(parts)) {
     if (isOutOfTime(poll)) return { all: false, changed: changed.length, tooLarge };
-    await commitChunk(poll, chunk, numbers);
-    numbers = {};
+    await commitChunk(poll, chunk);
   }
   return { all: true, changed: changed.length, tooLarge };
 }
@@ -79,18 +77,16 @@ async function loadBooks(poll: Poll, works: readonly Work[]) {
   return rollups;
 }
 
-async function commitChunk(
-  { tracked, context, writer, deps: { table } }: Poll,
-  chunk: Chunk,
-  numbers: Attributes,
-): Promise<void> {
-  const { events, writes, searchItems, discovered } = chunk;
+async function commitChunk(poll: Poll, chunk: Chunk): Promise<void> {
+  const { tracked, context, writer, deps } = poll;
+  const { table } = deps;
+  const { works, events, writes, searchItems, discovered } = chunk;
   tracked.statuses.markKnown(discovered);
   const gone = events.filter(({ type }) => isNegative(type)).length;
   const tally = readTally(writer.head.attributes);
   const head = {
     ...tracked.statuses.takeChanges(),
-    ...numbers,
+    ...countContradictions(poll, works),
     ...(gone > 0 ? { goneTally: addToTally(tally, gone, context.startedAt) } : {}),
   };
   await putSearchItems(table, searchItems);
