@@ -1,5 +1,6 @@
 /** Pages of the list of jobs, of which only entries with an unknown text are parsed. */
 import { hash } from 'node:crypto';
+import { isHtml } from './errors.ts';
 import { type Exchanged, readJson } from './exchange.ts';
 import { exceedsMaxValues, findStringEnd } from './json-text.ts';
 import { type ActiveJob, ActiveJobsPage } from './schemas.ts';
@@ -15,7 +16,8 @@ export type ListPage<T = never> = Omit<ActiveJobsPage, 'items'> & { readonly ite
 
 /** Parses a successful answer. Throws like {@link readJson}, whose result it has, except for known entries. */
 export function readListPage<T>(operation: string, answer: Exchanged, recall?: Recall<T>): ListPage<T> {
-  return (recall && readByEntry(answer.text, recall)) ?? readJson(operation, answer, ActiveJobsPage);
+  const isExpected = recall && !isHtml(answer.headers, answer.text);
+  return (isExpected && readByEntry(answer.text, recall)) || readJson(operation, answer, ActiveJobsPage);
 }
 
 /** Returns `undefined` for any text that is not a page in its usual form. */
@@ -73,8 +75,8 @@ function splitEntries(text: string): { readonly entries: string[]; readonly fram
     } else if (code === 0x7d || code === 0x5d) {
       depth -= 1;
       if (depth === 2 && start >= 0) {
-        // The space keeps a sign before an entry invalid.
-        frame += `${text.slice(rest, start)} ${entries.length}`;
+        // The spaces keep a part of a number beside an entry invalid.
+        frame += `${text.slice(rest, start)} ${entries.length} `;
         rest = at + 1;
         entries.push(text.slice(start, rest));
         start = -1;

@@ -7,7 +7,7 @@ import { listEndpointActions } from '../../dashboard/src/bulk/resource-actions.t
 import { listUnobserved } from '../../dashboard/src/counted-accounts.ts';
 import * as rules from '../../dashboard/src/health/status.ts';
 import { formatPercent, matchesQuery } from '../../dashboard/src/texts.ts';
-import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
+import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-views.ts';
 import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import { Delivery, Endpoint, EndpointHealth, Replay } from '../../shared/delivery/endpoint-views.ts';
 

@@ -128,4 +128,15 @@ test('only entries with a text that is not known are parsed, and the others are 
       'is not JSON',
     );
   }
+  for (const damage of ['.0', 'e0', '1', '}']) {
+    const damaged = text(one, three).replace('},', `}${damage},`);
+    expect(() => readListPage('GET /Jobs/active', answer(damaged), (digest) => known.get(digest))).toThrow(
+      'is not JSON',
+    );
+  }
+  const html = {
+    ...answer(text(one)),
+    headers: new Headers({ 'content-type': 'text/html' }),
+  } as unknown as Exchanged;
+  expect(() => readListPage('GET /Jobs/active', html, (digest) => known.get(digest))).toThrow('HTML');
 });
