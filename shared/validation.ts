@@ -82,11 +82,12 @@ export const typePatterns = z
   )
   .min(1, 'must name at least one type');
 
-/** A time in ISO 8601. */
-export const timestamp = z.iso.datetime({
-  offset: true,
-  error: 'must be a timestamp such as 2026-03-02T08:00:00Z',
-});
+const TIMESTAMP_RULE = 'must be a timestamp such as 2026-03-02T08:00:00Z';
+
+/** A time in ISO 8601, whose year in UTC has four digits. */
+export const timestamp = z.iso
+  .datetime({ offset: true, abort: true, error: TIMESTAMP_RULE })
+  .refine((text) => /^\d{4}-/.test(new Date(text).toISOString()), TIMESTAMP_RULE);
 
 const ORIGIN_RULE = 'must be an origin such as https://tools.example.com, without a path or a final slash';
 

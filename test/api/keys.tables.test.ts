@@ -192,6 +192,8 @@ describe('creating and listing keys', () => {
     ],
     [{}, { role: 'read', expiresAt: iso(START) }, 'expiresAt must be in the future'],
     [{}, { role: 'read', expiresAt: 'tomorrow' }, 'expiresAt must be a timestamp such as'],
+    // Its year in UTC is 10000.
+    [{}, { role: 'read', expiresAt: '9999-12-31T23:00:00-02:00' }, 'expiresAt must be a timestamp such as'],
     [
       { expiresAt: START + MINUTE },
       { role: 'read' },
