@@ -547,5 +547,7 @@ function printSecret({ out }: Context, secret: string): void {
 }
 
 function parseStart(text: string): NewEndpoint['start'] {
-  return text === 'now' || text === 'beginning' ? text : { at: parseTime('start', text) };
+  return text === 'now' || text === 'beginning'
+    ? text
+    : { at: parseTime('start', text, 'back', 'now, beginning, ') };
 }

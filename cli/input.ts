@@ -55,15 +55,20 @@ export function isDay(text: string): boolean {
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
 }
 
-/** Parses a time: a duration before now (or `ahead` of it), a day, or an ISO timestamp with its zone. */
-export function parseTime(flag: string, text: string, direction: 'back' | 'ahead' = 'back'): string {
+/** Parses a time: a duration before now (or `ahead` of it), a day, or an ISO timestamp with its zone. `others`: what the option also accepts, for its error. */
+export function parseTime(
+  flag: string,
+  text: string,
+  direction: 'back' | 'ahead' = 'back',
+  others = '',
+): string {
   const span = parseDurationMs(text);
   const ms = span === undefined ? undefined : Date.now() + (direction === 'back' ? -span : span);
   const iso = isDay(text.slice(0, 10)) && /^.{10}(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
   const at = ms ?? (iso ? Date.parse(text) : Number.NaN);
   if (Number.isNaN(at)) {
     throw new UsageError(
-      `--${flag} must be a duration such as 2h or 90d, a date such as 2026-03-02, or a timestamp such as 2026-03-02T08:00:00Z.`,
+      `--${flag} must be ${others}a duration such as 2h or 90d, a date such as 2026-03-02, or a timestamp such as 2026-03-02T08:00:00Z.`,
     );
   }
   return new Date(at).toISOString();

@@ -96,6 +96,11 @@ describe('exit codes', () => {
       /^--job-field must not contain "status" twice\.$/,
     ],
     [2, ['endpoints', 'replay', 'erp', '--from', 'acme='], /^--from must be ACCOUNT=CURSOR\.$/],
+    [
+      2,
+      ['endpoints', 'add', 'https://acme.example', '--start', 'tomorrow'],
+      /^--start must be now, beginning, a duration such as 2h/,
+    ],
     [2, ['endpoints', 'replay', 'erp', '--since', 'soon'], /^--since must be a duration such as 2h/],
     [2, ['endpoints', 'replay', 'erp', '--since', '2026-02-30'], /^--since must be a duration such as 2h/],
     [2, ['events', 'tail', '--since', '2026-02-31T00:00:00Z'], /^--since must be a duration such as 2h/],
