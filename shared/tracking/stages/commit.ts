@@ -32,7 +32,7 @@ export async function commit(poll: Poll, works: Iterable<Work>): Promise<Committ
   const tooLarge = changed.find(isTooLarge)?.jobNumber;
   const writable = tooLarge === undefined ? changed : changed.filter((work) => !isTooLarge(work));
   const groups = baselined ? poll.groups : undefined;
-  const rollups = await loadBooks(poll, writable);
+  const rollups = await loadRollups(poll, writable);
   const durations = baselined ? await forecast(poll, writable) : undefined;
   const { ref, index } = tracked;
   const discover = statusDiscovery(poll);
@@ -64,7 +64,7 @@ async function forecast(
 }
 
 /** Loads the order groups and roll-ups that the works change. */
-async function loadBooks(poll: Poll, works: readonly Work[]) {
+async function loadRollups(poll: Poll, works: readonly Work[]) {
   const { deps, account, groups, baselined } = poll;
   const rollups = new PollRollups(account);
   const counted = rollups.wanted(works.flatMap(({ counts = [] }) => counts));
