@@ -1,5 +1,6 @@
 /** A child process: measures the memory of quiet polls. */
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createConnector } from '../shared/accounts/connect.ts';
 import { createEventLog } from '../shared/log/log.ts';
@@ -44,6 +45,8 @@ for (let poll = 0; poll < POLLS; poll += 1) {
     throw new Error(`A quiet poll was not: ${JSON.stringify(report)}`);
   }
 }
-process.send?.({ peakMemoryMb: process.resourceUsage().maxRSS / 1024 } satisfies QuietFacts);
+// `maxRSS` of a new process is at least that of its parent.
+const peakKb = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
+process.send?.({ peakMemoryMb: Number(peakKb) / 1024 } satisfies QuietFacts);
 process.disconnect();
 client.destroy();
