@@ -19,6 +19,8 @@ import type { Work } from './work.ts';
  * are not found.
  */
 const MAX_PAGES = 100;
+/** Time after which a failed sweep is repeated (ms). */
+const RETRY_MS = 300_000;
 
 /** Result of a sweep. */
 export interface Swept {
@@ -97,10 +99,12 @@ export async function sweep({
       if (!hasNextPage || items.some((job) => job.jobNumber <= sweptThrough)) break;
     }
   } catch {
-    // Without a lower bound, the next sweep would treat all old jobs as new.
-    return baselined
-      ? NOT_NOW
-      : { ...NOT_NOW, through: { sweptAt: 0, sweptThrough: highestNumber(numbers) } };
+    // Each attempt can take many requests. Before the baseline is complete, the next poll needs the lower bound: without one,
+    // the next sweep would treat all old jobs as new.
+    const through = baselined
+      ? { sweptAt: startedAt - sweepMs + Math.min(sweepMs, RETRY_MS), sweptThrough }
+      : { sweptAt: 0, sweptThrough: highestNumber(numbers) };
+    return { ...NOT_NOW, through };
   }
   const through = { sweptAt: startedAt, sweptThrough: Math.max(sweptThrough, highestNumber(numbers)) };
   if (!baselined) return { works: [], unread: reader.unread, through };
