@@ -86,8 +86,8 @@ const TIMESTAMP_RULE = 'must be a timestamp such as 2026-03-02T08:00:00Z';
 
 /** A time in ISO 8601, whose year in UTC has four digits. */
 export const timestamp = z.iso
-  .datetime({ offset: true, abort: true, error: TIMESTAMP_RULE })
-  .refine((text) => /^\d{4}-/.test(new Date(text).toISOString()), TIMESTAMP_RULE);
+  .datetime({ offset: true, error: TIMESTAMP_RULE })
+  .refine((text) => /^\d{4}-/.test(new Date(Date.parse(text) || 0).toISOString()), TIMESTAMP_RULE);
 
 const ORIGIN_RULE = 'must be an origin such as https://tools.example.com, without a path or a final slash';
 
