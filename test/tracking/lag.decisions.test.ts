@@ -265,6 +265,25 @@ describe('a detail', () => {
     ]);
   });
 
+  test('with an earlier value of the list, an hour after its last one, has changed back to it', () => {
+    const values = ahead({ mustDate: [false, true, false], status: ['A', 'B', 'C'] });
+    const was = { mustDate: false, jobStatus: 'A' };
+    const next = { mustDate: true, jobStatus: 'B' };
+    expect(caught(values, was, next, AT + HOUR - 1)).toEqual({
+      ...NOTHING,
+      ahead: ahead({ mustDate: [false, false], status: ['A', 'C'] }),
+      repeated: ['status', 'mustDate'],
+    });
+    // The views name statuses differently.
+    expect(caught(values, was, next, AT + HOUR)).toEqual({ ...NOTHING, from: { mustDate: false } });
+    // The last value of the list is no news, however late.
+    expect(caught(values, was, { mustDate: true, jobStatus: 'C' }, AT + HOUR)).toEqual({
+      ...NOTHING,
+      from: { mustDate: false },
+      repeated: ['status'],
+    });
+  });
+
   test('that omits a value does not prove that it has changed back', () => {
     const shown = { permissions: { canEdit: true }, orderNumber: 'PO-1' };
     const first = detail(start(shown), shown, 1, shown).snapshot;

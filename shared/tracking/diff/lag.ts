@@ -105,13 +105,14 @@ export function catchUp(
     // A first value that the list never had: the views differ for another reason.
     if (was === null && found < 0 && !isBefore) continue;
     const rest = values.slice(found + 1);
-    if (found >= 0) repeated.push(field);
-    else if (was !== null && !isUnchanged) unknown.set(field, shown);
+    const isOutdated = askedAt - at < MAX_LAG_MS;
+    if (found >= 0 && (isOutdated || rest.length === 0)) repeated.push(field);
+    else if (found < 0 && was !== null && !isUnchanged) unknown.set(field, shown);
     if (rest.length === 0) shownUntil = Math.max(shownUntil, at);
-    else if (askedAt - at < MAX_LAG_MS || (isUnchanged && !isValue(field, given[field], next)))
+    else if (isOutdated || (isUnchanged && !isValue(field, given[field], next)))
       left[field] = { before, values: rest, at };
     // It is not outdated: the value has changed back.
-    else if (isUnchanged && field !== 'status') from[field] = rest.at(-1);
+    else if ((isUnchanged || found >= 0) && field !== 'status') from[field] = rest.at(-1);
   }
   // A dispatch that was revoked in the list proves nothing, and neither does another date from before the revocation.
   const dates = unknown.get('dateOut');
