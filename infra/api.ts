@@ -91,7 +91,7 @@ export class Api extends Construct {
     });
     table.grant(reading, 'reading', 'readingEndpoints', 'readingAttention', 'listingKeys');
     table.grant(reading, 'readingAlerts');
-    history.grant(reading, 'lookingBack');
+    history.grant(reading, 'readingDeliveries');
     table.grant(reading, 'readingNotifications');
     history.grant(reading, 'readingMessages');
     setChannels(reading, props.cell);

@@ -52,7 +52,7 @@ function listPermissions(region: string) {
     /** Drains count deliveries. */
     counting: [[['GetItem', 'PutItem'], [statistics]]],
     /** The HTTP API reads deliveries, by sink, event and outcome. */
-    lookingBack: [
+    readingDeliveries: [
       [['Query', 'BatchGetItem'], [deliveries]],
       [['Query'], [statistics]],
       { indexes: Object.keys(historySchema.indexes) },
@@ -70,7 +70,7 @@ function listPermissions(region: string) {
     /** The evaluation of alert rules counts failed messages, in an index that also contains failed deliveries. */
     alerting: [{ indexes: ['failures'] }],
     /** Records later feedback about messages. */
-    hearing: [[['GetItem', 'PutItem', 'UpdateItem'], [messages]]],
+    recordingFeedback: [[['GetItem', 'PutItem', 'UpdateItem'], [messages]]],
     /** The HTTP API reads the messages of an account, a job or a recipient. */
     readingMessages: [
       [['GetItem', 'BatchGetItem'], [messages]],

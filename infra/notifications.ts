@@ -109,8 +109,8 @@ export class Notifications extends Construct {
       timeout: FEEDBACK_TIMEOUT,
       memoryMb: 256,
     });
-    table.grant(mailFeedback, 'hearing');
-    history.grant(mailFeedback, 'hearing');
+    table.grant(mailFeedback, 'recordingFeedback');
+    history.grant(mailFeedback, 'recordingFeedback');
     this.feedback = new WorkQueue(this, 'Feedback', {
       consumer: mailFeedback,
       consumerTimeout: FEEDBACK_TIMEOUT,

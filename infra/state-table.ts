@@ -468,7 +468,7 @@ function listPermissions(region: string) {
     /** Grants creating messages on demand: the sender sends them. */
     sendingNotes: [[['GetItem', 'PutItem', 'DeleteItem'], [p.messages]]],
     /** Grants recording mail feedback, and suppressing addresses that bounced or complained. */
-    hearing: [
+    recordingFeedback: [
       [['GetItem', 'UpdateItem', 'PutItem', 'DeleteItem'], [p.messages]],
       // Addresses are stored as keyed hashes; the key was created with the link in the mail.
       [['GetItem'], [p.linkKey]],

@@ -876,7 +876,7 @@ describe('listen', () => {
   test.each([
     [3, '--types', 'nonsense'],
     [2, '--since', 'nonsense'],
-    [3, '--account', 'nobody'],
+    [3, '--account', 'unknown'],
   ])(
     'does not say that it forwards events before it can: exit code %i for %s %s',
     async (code, ...options) => {
