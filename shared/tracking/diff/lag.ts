@@ -74,7 +74,7 @@ export interface CaughtUp {
  * without the values that it omits. A value that the list did not show is later if the detail is provably not older than the list was:
  * - it shows the dispatch, which the list lacked (`newer`),
  * - or the last value of another field that the list changed in a later poll,
- * - or it was requested {@link MAX_LAG_MS} after the list's last change. Then an unchanged value is later, too.
+ * - or it was requested {@link MAX_LAG_MS} after the list's last change. Then an unchanged value, or one that the list showed earlier, is later, too.
  */
 export function catchUp(
   { ahead, detail: was }: Pick<Snapshot, 'ahead' | 'detail'>,
