@@ -87,3 +87,15 @@ export const CredentialsTest = z
     credentials: NewCredentials,
   })
   .meta({ id: 'CredentialsTest' });
+
+/** Filter and paging of a list of accounts. */
+export interface AccountQuery {
+  /** Region. Default: all regions of this process. */
+  readonly region?: string | undefined;
+  /** Ids of the accounts to list. Default: all. */
+  readonly only?: readonly string[] | null | undefined;
+  /** `next` of the previous page. */
+  readonly after?: string | undefined;
+  /** Maximum number of accounts. Default: 100. Maximum: 500. */
+  readonly limit?: number | undefined;
+}

@@ -3,18 +3,6 @@ import * as z from 'zod';
 import { count, textOrNull } from '../representation.ts';
 import { EventSettings } from './event-settings.ts';
 
-/** Filter and paging of a list of accounts. */
-export interface AccountQuery {
-  /** Region. Default: all regions of this process. */
-  readonly region?: string | undefined;
-  /** Ids of the accounts to list. Default: all. */
-  readonly only?: readonly string[] | null | undefined;
-  /** `next` of the previous page. */
-  readonly after?: string | undefined;
-  /** Maximum number of accounts. Default: 100. Maximum: 500. */
-  readonly limit?: number | undefined;
-}
-
 const timestamp = z.iso.datetime();
 const timestampOrNull = timestamp.nullable();
 

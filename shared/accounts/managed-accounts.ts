@@ -26,8 +26,14 @@ import {
 import { type AccountRef, accountPk, keys } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import { AccountUpdate, intervalRule, NewAccount, NewCredentials } from './account-input.ts';
-import type { AccountQuery, AccountRecord } from './account-views.ts';
+import {
+  type AccountQuery,
+  AccountUpdate,
+  intervalRule,
+  NewAccount,
+  NewCredentials,
+} from './account-input.ts';
+import type { AccountRecord } from './account-views.ts';
 import {
   findAccount,
   listAccounts,

@@ -4,13 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
-import type {
-  AccountQuery,
-  AccountRecord,
-  AccountReport,
-  AccountState,
-  PollRecord,
-} from '../accounts/account-views.ts';
+import type { AccountQuery } from '../accounts/account-input.ts';
+import type { AccountRecord, AccountReport, AccountState, PollRecord } from '../accounts/account-views.ts';
 import { type Account, listAccounts, schedule, toAccount, toStatus } from '../accounts/accounts.ts';
 import { type AccountPage, pageAccounts } from '../accounts/managed-accounts.ts';
 import { pollTimes } from '../accounts/poll-history.ts';
