@@ -4,7 +4,7 @@ import type { Child } from '../child.ts';
 import { percentile } from '../wire.ts';
 import { waitUntil } from './processes.ts';
 import type { Behaviour, ReceiverFacts, ReceiverRequest, ReceiverState } from './receiver.ts';
-import { judge, type Measured, type Verdict } from './results.ts';
+import { judge, type Measured, omitUnread, readClockMs, type Verdict } from './results.ts';
 import type { System } from './systems.ts';
 
 /** Sizes of the phases. */
@@ -71,8 +71,10 @@ export async function measureSystem(
     waitUntil(async () => (await ask({})).events >= events, `${events} events`, PHASE_MS);
 
   async function evaluate(events: number, endpoints = 1): Promise<Verdict> {
-    return judge((await ask({ list: true })).deliveries ?? [], events, endpoints);
+    return judge(await listDeliveries(), events, endpoints);
   }
+
+  const listDeliveries = async () => (await ask({ list: true })).deliveries ?? [];
 
   /**
    * Publishes events as fast as they are acknowledged, at most `limit`, and none after `isEnough` holds. Events of a job are published one
@@ -137,15 +139,15 @@ export async function measureSystem(
       isDone = true;
       return counting;
     });
-    const killedAt = readClockMs();
-    await processes.kill(part);
+    const killedAt = await processes.kill(part);
     await respond({});
+    const restartedAt = readClockMs();
     await system.start();
     const startedAt = readClockMs();
     const isComplete = async () => (await ask({})).events >= events;
     await waitUntil(isComplete, 'the outstanding events', RECOVERY_MS).catch(() => {});
     await sleep(Math.max(SETTLE_MS, startedAt + sizes.duplicateSeconds * 1000 - readClockMs()));
-    const verdict = await evaluate(events);
+    const verdict = judge(omitUnread(await listDeliveries(), killedAt, restartedAt), events);
     return { ...verdict, ...(verdict.lost === 0 ? { seconds: (verdict.lastAt - killedAt) / 1000 } : {}) };
   }
 
@@ -236,9 +238,4 @@ export async function measureSystem(
 
 function jobOf(event: number, jobs: number): number {
   return 100_000 + (event % jobs);
-}
-
-/** Returns the time of a clock that all processes of the machine share. */
-function readClockMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -4,6 +4,7 @@ import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { readClockMs } from './results.ts';
 
 /** A program to run. */
 export interface Program {
@@ -21,8 +22,11 @@ export interface Processes {
   isRunning(name: string): boolean;
   /** Stops a part and its children. Kills them if they do not exit within {@link STOP_MS}. */
   stop(name: string, signal?: NodeJS.Signals): Promise<void>;
-  /** Kills parts (default: all) and their children with SIGKILL, at the same time. Returns when none of them is alive. */
-  kill(name?: string): Promise<void>;
+  /**
+   * Kills parts (default: all) and their children with SIGKILL, at the same time. Returns when none of them is alive: the time (ms of the
+   * monotonic clock) from which on all of them had the signal.
+   */
+  kill(name?: string): Promise<number>;
   /** Number of processes, CPU time in ms and memory (proportional set size) in MB of all parts, their children included. */
   measure(): { readonly count: number; readonly cpuMs: number; readonly memoryMb: number };
 }
@@ -47,9 +51,12 @@ export function createProcesses(folder: string): Processes {
     }
   }
 
-  async function kill(...names: string[]): Promise<void> {
+  async function kill(...names: string[]): Promise<number> {
     const wanted = names.length > 0 ? names : [...own.keys()];
-    await forget(wanted, killTrees(wanted.flatMap((name) => own.get(name) ?? [])));
+    const pids = killTrees(wanted.flatMap((name) => own.get(name) ?? []));
+    const killedAt = readClockMs();
+    await forget(wanted, pids);
+    return killedAt;
   }
 
   return {
@@ -74,7 +81,7 @@ export function createProcesses(folder: string): Processes {
       if (!part) return;
       const pids = listTree([part]).map(({ pid }) => pid);
       part.kill(signal);
-      await forget([name], pids).catch(() => kill(name));
+      await forget([name], pids).catch(async () => void (await kill(name)));
     },
     kill: (name) => (name === undefined ? kill() : kill(name)),
     measure() {

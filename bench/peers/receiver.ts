@@ -5,7 +5,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Delivery } from './results.ts';
+import { type Delivery, readClockMs } from './results.ts';
 
 /** Sent once the receiver listens. */
 export interface ReceiverFacts {
@@ -52,15 +52,16 @@ const server = createServer((request, response) => {
     if (perSecond !== undefined) nextAt = Math.max(at, nextAt + 1000 / perSecond);
     const waitMs = perSecond === undefined ? delayMs : nextAt - at;
     if (waitMs > 0) await sleep(waitMs);
-    // A killed sender has not received a response.
+    // The sender no longer exists.
     if (response.destroyed) return;
+    const respondedAt = readClockMs();
     response.writeHead(status).end();
     const [, requestPhase, endpoint = ''] = request.url?.split('/') ?? [];
     if (status >= 300 || requestPhase !== phase) return;
     const body = Buffer.concat(parts).toString('latin1');
     const event = Number(/"orderNumber": *"PO-(\d+)"/.exec(body)?.[1]);
     const job = Number(/"jobNumber": *(\d+)/.exec(body)?.[1]);
-    deliveries.push({ endpoint: Number(endpoint), event, job, at });
+    deliveries.push({ endpoint: Number(endpoint), event, job, at, respondedAt });
     accepted.add(`${endpoint}/${event}`);
   });
 });
@@ -82,8 +83,3 @@ process.on('message', (request: ReceiverRequest) => {
   process.send?.(state);
 });
 process.on('disconnect', () => process.exit(0));
-
-/** Returns the time of a clock that all processes of the machine share. */
-function readClockMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
-}

@@ -10,6 +10,8 @@ export interface Delivery {
   readonly job: number;
   /** Time of arrival (ms of the monotonic clock of the machine). */
   readonly at: number;
+  /** Time of the response, by the same clock. */
+  readonly respondedAt: number;
 }
 
 /** What the deliveries of a phase show. */
@@ -51,6 +53,18 @@ export function judge(deliveries: readonly Delivery[], events: number, endpoints
     ...{ duplicates, lastAt, lost: events * endpoints - arrived, jobsOutOfOrder: outOfOrder.size },
     arrivals: arrivals.at(-1) ?? new Map(),
   };
+}
+
+/**
+ * Omits the deliveries to which the receiver responded while the sender was dead. The connections of a killed process close only when its
+ * memory has been freed; until then, the receiver sends responses that are not read.
+ */
+export function omitUnread(
+  deliveries: readonly Delivery[],
+  killedAt: number,
+  restartedAt: number,
+): readonly Delivery[] {
+  return deliveries.filter(({ respondedAt }) => respondedAt < killedAt || respondedAt > restartedAt);
 }
 
 /** Rows of the table: key and title. */
@@ -104,4 +118,9 @@ function toCell(all: readonly (number | undefined)[]): string {
 function format(value: number): string {
   if (Number.isInteger(value) || Math.abs(value) >= 100) return Math.round(value).toLocaleString('en');
   return String(Number(value.toPrecision(3)));
+}
+
+/** Returns the time (ms) of a clock that all processes of the machine share. */
+export function readClockMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -1,10 +1,10 @@
 /** The evaluation of `npm run bench -- --peers`. */
 import { expect, it } from 'vitest';
-import { type Delivery, judge, type Measured, toTable } from '../../bench/peers/results.ts';
+import { type Delivery, judge, type Measured, omitUnread, toTable } from '../../bench/peers/results.ts';
 
 /** Deliveries to one endpoint at 1 ms, 2 ms and so on: event and job. */
 function arrive(...deliveries: readonly (readonly [event: number, job: number])[]): Delivery[] {
-  return deliveries.map(([event, job], at) => ({ endpoint: 0, event, job, at: at + 1 }));
+  return deliveries.map(([event, job], at) => ({ endpoint: 0, event, job, at: at + 1, respondedAt: at + 1 }));
 }
 
 it('finds no fault in events that arrive once and in the order of their jobs', () => {
@@ -23,6 +23,12 @@ it('counts repeated events as duplicates, which affect neither order nor times',
     [1, 1],
     [2, 2],
   ]);
+});
+
+it('does not count responses that were sent while the sender was dead', () => {
+  const answered = arrive([1, 7], [2, 7], [3, 7], [1, 7], [2, 7]);
+  const verdict = judge(omitUnread(answered, 2, 3.5), 3);
+  expect(verdict).toMatchObject({ lost: 1, duplicates: 1, jobsOutOfOrder: 0 });
 });
 
 it('counts lost events, duplicates and order separately for each endpoint', () => {
