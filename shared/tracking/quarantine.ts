@@ -87,7 +87,8 @@ export function countTally(tally: VerdictCounter, at: number, until = Number.POS
 
 /**
  * Returns the number of jobs by which the confirmation of an operator raises the limit at a time (epoch ms). Once the
- * confirmation has expired, it still applies to the verdicts that were emitted before and count.
+ * confirmation has expired, it still applies to the verdicts that were emitted before and count, and to the contradictory
+ * jobs, which are never reported. From then on, the number is stored as `allowedGone`, so that it never rises again.
  */
 export function findAllowance(
   {
@@ -96,9 +97,11 @@ export function findAllowance(
   }: { readonly allowedGone: number; readonly allowedGoneUntil: number | null },
   tally: VerdictCounter,
   at: number,
+  contradictory: number,
 ): number {
   if (allowedGoneUntil === null) return 0;
-  return at < allowedGoneUntil ? allowedGone : Math.min(allowedGone, countTally(tally, at, allowedGoneUntil));
+  if (at < allowedGoneUntil) return allowedGone;
+  return Math.min(allowedGone, countTally(tally, at, allowedGoneUntil) + contradictory);
 }
 
 function read(tally: VerdictCounter): [hour: number, count: number][] {

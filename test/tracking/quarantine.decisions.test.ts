@@ -58,9 +58,9 @@ describe('the decision (rule 10)', () => {
   test('a confirmation raises the limit until it expires, and then by the verdicts before that which still count', () => {
     const until = 48 * HOUR_MS;
     const tally = ['24:9', '25:1', '47:2', '48:4'];
-    const allowance = (allowedGone: number, at: number) =>
-      findAllowance({ allowedGone, allowedGoneUntil: until }, tally, at);
-    expect(findAllowance({ allowedGone: 5, allowedGoneUntil: null }, tally, until)).toBe(0);
+    const allowance = (allowedGone: number, at: number, contradictory = 0) =>
+      findAllowance({ allowedGone, allowedGoneUntil: until }, tally, at, contradictory);
+    expect(findAllowance({ allowedGone: 5, allowedGoneUntil: null }, tally, until, 5)).toBe(0);
     expect(allowance(5, until - 1)).toBe(5);
     expect(allowance(50, until - 1)).toBe(50);
     expect(allowance(5, until)).toBe(5);
@@ -68,6 +68,9 @@ describe('the decision (rule 10)', () => {
     expect(allowance(50, until + HOUR_MS)).toBe(3);
     expect(allowance(50, until + 2 * HOUR_MS)).toBe(2);
     expect(allowance(50, until + 24 * HOUR_MS)).toBe(0);
+    // Contradictory jobs are never reported.
+    expect(allowance(50, until + HOUR_MS, 20)).toBe(23);
+    expect(allowance(15, until + 24 * HOUR_MS, 20)).toBe(15);
   });
 
   test('a new verdict removes none that still counts, and the stored list is bounded', () => {

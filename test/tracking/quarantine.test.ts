@@ -99,6 +99,26 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect(negative(types)).toEqual([`job.cancelled ${next}`]);
   });
 
+  test('jobs with contradictory responses cause no quarantine again when the confirmation expires, and further ones do', async () => {
+    const { rig, jobs } = await baselined(60);
+    // Editable, and in no list.
+    for (const job of jobs.slice(0, 20)) rig.upstream.hide(job);
+    await rig.pollTypes(3);
+    await confirmAccount(rig.deps, rig.ref);
+    expect(await rig.pollTypes()).toEqual(['account.resumed']);
+    for (let day = 0; day < 3; day += 1) {
+      rig.pass(86_400);
+      expect(ofAccount(await rig.pollTypes(3))).toEqual([]);
+    }
+    // Jobs that are listed again are not confirmed any more.
+    for (const job of jobs.slice(0, 10)) rig.upstream.unhide(job);
+    expect(ofAccount(await rig.pollTypes(3))).toEqual([]);
+    for (const job of jobs.slice(20, 30)) rig.upstream.hide(job);
+    expect(ofAccount(await rig.pollTypes(3))).toEqual([]);
+    for (const job of jobs.slice(0, 1)) rig.upstream.hide(job);
+    expect(ofAccount(await rig.pollTypes(3))).toEqual(['account.quarantined']);
+  });
+
   test('the confirmation wins against a concurrent poll', async () => {
     const { rig } = await emptied();
     await rig.pollTypes(CONFIRMED);

@@ -118,6 +118,7 @@ function rotationCursor({ status }: Poll, { list, observed, fetched }: Results):
 /** Returns the Status attributes that a complete crawl changes. */
 function completeAttributes({ list, observed, absences }: Results): Attributes {
   const { unanswered = 0, suspected = 0, contradictory = 0 } = absences?.counts ?? {};
+  const { allowedGone } = absences ?? {};
   return {
     // Jobs that wait for their upgrade were not compared.
     ...(observed.upgraded ? { lastGoodCrawlStartedAt: list.startedAt } : {}),
@@ -125,6 +126,7 @@ function completeAttributes({ list, observed, absences }: Results): Attributes {
     unreadJobs: list.unread || undefined,
     truncatedJobs: countTruncated(list) || undefined,
     ...{ unanswered, suspected, contradictory },
+    ...(allowedGone === undefined ? {} : { allowedGone }),
   };
 }
 

@@ -9,6 +9,8 @@ import { type Absence, findAllowance, judgeAbsence, type Ruling, readTally } fro
 export interface Absences {
   readonly counts: Absence;
   readonly ruling: Ruling;
+  /** Number of jobs that an operator confirmed as gone, once the confirmation has expired. */
+  readonly allowedGone?: number;
 }
 
 /** Rules on the absence of jobs. `undefined` if the list was incomplete, or there is no baseline. */
@@ -22,8 +24,10 @@ export function applyQuarantine(
   if (list.complete && baselined) {
     const tally = readTally(writer.head.attributes);
     const counts = countAbsence(tracked, list, observed, tally);
-    const allowed = findAllowance(status, tally, context.startedAt);
-    absences = { counts, ruling: judgeAbsence(counts, allowed) };
+    const { startedAt } = context;
+    const allowed = findAllowance(status, tally, startedAt, counts.contradictory);
+    const isExpired = status.allowedGoneUntil !== null && startedAt >= status.allowedGoneUntil;
+    absences = { counts, ruling: judgeAbsence(counts, allowed), ...(isExpired && { allowedGone: allowed }) };
   }
   const mayEmit = absences?.ruling === 'clear' && status.quarantinedAt === null;
   conclude(gone, mayEmit ? 'emit' : 'hold', context);
