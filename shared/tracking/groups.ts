@@ -281,7 +281,8 @@ function findMembers(
 function toObserved({ answeredAt, view }: Look, since: number | null): Observed {
   return {
     at: new Date(answeredAt).toISOString(),
-    since: since === null ? null : new Date(since).toISOString(),
+    // A later time is from before the clock was set back.
+    since: since === null || since > answeredAt ? null : new Date(since).toISOString(),
     view,
   };
 }

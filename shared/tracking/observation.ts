@@ -13,6 +13,7 @@ import { type KnownEntry, recallEntry, rememberEntry } from './known-entries.ts'
 import type { OpenKinds } from './open-jobs.ts';
 import { type Absence, countTally, type VerdictCounter } from './quarantine.ts';
 import { isDue, type TrackingSettings, toPhase } from './schedule.ts';
+import { isScheduledAfter, withPastTimes } from './set-back.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
 import type { StatusNames } from './status-names.ts';
 import { fingerprint, isTruncated, listView } from './views.ts';
@@ -96,7 +97,8 @@ export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> 
     if (!entry) continue;
     missing.set(jobNumber, entry.phase);
     // Absence from an incomplete crawl proves nothing, so an investigation because of absence waits.
-    const wanted = entry.phase === 'listed' ? seen.complete : isDue(entry, known.startedAt);
+    const isOwed = isDue(entry, known.startedAt) || isScheduledAfter(entry, known.setBackFrom);
+    const wanted = entry.phase === 'listed' ? seen.complete : isOwed;
     if (wanted) touched.set(jobNumber, undefined);
   }
   const stored = await readSnapshots(tracked, [...touched.keys()]);
@@ -114,12 +116,18 @@ export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> 
 
 /** Reads the stored snapshots of the given jobs, by job number. */
 export async function readSnapshots(
-  { ref, table }: Pick<Tracked, 'ref' | 'table'>,
+  { ref, table, known }: Pick<Tracked, 'ref' | 'table' | 'known'>,
   jobNumbers: readonly number[],
 ): Promise<Map<number, Snapshot>> {
   if (jobNumbers.length === 0) return new Map();
   const items = await table.getMany(jobNumbers.map((jobNumber) => keys.snapshot(ref, jobNumber)));
-  return new Map(items.map(toSnapshot).map((snapshot) => [snapshot.jobNumber, snapshot]));
+  const { startedAt, setBackFrom } = known;
+  return new Map(
+    items.map((item) => {
+      const snapshot = withPastTimes(toSnapshot(item), startedAt, setBackFrom);
+      return [snapshot.jobNumber, snapshot];
+    }),
+  );
 }
 
 function listedWork(

@@ -195,7 +195,8 @@ function toEvent(
   };
   const observed = {
     at: new Date(answeredAt).toISOString(),
-    since: since === null ? null : new Date(since).toISOString(),
+    // A later time is from before the clock was set back.
+    since: since === null || since > answeredAt ? null : new Date(since).toISOString(),
   };
   return { type: `account.payment_${outcome}`, time: answeredAt, data: { transaction, observed } };
 }

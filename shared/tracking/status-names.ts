@@ -58,7 +58,9 @@ export class StatusNames {
   constructor(head: Attributes, now: number) {
     const texts = (name: string): readonly string[] => (head[name] as readonly string[] | undefined) ?? [];
     this.#now = now;
-    this.#lookupDueAt = Number(head.statusLookupDueAt ?? 0);
+    const dueAt = Number(head.statusLookupDueAt ?? 0);
+    // A later time is from before the clock was set back.
+    this.#lookupDueAt = dueAt > now + READ_EVERY_MS ? 0 : dueAt;
     this.#formerPrint = typeof head.formerStatusPrint === 'string' ? head.formerStatusPrint : null;
     this.#met = new Set(texts('statusNames'));
     this.#lookup = new Map(texts('statusLookup').map((text) => JSON.parse(text) as [number, string]));

@@ -24,6 +24,8 @@ export interface Known {
   readonly startedAt: number;
   /** Start of the last complete crawl before this one. `null` before the first. */
   readonly lastGoodCrawlStartedAt: number | null;
+  /** Start of the last complete crawl, or else of the last poll, if the clock was set back since: see set-back.ts. */
+  readonly setBackFrom?: number | undefined;
   /**
    * Start of the crawl that became the baseline. `null` before there is a baseline: then no events are
    * emitted (rule 5).
@@ -75,7 +77,8 @@ export function buildStep(
 ): Step {
   const observedSince = (time: number | null): Observed => ({
     at: new Date(look.answeredAt).toISOString(),
-    since: time === null || time === 0 ? null : new Date(time).toISOString(),
+    // A later time is from before the clock was set back.
+    since: time === null || time === 0 || time > look.answeredAt ? null : new Date(time).toISOString(),
     view: look.view,
   });
   const observed = observedSince(since);

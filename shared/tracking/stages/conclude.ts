@@ -11,6 +11,7 @@ import type { Identity, Poll } from '../poll-context.ts';
 import type { Attributes } from '../poll-writer.ts';
 import { recordState } from '../record-state.ts';
 import { rotatedThrough } from '../rotation.ts';
+import { WITHOUT_TIMES } from '../set-back.ts';
 import type { Committed } from './commit.ts';
 import type { Absences } from './quarantine.ts';
 import type { ApiUserStatus } from './read-api-user.ts';
@@ -38,6 +39,7 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
   const { all } = results.committed;
   const { statuses } = poll.tracked;
   const attributes = {
+    ...(poll.tracked.known.setBackFrom === undefined ? {} : WITHOUT_TIMES),
     lastPollAt: poll.context.startedAt,
     // The next sweep must find again what this one found but could not store.
     ...(all ? observed.swept.through : {}),

@@ -15,6 +15,7 @@ import { OpenKinds } from '../open-jobs.ts';
 import type { Payments } from '../payments.ts';
 import type { Poll, PollDeps } from '../poll-context.ts';
 import { PollWriter } from '../poll-writer.ts';
+import { findSetBack, withoutTimes } from '../set-back.ts';
 import { KEPT_DAYS } from '../snapshot.ts';
 import { StatusNames } from '../status-names.ts';
 import { PROJECTION_VERSION } from '../views.ts';
@@ -70,7 +71,9 @@ export async function loadPoll(deps: PollDeps, ref: AccountRef, times: Times): P
 }
 
 function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stored): Poll {
-  const { account, status, statusItem, upstream, head, items } = stored;
+  const { account, statusItem, upstream, head, items } = stored;
+  const setBackFrom = findSetBack(stored.status, startedAt);
+  const status = setBackFrom === undefined ? stored.status : withoutTimes(stored.status);
   const { table, log, settings, projectionVersion = PROJECTION_VERSION } = deps;
   const { lastGoodCrawlStartedAt } = status;
   const ref = { region: account.region, account: account.account };
@@ -78,7 +81,7 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
   const newAbove = findNewAbove(head, status, startedAt);
   const statuses = new StatusNames(head.attributes, startedAt);
   const rules = createEventRules(withEventDefaults(account.events), statuses);
-  const known = { startedAt, lastGoodCrawlStartedAt, baselineStartedAt, newAbove, rules };
+  const known = { startedAt, lastGoodCrawlStartedAt, setBackFrom, baselineStartedAt, newAbove, rules };
   const { pollIntervalSeconds } = account;
   return {
     ...{ deps, account, status, statusItem, deadline },
@@ -92,7 +95,9 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
     context: { startedAt, pollIntervalSeconds, settings, projectionVersion, known, rules },
     groups: new PollGroups(
       ref,
-      items.filter(({ sk }) => sk.startsWith('PENDING#')),
+      items
+        .filter(({ sk }) => sk.startsWith('PENDING#'))
+        .map((mark) => (setBackFrom === undefined ? mark : { ...mark, at: startedAt })),
     ),
     payments: readStoredPayments(items),
     writer: new PollWriter({
