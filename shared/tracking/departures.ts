@@ -45,8 +45,13 @@ export type Verdict =
   | { readonly kind: 'suspected'; readonly as: Exclude<Ending, 'closed'> }
   /** The job detail shows the dispatch. Whether the job is still listed cannot be determined. */
   | { readonly kind: 'dispatched' }
+  /** The list with closed jobs may be outdated, and the job cancelled: the investigation is repeated. */
+  | { readonly kind: 'undecided' }
   /** The answers contradict each other: no event is emitted. */
   | { readonly kind: 'contradictory' };
+
+/** Number of investigations after which an editable entry in the list with closed jobs counts nevertheless. */
+const UNDECIDED_TRIES = 2;
 
 /**
  * Investigates one job in the order of rule 3: detail, search of the active list, search including closed
@@ -173,12 +178,16 @@ function listEvidence({ active, closed }: Searches) {
 
 /**
  * Returns the conclusion from the evidence. `wasDispatched`: the job was dispatched, and was not observed as
- * editable since. Pure.
+ * editable since. `tries`: number of inconclusive investigations since the job left the list. Pure.
  */
-export function judge(evidence: Evidence, wasDispatched = false): Verdict {
-  const { detail, active, amongClosed, searched } = evidence;
+export function judge(evidence: Evidence, wasDispatched = false, tries = 0): Verdict {
+  const { detail, active, amongClosed, closed, searched } = evidence;
   if (!searched) return { kind: 'dispatched' };
   if (active) return { kind: 'listed' };
+  // Closing locks a job. So this entry is from before the job was closed, or cancelled. Dispatched jobs cannot be cancelled.
+  const isOutdated = closed?.view.canEdit === true && closed.view.dateOut === null && !detail?.dateOut;
+  const isKnown = detail !== null || evidence.detailProblem !== undefined;
+  if (isOutdated && isKnown && !wasDispatched && tries < UNDECIDED_TRIES) return { kind: 'undecided' };
   if (evidence.detailProblem) return { kind: 'left', closed: true };
   if (detail === null)
     return amongClosed ? { kind: 'contradictory' } : { kind: 'suspected', as: 'unavailable' };

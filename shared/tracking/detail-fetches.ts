@@ -251,7 +251,7 @@ async function fetchJob(
   };
   const { snapshot } = work;
   const wasDispatched = snapshot.announced.dateOut !== null || snapshot.returned === true;
-  const verdict = judge(evidence, wasDispatched);
+  const verdict = judge(evidence, wasDispatched, snapshot.departure?.tries ?? Number.POSITIVE_INFINITY);
   const fetched: Fetched = { detailProblem: evidence.detailProblem };
   switch (verdict.kind) {
     case 'listed':
@@ -259,6 +259,9 @@ async function fetchJob(
       return fetched;
     case 'dispatched':
       applyDispatchEvidence(work, evidence, context);
+      return fetched;
+    case 'undecided':
+      work.snapshot = unexplained(snapshot, { suspected: null }, context);
       return fetched;
     case 'contradictory':
       if (snapshot.settling) applyEvidence(work, evidence, context);

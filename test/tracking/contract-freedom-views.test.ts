@@ -141,6 +141,24 @@ describe('Older answers', () => {
   });
 });
 
+describe('A full list that is five minutes behind the list', () => {
+  it('still contains a cancelled job as editable: the job is reported as cancelled, not as closed', async () => {
+    const rig = await createRig();
+    const jobs = Array.from({ length: 30 }, () => rig.upstream.createJob());
+    await rig.poll();
+    rig.sandbox.freedom.set({ lagSeconds: { closed: 270, closedSearch: 270 } });
+    await rig.pollTypes(6);
+    const [closed = 0, cancelled = 0, ...others] = jobs;
+    rig.upstream.cancel(cancelled);
+    rig.upstream.close(closed);
+    expect((await rig.pollTypes(25)).sort()).toEqual([`job.cancelled ${cancelled}`, `job.closed ${closed}`]);
+    // Many such jobs do not quarantine the account.
+    for (const job of others.slice(0, 20)) rig.upstream.close(job);
+    const types = (await rig.pollTypes(10)).filter((type) => !type.startsWith('job.locked'));
+    expect(types.sort()).toEqual(others.slice(0, 20).map((job) => `job.closed ${job}`));
+  });
+});
+
 describe('A status that was null', () => {
   it('is no change when it becomes known', async () => {
     const rig = await createRig();

@@ -51,6 +51,47 @@ describe('the verdict on a missing job (rule 3)', () => {
   });
 });
 
+describe('an entry of the full list that shows an undispatched job as editable (rule 3)', () => {
+  const look = lookAt(BASELINE, 'search');
+  const editable = { permissions: { canEdit: true } };
+  const evidence = (fields: Partial<Evidence> = {}, entry: object = editable): Evidence => ({
+    look,
+    detail: detailed({ permissions: { canEdit: false } }),
+    detailLook: look,
+    active: null,
+    activeLook: look,
+    amongClosed: true,
+    closed: { view: listed(entry), look },
+    searched: true,
+    ...fields,
+  });
+  const detailProblem = new OrderingError({ kind: 'forbidden', operation: JOB_DETAIL });
+  const closed = { kind: 'left', closed: true };
+
+  test('may be outdated: closed jobs are locked. So it counts only in the third investigation', () => {
+    expect(judge(evidence())).toEqual({ kind: 'undecided' });
+    expect(judge(evidence({ detail: null, detailProblem }), false, 1)).toEqual({ kind: 'undecided' });
+    expect(judge(evidence(), false, 2)).toEqual(closed);
+  });
+
+  test.each([
+    ['the entry is locked', evidence({}, { permissions: { canEdit: false } })],
+    ['the entry does not contain the lock', evidence({}, {})],
+    ['the entry shows the dispatch', evidence({}, { ...editable, dateOut: '2026-03-02' })],
+    ['the detail shows the dispatch', evidence({ detail: detailed({ dateOut: '2026-03-02' }) })],
+  ])('counts at once if %s', (_, given) => {
+    expect(judge(given)).toEqual(closed);
+  });
+
+  test('counts at once for a job that was dispatched before: it cannot be cancelled', () => {
+    expect(judge(evidence(), true)).toEqual(closed);
+  });
+
+  test('contradicts a detail that is unknown', () => {
+    expect(judge(evidence({ detail: null }))).toEqual({ kind: 'contradictory' });
+  });
+});
+
 type Asked = 'detail' | 'active' | 'with closed';
 /** The answers about job 1: its record (null: unknown), and pages of the lists by their job numbers. */
 interface Script {
