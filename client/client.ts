@@ -33,7 +33,7 @@ type Item<T> = T extends readonly (infer I)[] ? I : never;
 export interface ListOptions {
   /** Maximum number of entries. Default: all. */
   readonly max?: number;
-  /** Maximum number of entries of one page. Default: 500. */
+  /** Maximum number of entries of one page, in place of `limit`. Default: 500. Set it for lists that accept fewer. */
   readonly pageSize?: number;
   /** Called at the end if there are more than `max` entries. */
   readonly onMore?: () => void;
@@ -53,7 +53,7 @@ export interface Client extends Streams {
     path: P,
     ...init: Arguments<Init<Operation<'delete', P>>>
   ): Promise<boolean>;
-  /** Yields the entries of a list over all pages. `field`: name of the array in the response. */
+  /** Yields the entries of a list over all pages. A feed ends at its last event. `field`: name of the array in the response. */
   list<P extends PathOf<'get'>, F extends ListOf<DataOf<'get', P>>>(
     path: P,
     field: F,
@@ -88,9 +88,11 @@ export function ifMatch(revision: number | undefined): { 'If-Match'?: string } {
   return revision === undefined ? {} : { 'If-Match': `"${revision}"` };
 }
 
+type Query = Readonly<Record<string, unknown>>;
+
 /** Input of a request; exact types are those of {@link Client}. */
 interface AnyInit extends ListOptions {
-  readonly params?: { readonly query?: Readonly<Record<string, unknown>> };
+  readonly params?: { readonly query?: Query };
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
 }
@@ -188,25 +190,25 @@ export function createClient(options: ClientOptions): Client {
   async function* list(path: string, field: string, init: AnyInit = {}) {
     const { max = Number.POSITIVE_INFINITY, pageSize = 500, onMore, ...rest } = init;
     let left = max;
-    let after: string | undefined;
+    let query: Query | undefined = rest.params?.query ?? {};
     do {
-      const query = { ...rest.params?.query, limit: Math.min(pageSize, left), after };
-      const { data } = await request('get', path, { ...rest, params: { ...rest.params, query } });
+      const page: Query = { ...query, limit: Math.min(pageSize, left) };
+      const { data } = await request('get', path, { ...rest, params: { ...rest.params, query: page } });
       const entries = data?.[field];
       if (!Array.isArray(entries)) throw notJobwire(base);
       yield* entries.slice(0, left);
       left -= entries.length;
-      after = typeof data.next === 'string' ? data.next : undefined;
-    } while (after !== undefined && left > 0);
-    if (after !== undefined || left < 0) onMore?.();
+      query = findNextPage(query, data);
+    } while (query !== undefined && left > 0);
+    if (query !== undefined || left < 0) onMore?.();
   }
 
   async function* csv(path: string, init: AnyInit = {}) {
     const { max = Number.POSITIVE_INFINITY, pageSize = 500, onMore, ...rest } = init;
     let left = max;
-    let query: Readonly<Record<string, unknown>> | undefined = rest.params?.query ?? {};
+    let query: Query | undefined = rest.params?.query ?? {};
     for (let accept = 'text/csv'; query !== undefined && left > 0; accept = 'text/csv;header=absent') {
-      const page: Readonly<Record<string, unknown>> = { ...query, limit: Math.min(pageSize, left) };
+      const page: Query = { ...query, limit: Math.min(pageSize, left) };
       const { data, response } = await request(
         ...(['get', path, { ...rest, params: { ...rest.params, query: page } }] as const),
         { accept },
@@ -241,6 +243,16 @@ export function createClient(options: ClientOptions): Client {
     }),
   };
   return client as unknown as Client;
+}
+
+/** Returns the query of the page after `data`. `undefined` at the end of the list; a feed ends at its last event. */
+function findNextPage(query: Query, data: Query): Query | undefined {
+  const { next, previous, head } = data;
+  const [name, cursor] =
+    previous === undefined ? (['after', next] as const) : (['before', previous] as const);
+  if (typeof cursor !== 'string' || cursor === head || cursor === query[name]) return undefined;
+  const { last: _, ...others } = query;
+  return { ...others, [name]: cursor };
 }
 
 /** Returns a random id. `randomUUID` is not available in browsers without TLS. */

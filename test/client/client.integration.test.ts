@@ -144,6 +144,45 @@ test('a list is read page by page, and no further than its maximum', async () =>
   expect([asked.length, more]).toEqual([4, 2]);
 });
 
+test('a list begins at a given cursor', async () => {
+  const { client, asked } = await serve({
+    'GET /v1/accounts': ({ query }) => ({
+      json: query.after === 'p2' ? { accounts: [{ id: 'b' }], next: 'p3' } : { accounts: [], next: null },
+    }),
+  });
+  const ids: string[] = [];
+  const init = { params: { query: { after: 'p2' } } };
+  for await (const { id } of client.list('/v1/accounts', 'accounts', init)) ids.push(id);
+  expect([ids, asked.map(({ query }) => query.after)]).toEqual([['b'], ['p2', 'p3']]);
+});
+
+test.each([
+  [
+    'oldest',
+    [
+      { events: [1, 2], next: 'e.2', head: 'e.3' },
+      { events: [3], next: 'e.3', head: 'e.3' },
+    ],
+    [{ last: '5' }, { after: 'e.2' }],
+  ],
+  [
+    'newest',
+    [
+      { events: [3, 2], next: 'e.3', previous: 'e.1', head: 'e.3' },
+      { events: [1], next: 'e.1', previous: null, head: 'e.3' },
+    ],
+    [{ order: 'newest' }, { order: 'newest', before: 'e.1' }],
+  ],
+] as const)('a list of a feed, %s first, ends at the end of the feed', async (order, pages, queries) => {
+  const answers = [...pages];
+  const { client, asked } = await serve({ 'GET /v1/events': () => ({ json: answers.shift() }) });
+  const query = order === 'newest' ? { order } : { last: 5 };
+  const events: unknown[] = [];
+  for await (const event of client.list('/v1/events', 'events', { params: { query } })) events.push(event);
+  expect(events).toEqual(pages.flatMap((page) => page.events));
+  expect(asked.map(({ query: { limit: _, ...rest } }) => rest)).toEqual(queries);
+});
+
 describe('a followed stream', () => {
   const event = (number: number) => ({ ...getExample('job.created'), id: `acme.e1.${number}` });
   const frame = (number: number) =>
