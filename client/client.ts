@@ -147,17 +147,21 @@ export function createClient(options: ClientOptions): Client {
   async function exchangeAgain(request: Request, caller: Signals['caller']): Promise<Response> {
     const { method } = request;
     const body = await request.text();
+    let first: UnreachableError;
     try {
       return await exchange(request, body, caller);
     } catch (cause) {
       if (!(cause instanceof UnreachableError)) throw cause;
       if (method === 'DELETE' || !wasCut(cause)) throw inDoubt(method, cause);
+      first = cause;
     }
     for (const until = Date.now() + timeoutMs; ; ) {
       try {
         return await exchange(request, body, caller);
       } catch (cause) {
         if (cause instanceof UnreachableError) throw inDoubt(method, cause, true);
+        // The first request may have changed the revision.
+        if (cause instanceof ApiError && cause.status === 412) throw inDoubt(method, first, true);
         // The first request arrived and is in progress: its response is the one that counts.
         const waitMs =
           cause instanceof ApiError && cause.kind === 'request-in-progress'

@@ -114,6 +114,22 @@ describe('a broken connection', () => {
     const nobody = createClient({ url: 'http://127.0.0.1:1', key: 'a-key' });
     await expect(nobody.post('/v1/keys', create)).rejects.not.toThrow(/may have been/);
   });
+
+  test('of a change that required a revision is not reported as a change by others', async () => {
+    const modified = problem(412, 'precondition-failed', 'The resource was modified.');
+    const answers = [cut, modified];
+    const { client, asked } = await serve({ 'PATCH /v1/accounts/acme': () => answers.shift() ?? modified });
+    const change = () =>
+      client.patch('/v1/accounts/{id}', {
+        params: { ...account.params, header: { 'If-Match': '"1"' } },
+        body: { pollIntervalSeconds: 300 },
+      });
+    await expect(change()).rejects.toThrow(
+      /: the connection was cut\. The request may have been processed\.$/,
+    );
+    expect(asked).toHaveLength(2);
+    await expect(change()).rejects.toThrow('The resource was modified.');
+  });
 });
 
 test('a list is read page by page, and no further than its maximum', async () => {
