@@ -378,6 +378,8 @@ type Handler = (request: Request, env: HttpBindings) => Response | Promise<Respo
 /** Creates a server that responds with 503 while the handler returns `undefined`. */
 function createServer(handler: (...asked: Parameters<Handler>) => ReturnType<Handler> | undefined): Server {
   return createAdaptorServer({
+    // For requests of HTTP/1.0, which need no Host header.
+    hostname: 'localhost',
     fetch: (request, env) => handler(request, env as HttpBindings) ?? respondWhileStarting(),
   }) as Server;
 }

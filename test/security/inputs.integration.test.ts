@@ -378,6 +378,10 @@ describe('an invalid request over a socket', () => {
     expect(getStatus(await answerTo('GET /healthz HTTP/1.1', 'Host: localhost'))).toBe(200);
   });
 
+  test('of HTTP/1.0 is answered without a Host header: load balancers check the health so', async () => {
+    expect(getStatus(await answerTo('GET /healthz HTTP/1.0'))).toBe(200);
+  });
+
   test.each([
     ['/v1/accounts/%E0%A4%A', 'path'],
     ['/v1/accounts/%', 'path'],
