@@ -192,11 +192,11 @@ export async function makeAccount(
   table: Table,
   log: EventLog,
   account: Account,
-  options: { readonly now: number; readonly epoch: string },
+  options: { readonly now: number; readonly epoch: string; readonly revision?: number },
   guards: readonly Write[] = [],
 ): Promise<boolean> {
   const { region, account: id } = account;
-  const { now, epoch } = options;
+  const { now, epoch, revision = 1 } = options;
   if (isReserved(account)) throw new Error(`No account can have the id ${id}.`);
   const start = async (ref: AccountRef): Promise<boolean> => {
     const started = log.start(ref, epoch);
@@ -211,7 +211,7 @@ export async function makeAccount(
         put: {
           ...keys.account(account),
           ...toAttributes(account),
-          revision: 1,
+          revision,
           createdAt: now,
           changedAt: now,
         },

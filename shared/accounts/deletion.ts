@@ -99,7 +99,12 @@ export async function beginDeletion(
   const { region, account: id } = ref;
   const begun = await table.transact(
     [
-      { check: keys.accountLock(ref), when: [['owner', '=', lockOwner]] },
+      {
+        // A later account of this id must have other revisions.
+        update: keys.accountLock(ref),
+        set: { revision: getRevision(account) },
+        when: [['owner', '=', lockOwner]],
+      },
       { delete: keys.account(ref), when: [revisionUnchanged(account), ['secretRef', 'present']] },
       { delete: keys.status(ref) },
       { delete: keys.head(ref) },

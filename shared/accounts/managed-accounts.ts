@@ -119,7 +119,7 @@ export async function createAccount(
   if (await isTaken()) return taken(id);
 
   const create = () =>
-    locked(deps, ref, async ({ owner }) => {
+    locked(deps, ref, async ({ owner, item }) => {
       if (await isTaken()) return taken(id);
       // Also in other regions: the deletion removes the id from API keys, which name no region.
       for (const other of deps.regions) {
@@ -137,7 +137,8 @@ export async function createAccount(
         ...(events ? { events: withEventDefaults(events) } : {}),
       };
       const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
-      if (!(await makeAccount(table, log, account, { now: at, epoch: newEpoch(at) }, [guard]))) {
+      const begin = { now: at, epoch: newEpoch(at), revision: toFirstRevision(item) };
+      if (!(await makeAccount(table, log, account, begin, [guard]))) {
         return (await isTaken()) ? taken(id) : lockConflict(id);
       }
       const record = await table.get(keys.account(ref));
@@ -439,6 +440,9 @@ export function locked<T>(
 ): Promise<T | Rejection> {
   return withItemLock(deps, keys.accountLock(ref), ref.account, work);
 }
+
+/** Returns the first revision of a new account, from its lock: later than that of an account of this id that was deleted within a day. */
+export const toFirstRevision = (lock: Item | undefined): number => Number(lock?.revision ?? 0) + 1;
 
 /** Returns the region of a request. It may be omitted if there is only one. */
 export function oneRegion(

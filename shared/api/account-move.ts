@@ -23,6 +23,7 @@ import {
   locked,
   readAccount,
   taken,
+  toFirstRevision,
   unknownAccount,
 } from '../accounts/managed-accounts.ts';
 import { hashClientId } from '../accounts/shared-credentials.ts';
@@ -30,7 +31,7 @@ import { CLOSED, formatCursor, newEpochAfter, parseCursor } from '../log/head.ts
 import { followAccount } from '../notifications/settings.ts';
 import { toStored } from '../notifications/thread-items.ts';
 import { NOTIFICATIONS_SINK } from '../notifications/types.ts';
-import { type Rejection, rejected } from '../resources.ts';
+import { type Lock, type Rejection, rejected } from '../resources.ts';
 import { putEntriesOf } from '../search/indexing.ts';
 import { type AccountRef, keys, messagePk, smsUsePk, snapshotPk, threadPk } from '../storage/schema.ts';
 import type { Item, Value } from '../storage/table.ts';
@@ -242,14 +243,14 @@ export async function importAccount(
   if (!deps.regions.includes(region)) {
     return rejected(`The account is in the region ${region}, which this cell does not serve.`);
   }
-  return locked(deps, ref, async ({ owner }) => {
+  return locked(deps, ref, async (lock) => {
     const { table } = deps;
     const found = await findAccount(table, deps.regions, id);
     const known = found && (await table.get(keys.account(ref)));
     if (found && (known?.movedEnd !== end || known.movedTo !== undefined)) return taken(id);
     const isNew = known === undefined;
     if (known?.importing === true || isNew) {
-      const rejection = isNew ? await createImported(deps, page, input, owner) : undefined;
+      const rejection = isNew ? await createImported(deps, page, input, lock) : undefined;
       if (rejection) return rejection;
       if (page.begin) await writeState(deps, ref, page.begin);
       const { items } = page;
@@ -281,7 +282,7 @@ async function createImported(
   deps: AccountDeps,
   page: AccountPage,
   { credentials, secretRef }: ImportInput,
-  owner: string,
+  { owner, item }: Lock,
 ): Promise<Rejection | undefined> {
   const { table, log, secrets, now } = deps;
   const { region, account: id, end, begin } = page;
@@ -319,7 +320,8 @@ async function createImported(
   };
   const epoch = newEpochAfter(parseCursor(end)?.epoch ?? '', at);
   const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
-  return (await makeAccount(table, log, account, { now: at, epoch }, [guard])) ? undefined : taken(id);
+  const options = { now: at, epoch, revision: toFirstRevision(item) };
+  return (await makeAccount(table, log, account, options, [guard])) ? undefined : taken(id);
 }
 
 /** Writes what polls continue from. The log and the schedule are those of this cell. */

@@ -524,6 +524,16 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.log.head(ACME)).toMatchObject({ sequence: 1 });
     });
 
+    test('is not repeated on a new account with its id by a request that requires its revision', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      await deleteAccount(rig.deps, ACME, { revision: 1 });
+      rig.clock.now += LATER_MS;
+      expect(await rig.create()).toMatchObject({ kind: 'created', account: { revision: 2 } });
+      expect(await deleteAccount(rig.deps, ACME, { revision: 1 })).toMatchObject({ why: 'changed' });
+      expect(await readAccount(rig.deps, ACME)).toMatchObject({ revision: 2 });
+    });
+
     test('fences a late poll of it in a new account with its id', async () => {
       const rig = await createRig(makeTable);
       await rig.create();
