@@ -271,7 +271,8 @@ test.each(['/v1/events', '/v1/accounts/acme/events'])(
   async (path) => {
     const { clock, say, request, create } = await createWorld();
     const secret = (await create('/v1/keys', { name: 'k', role: 'read' })).secret ?? '';
-    expect((await request('GET', '/v1/key', secret)).status).toBe(200);
+    // Also loads the routes, which can take longer than the wait below.
+    expect((await request('GET', path, secret)).status).toBe(200);
     expect((await request('DELETE', `/v1/keys/${secret.split('_')[1]}`, ADMIN)).status).toBe(204);
     clock.now += 29_000;
     const answer = request('GET', `${path}?wait=25`, secret);
