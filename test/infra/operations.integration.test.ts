@@ -1070,6 +1070,19 @@ describe('alarms and dashboard', () => {
     expect([...watched(/^ApproximateNumberOfMessagesVisible$/)].sort()).toEqual(dead.sort());
   });
 
+  test('the runbook names every function whose throttled invocations raise the alarm', () => {
+    const alarm = alarms.find(({ AlarmName }) => getTitle(AlarmName) === 'functions-throttled');
+    const [, text = ''] = /^## functions-throttled\n([\s\S]*?)\n### Investigation/m.exec(runbook) ?? [];
+    const named = [...text.matchAll(/\w+/g)].map(([name]) => name.toLowerCase());
+    for (const { dimensions } of alarm ? getMetrics(alarm) : []) {
+      const id = String(dimensions.FunctionName).toLowerCase();
+      expect(
+        named.filter((name) => name.length > 3 && id.includes(name)),
+        id,
+      ).not.toEqual([]);
+    }
+  });
+
   test('fixed costs stay small: metrics, alarms and the dashboard of a cell', () => {
     const always = names.filter((name) => METRICS[name].emitted !== 'rare');
     const ofNotifications = (name: MetricName) =>
@@ -1120,6 +1133,26 @@ describe('alarms and dashboard', () => {
     expect(names).not.toContain('jobwire-prod-us-dashboard-errors');
     const [[, board] = []] = elsewhere.resources('AWS::CloudWatch::Dashboard');
     expect(plain(board?.Properties.DashboardBody)).toMatch(/"5xxErrorRate".*"region":"us-east-1"/);
+  });
+
+  test('the alarm that operators of other AWS regions create by hand is the same as that of a cell in us-east-1', () => {
+    const [, metrics = '', command = ''] =
+      /^cat > metrics\.json <<END\n([\s\S]*?)\nEND\n(aws cloudwatch put-metric-alarm [^`]*)/m.exec(runbook) ??
+      [];
+    const getOption = (name: string) => new RegExp(`--${name} (\\S+)`).exec(command)?.[1];
+    const alarm = alarms.find(({ AlarmName }) => getTitle(AlarmName) === 'dashboard-errors');
+    expect(alarm).toMatchObject({
+      Threshold: Number(getOption('threshold')),
+      ComparisonOperator: getOption('comparison-operator'),
+      EvaluationPeriods: Number(getOption('evaluation-periods')),
+      DatapointsToAlarm: Number(getOption('datapoints-to-alarm')),
+      TreatMissingData: getOption('treat-missing-data'),
+    });
+    const [distribution = ''] = Object.keys(resources).filter(
+      (id) => resources[id]?.Type === 'AWS::CloudFront::Distribution',
+    );
+    const given = JSON.parse(metrics.replaceAll('"$ID"', JSON.stringify({ Ref: distribution }))) as object[];
+    expect(alarm?.Metrics).toEqual(given.map((metric) => expect.objectContaining(metric)));
   });
 
   test('an e-mail address in the settings subscribes to it', () => {
