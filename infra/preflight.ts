@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { DescribeTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { GetAccountCommand, GetEmailIdentityCommand, SESv2Client } from '@aws-sdk/client-sesv2';
 import { GetSMSAttributesCommand, GetSMSSandboxAccountStatusCommand, SNSClient } from '@aws-sdk/client-sns';
+import { WAKE_SHARDS } from '../shared/storage/schema.ts';
 import { readAccountId, requestAws } from './aws.ts';
 import { type Cell, findCell, listCells } from './cell.ts';
 import { WAKES } from './delivery.ts';
@@ -157,7 +158,8 @@ function countInvocations({ stage, cell }: Cell): number {
     stage.drainConcurrency +
     stage.api.streams +
     Math.ceil(stage.api.requestsPerSecond * REQUEST_SECONDS) +
-    WAKES.parallelization +
+    // A shard of the stream is a partition of the table, and a new table has four: each partition of wake marks can be in its own.
+    WAKES.parallelization * WAKE_SHARDS +
     MINUTE_INVOCATIONS +
     (cell.notifications ? NOTIFICATION_INVOCATIONS : 0)
   );

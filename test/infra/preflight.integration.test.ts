@@ -143,7 +143,7 @@ test('an AWS account that is ready passes every check, with exit code 0', async 
   expect(lines).toEqual([
     'ok       AWS account, us-east-1: 000000000000, as in the settings',
     'ok       CDK bootstrap, us-east-1: version 28',
-    'ok       Lambda concurrency, us-east-1: 1000 unreserved, 230 needed (prod-us)',
+    'ok       Lambda concurrency, us-east-1: 1000 unreserved, 242 needed (prod-us)',
     'ok       API Gateway throttling, us-east-1: 10000 requests per second and bursts of 5000; 100 and 200 needed (prod-us)',
     'ok       Transaction Search, us-east-1: active',
     'ok       SES, prod-us: production access, 50000 mails in 24 hours',
@@ -165,7 +165,7 @@ test('each problem of a new AWS account has a line with the fix, with exit code 
     'problem  AWS account, us-east-1: The credentials belong to 111111111111, but awsAccount of the stage prod is 000000000000. Use credentials of that account.',
     'problem  CDK bootstrap, us-east-1: The version is 5; 6 is required. Run "npx cdk bootstrap aws://000000000000/us-east-1".',
     expect.stringMatching(
-      /^problem {2}Lambda concurrency, us-east-1: 10 unreserved, 230 needed \(prod-us\)\. Request/,
+      /^problem {2}Lambda concurrency, us-east-1: 10 unreserved, 242 needed \(prod-us\)\. Request/,
     ),
     expect.stringMatching(/^problem {2}API Gateway throttling, us-east-1: 50 requests per second .* Request/),
     'problem  Transaction Search, us-east-1: X-Ray accepts no spans: the destination of traces is XRay, ACTIVE. Enable Transaction Search in the CloudWatch console, or remove tracing of the stage.',
@@ -190,8 +190,9 @@ test('the example stage dev needs more concurrency than a new AWS account can ha
   const { lines } = await preflight('NEW', 'jobwire.cells.example.json', '--cell', 'dev-us');
   const [, needed] =
     /Lambda concurrency, us-east-1: 10 unreserved, (\d+) needed \(dev-us\)/.exec(lines.join('\n')) ?? [];
-  // Polls, lone polls, drains, streams, requests, four batches of the table's stream, the tick and alert rules.
-  expect(Number(needed)).toBe(2 + 2 + 2 + 2 + 2 + 4 + 2);
+  // Polls, lone polls, drains, streams, requests, four batches in each of the four shards of the table's stream that can contain wake
+  // marks, the tick and alert rules.
+  expect(Number(needed)).toBe(2 + 2 + 2 + 2 + 2 + 4 * 4 + 2);
   expect(readFileSync('docs/deploying.md', 'utf8')).toContain(
     `The stage \`dev\` of the example needs ${needed}`,
   );
