@@ -61,6 +61,30 @@ const Page = z.object({
 /** A page with its items. */
 export type AccountPage = Omit<z.infer<typeof Page>, 'items'> & { readonly items: readonly Item[] };
 
+/** A place in several partitions that are read one after the other. */
+export interface Place {
+  /** Index of the partition. */
+  readonly part: number;
+  /** Sort key of the last item in it that was processed. Empty: none. */
+  readonly after: string;
+}
+
+/** Parses a text of {@link formatPlace}. Any other value is the beginning. */
+export function parsePlace(text: unknown): Place {
+  const [, part = '0', after = ''] = /^(\d+):(.*)$/s.exec(String(text)) ?? [];
+  return { part: Number(part), after };
+}
+
+/** Returns a place as a text, from which a later request continues. */
+export const formatPlace = ({ part, after }: Place): string => `${part}:${after}`;
+
+/** Returns the start of a query of the partition. */
+export const toStart = ({ after }: Place): { readonly after?: string } => (after === '' ? {} : { after });
+
+/** Returns the place after items that were processed. `isLast`: the partition has no further items. */
+export const advance = (place: Place, items: readonly Item[], isLast: boolean): Place =>
+  isLast ? { part: place.part + 1, after: '' } : { ...place, after: items.at(-1)?.sk ?? place.after };
+
 /** Returns the page after `after`, and the place after which the next one begins (`null`: none). */
 export async function readAccountPage(
   table: Table,
@@ -70,22 +94,11 @@ export async function readAccountPage(
   now: number,
 ): Promise<{ readonly data: string; readonly next: string | null }> {
   const parts = [...listPartitions(ref).map((pk) => ({ pk })), ...listAttention(ref)];
-  const [, digits = '0', from = ''] = /^(\d+):(.*)$/s.exec(after ?? '') ?? [];
   const items: Item[] = [];
-  let place: { part: number; after: string } | undefined = { part: Number(digits), after: from };
+  let place = parsePlace(after);
   let bytes = 0;
-  while (place && bytes < PAGE_BYTES) {
-    const { part, after: last }: { part: number; after: string } = place;
-    const range = parts[part];
-    if (range === undefined) {
-      place = undefined;
-      break;
-    }
-    const found: Item[] = await table.query({
-      ...range,
-      limit: ITEMS_AT_ONCE,
-      ...(last === '' ? {} : { after: last }),
-    });
+  for (let range = parts[place.part]; range && bytes < PAGE_BYTES; range = parts[place.part]) {
+    const found = await table.query({ ...range, limit: ITEMS_AT_ONCE, ...toStart(place) });
     let taken = 0;
     for (const item of found) {
       if (bytes >= PAGE_BYTES) break;
@@ -96,23 +109,18 @@ export async function readAccountPage(
       items.push(item);
       bytes += estimateSize(item);
     }
-    const isDone = taken === found.length && found.length < ITEMS_AT_ONCE;
-    place = isDone
-      ? part + 1 < parts.length
-        ? { part: part + 1, after: '' }
-        : undefined
-      : { part, after: found[taken - 1]?.sk ?? last };
+    place = advance(place, found.slice(0, taken), taken === found.length && taken < ITEMS_AT_ONCE);
   }
+  const isLast = place.part >= parts.length;
   const single = after === undefined ? await readBegin(table, ref, now) : undefined;
   const page: AccountPage = {
     ...{ format: FORMAT, region: ref.region, account: ref.account, end },
     ...(single ? { begin: single.begin } : {}),
     items: [...(single?.items ?? []), ...items],
-    last: place === undefined,
+    last: isLast,
   };
   const text = JSON.stringify({ ...page, items: page.items.map(toJson) });
-  const next = place ? `${place.part}:${place.after}` : null;
-  return { data: gzipSync(text).toString('base64'), next };
+  return { data: gzipSync(text).toString('base64'), next: isLast ? null : formatPlace(place) };
 }
 
 /** Reads the single items, and what the account in the new cell begins with. */

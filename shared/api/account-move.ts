@@ -38,9 +38,13 @@ import type { Item, Value } from '../storage/table.ts';
 import { findMarks, toSnapshot } from '../tracking/snapshot.ts';
 import {
   type AccountPage,
+  advance,
+  formatPlace,
   isSuppression,
   parseAccountPage,
+  parsePlace,
   readAccountPage,
+  toStart,
   toValues,
 } from './account-items.ts';
 
@@ -132,23 +136,18 @@ export async function exportAccount(
  * The revision is raised, so a sender that has read the item before does nothing. A notice that a sender is converting is left to it.
  */
 async function holdNotifications(deps: AccountDeps, ref: AccountRef, end: number): Promise<string | null> {
-  const { table, now } = deps;
+  const { table } = deps;
   const cursor = await table.get(keys.cursor(ref.region, NOTIFICATIONS_SINK, ref.account));
   const head = await table.get(keys.head(ref));
   if (cursor && Number(cursor.position ?? 0) < end) {
     return 'customer notifications, which have not processed the log up to its end';
   }
   let busy = 0;
-  const { reached, isWhole } = await forEachItem(
-    deps,
-    ref,
-    async (item) => {
-      if (typeof item.duePk !== 'string') return;
-      const isHeld = !isBusy(ref, item) && (await table.write(toHoldWrite(item, true))).done;
-      if (!isHeld) busy += 1;
-    },
-    { deadline: now() + STEP_MS, from: head?.[HELD_TO] },
-  );
+  const { reached, isWhole } = await forEachItem(deps, ref, head?.[HELD_TO], async (item) => {
+    if (typeof item.duePk !== 'string') return;
+    const isHeld = !isBusy(ref, item) && (await table.write(toHoldWrite(item, true))).done;
+    if (!isHeld) busy += 1;
+  });
   if (busy > 0) return `${busy} notices and messages that are being sent`;
   // The next step continues there: the log is closed, so no notice before it becomes due.
   const when = [[CLOSED, 'present'] as const];
@@ -158,18 +157,13 @@ async function holdNotifications(deps: AccountDeps, ref: AccountRef, end: number
 
 /** Returns notices and messages to the index, so that this cell sends them. Returns a conflict if it must be repeated. */
 async function releaseNotifications(deps: AccountDeps, ref: AccountRef): Promise<Rejection | undefined> {
-  const { table, now } = deps;
+  const { table } = deps;
   const update = { update: keys.head(ref), when: [['epoch', 'present'] as const] };
   // First: if the move begins again, it must hold what is released here.
   const { item: head } = await table.write({ ...update, set: { [HELD_TO]: undefined } });
-  const { reached, isWhole } = await forEachItem(
-    deps,
-    ref,
-    async (item) => {
-      if (item.heldPk !== undefined) await table.write(toHoldWrite(item, false));
-    },
-    { deadline: now() + STEP_MS, from: head?.[RELEASED_TO] },
-  );
+  const { reached, isWhole } = await forEachItem(deps, ref, head?.[RELEASED_TO], async (item) => {
+    if (item.heldPk !== undefined) await table.write(toHoldWrite(item, false));
+  });
   await table.write({ ...update, set: { [RELEASED_TO]: isWhole ? undefined : reached } });
   const reason = `Notices and messages of "${ref.account}" are still being prepared. Repeat the request.`;
   return isWhole ? undefined : { kind: 'conflict', why: 'busy', reason };
@@ -199,29 +193,27 @@ function toHoldWrite(item: Item, hold: boolean) {
   };
 }
 
-/** Calls a function for threads and messages, after the place `from`, until the deadline. Returns the place that it reached. */
+/**
+ * Calls a function for each thread, then for each message, and stops after {@link STEP_MS}. Returns the place that it reached. The next
+ * step passes that place as `from`, and continues there.
+ */
 async function forEachItem(
   { table, now }: AccountDeps,
   ref: AccountRef,
+  from: Value | undefined,
   action: (item: Item) => Promise<unknown>,
-  {
-    deadline = Number.POSITIVE_INFINITY,
-    from,
-  }: { readonly deadline?: number; readonly from?: Value | undefined } = {},
 ): Promise<{ readonly reached: string; readonly isWhole: boolean }> {
+  const deadline = now() + STEP_MS;
   const limit = pLimit(WRITES_AT_ONCE);
   const pks = [threadPk(ref), messagePk(ref)];
-  let [, part = 0, after = ''] = /^(\d+):(.*)$/s.exec(String(from)) ?? [];
-  for (const [at, pk] of pks.entries()) {
-    while (at === Number(part)) {
-      if (now() >= deadline) return { reached: `${at}:${after}`, isWhole: false };
-      const page = await table.query({ pk, limit: PAGE_ITEMS, ...(after === '' ? {} : { after }) });
-      await limit.map(page, action);
-      const isLast = page.length < PAGE_ITEMS;
-      [part, after] = isLast ? [at + 1, ''] : [at, page.at(-1)?.sk ?? ''];
-    }
+  let place = parsePlace(from);
+  for (let pk = pks[place.part]; pk !== undefined; pk = pks[place.part]) {
+    if (now() >= deadline) return { reached: formatPlace(place), isWhole: false };
+    const page = await table.query({ pk, limit: PAGE_ITEMS, ...toStart(place) });
+    await limit.map(page, action);
+    place = advance(place, page, page.length < PAGE_ITEMS);
   }
-  return { reached: `${pks.length}:`, isWhole: true };
+  return { reached: formatPlace(place), isWhole: true };
 }
 
 /** Credentials of a moved account: given again, or the name of a secret of the new cell. */
