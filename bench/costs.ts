@@ -74,7 +74,7 @@ export interface CellTemplate {
   readonly queuesPolled: number;
   readonly pollBatchSize: number;
   readonly pollBatchingSeconds: number;
-  /** Number of metrics that alarms evaluate. */
+  /** Number of metrics that alarms evaluate. Without those of CloudFront, which only cells in us-east-1 evaluate. */
   readonly alarmMetrics: number;
   readonly compositeAlarms: number;
   readonly dashboards: number;
@@ -393,6 +393,11 @@ export function notificationCosts(work: NotificationWork, cell: CellTemplate, pl
   ];
 }
 
+/** A metric of an alarm in a template. */
+interface MetricStat {
+  readonly Metric?: { readonly Namespace?: string };
+}
+
 /** Reads the properties that determine the cost from a synthesized cell. `memoryMb`: by entry file. */
 export function readTemplate(
   resources: Readonly<Record<string, Resource>>,
@@ -417,8 +422,10 @@ export function readTemplate(
     pollBatchSize: Number(polls?.BatchSize ?? 1),
     pollBatchingSeconds: Number(polls?.MaximumBatchingWindowInSeconds ?? 0),
     alarmMetrics: of('AWS::CloudWatch::Alarm')
-      .map(({ Metrics }) => (Metrics as { MetricStat?: unknown }[] | undefined) ?? [{ MetricStat: {} }])
-      .reduce((sum, metrics) => sum + metrics.filter(({ MetricStat }) => MetricStat !== undefined).length, 0),
+      .flatMap(
+        ({ Metrics }) => (Metrics as { MetricStat?: MetricStat }[] | undefined) ?? [{ MetricStat: {} }],
+      )
+      .filter(({ MetricStat }) => MetricStat && MetricStat.Metric?.Namespace !== 'AWS/CloudFront').length,
     compositeAlarms: of('AWS::CloudWatch::CompositeAlarm').length,
     dashboards: of('AWS::CloudWatch::Dashboard').length,
     secrets: of('AWS::SecretsManager::Secret').length,
