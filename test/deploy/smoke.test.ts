@@ -152,7 +152,7 @@ describe.skipIf(ministack.kind === 'missing')('operator commands on ministack', 
     expect(running.output.trim().split('\n')).toEqual([
       'ok       AWS account, us-east-1: 000000000000, as in the settings',
       expect.stringMatching(/^ok {7}CDK bootstrap, us-east-1: version \d+$/),
-      expect.stringMatching(/^ok {7}Lambda concurrency, us-east-1: \d+ unreserved, 230 needed \(prod-us\)$/),
+      expect.stringMatching(/^ok {7}Lambda concurrency, us-east-1: \d+ unreserved, 242 needed \(prod-us\)$/),
       'ok       API Gateway throttling, us-east-1: 10000 requests per second and bursts of 5000; 100 and 200 needed (prod-us)',
       'ok       SES, prod-us: production access, 50000 mails in 24 hours',
       'ok       SES identity print.example, prod-us: verified',
