@@ -8,7 +8,7 @@ import { DescribeTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { GetAccountCommand, GetEmailIdentityCommand, SESv2Client } from '@aws-sdk/client-sesv2';
 import { GetSMSAttributesCommand, GetSMSSandboxAccountStatusCommand, SNSClient } from '@aws-sdk/client-sns';
 import { WAKE_SHARDS } from '../shared/storage/schema.ts';
-import { readAccountId, requestAws } from './aws.ts';
+import { readAccountId, readOutputs, requestAws } from './aws.ts';
 import { type Cell, findCell, listCells } from './cell.ts';
 import { WAKES } from './delivery.ts';
 import { LONE_POLLS } from './polling.ts';
@@ -198,7 +198,7 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
       },
       {
         subject: `SES identity ${identity}, ${name}`,
-        permissions: 'ses:GetEmailIdentity',
+        permissions: 'ses:GetEmailIdentity and cloudformation:DescribeStacks',
         async run() {
           using client = disposable(new SESv2Client({ region }));
           const found = await client.sdk
@@ -206,12 +206,17 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
             .catch((cause: Error) => {
               if (cause.name !== 'NotFoundException') throw cause;
             });
+          const isOwn = identity === notifications.identity;
+          if (found && isOwn && !(await isIdentityOf(region, `jobwire-${name}`, identity)))
+            throw new Problem(
+              `It exists, and the stack jobwire-${name}, which would create it, did not create it. Set identity to arn:aws:ses:${region}:${stage.awsAccount ?? 'ACCOUNT'}:identity/${identity}.`,
+            );
           if (found?.VerifiedForSendingStatus) return 'verified';
           if (found)
             throw new Problem(
               'It is not verified. Add the DNS records that SES and the outputs of the stack name.',
             );
-          if (identity === notifications.identity) return 'is created by the deployment';
+          if (isOwn) return 'is created by the deployment';
           throw new Problem(`It does not exist in ${region}. Create it, or set identity to the domain.`);
         },
       },
@@ -321,6 +326,15 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
     });
   }
   return checks;
+}
+
+/** Returns whether a stack has created the SES identity of a domain: the outputs of the stack have its DNS records. */
+async function isIdentityOf(region: string, stack: string, domain: string): Promise<boolean> {
+  const { MailDnsRecord1 = '' } = await readOutputs(region, stack).catch((cause: Error) => {
+    if (cause.name !== 'ValidationError') throw cause;
+    return {} as Record<string, string>;
+  });
+  return MailDnsRecord1.includes(`._domainkey.${domain} `);
 }
 
 /** Returns the check that a backup vault exists. */

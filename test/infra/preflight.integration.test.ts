@@ -15,8 +15,10 @@ const xml = (action: string, result: string) =>
   `<${action}Response><${action}Result>${result}</${action}Result></${action}Response>`;
 const member = (key: string, value: string) => `<entry><key>${key}</key><value>${value}</value></entry>`;
 
-/** Responses by the last part of `X-Amz-Target`, by `Action`, or by path: of an account that is ready, and of a new one. */
-const RESPONSES: Record<string, Record<'ready' | 'new', unknown>> = {
+/** Responses by the last part of `X-Amz-Target`, by `Action`, or by path: of an account that is ready, of a new one, and of one that is ready but
+ * already uses the domain of e-mails. */
+type Account = 'ready' | 'new' | 'taken';
+const RESPONSES: Record<string, Partial<Record<Account, unknown>>> = {
   GetCallerIdentity: {
     ready: xml('GetCallerIdentity', '<Account>000000000000</Account>'),
     new: xml('GetCallerIdentity', '<Account>111111111111</Account>'),
@@ -41,6 +43,13 @@ const RESPONSES: Record<string, Record<'ready' | 'new', unknown>> = {
   '/v2/email/identities/print.example': {
     ready: { VerifiedForSendingStatus: true },
     new: { VerifiedForSendingStatus: false },
+  },
+  DescribeStacks: {
+    ready: xml(
+      'DescribeStacks',
+      '<Stacks><member><Outputs><member><OutputKey>MailDnsRecord1</OutputKey><OutputValue>token._domainkey.print.example CNAME token.dkim.amazonses.com</OutputValue></member></Outputs></member></Stacks>',
+    ),
+    taken: { __type: 'ValidationError', message: 'Stack with id jobwire-prod-us does not exist' },
   },
   GetSMSSandboxAccountStatus: {
     ready: xml('GetSMSSandboxAccountStatus', '<IsInSandbox>false</IsInSandbox>'),
@@ -88,8 +97,9 @@ beforeAll(async () => {
     const name = target
       ? String(target).split('.')[1]
       : (new URLSearchParams(body).get('Action') ?? request.url?.split('?')[0]);
-    const account = request.headers.authorization?.includes('Credential=READY') ? 'ready' : 'new';
-    const answer = RESPONSES[name ?? '']?.[account];
+    const account = /Credential=(\w+)/.exec(request.headers.authorization ?? '')?.[1]?.toLowerCase();
+    const answers = RESPONSES[name ?? ''];
+    const answer = answers?.[account as Account] ?? answers?.ready;
     if (answer === undefined) throw new Error(`There is no response to ${name}.`);
     if (typeof answer === 'object' && answer !== null && '__type' in answer) response.statusCode = 400;
     response.setHeader('content-type', typeof answer === 'string' ? 'text/xml' : 'application/json');
@@ -183,6 +193,15 @@ test('each problem of a new AWS account has a line with the fix, with exit code 
     'problem  Table restored, prod-us: Its stream is off. Correct stateTable.streamArn.',
     '13 of the checks found a problem.',
   ]);
+  expect(code).toBe(1);
+});
+
+test('an SES identity that the deployment would create, and that exists already, is a problem before the deployment fails', async () => {
+  const { code, lines } = await preflight('TAKEN');
+  expect(lines).toContain(
+    'problem  SES identity print.example, prod-us: It exists, and the stack jobwire-prod-us, which would create it, did not create it. Set identity to arn:aws:ses:us-east-1:000000000000:identity/print.example.',
+  );
+  expect(lines.filter((line) => line.startsWith('problem'))).toHaveLength(1);
   expect(code).toBe(1);
 });
 
