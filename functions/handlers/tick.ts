@@ -21,7 +21,7 @@ import type { EventLog } from '../../shared/log/log.ts';
 import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import { indexFormerData } from '../../shared/search/indexing.ts';
 import { cellLog, keys } from '../../shared/storage/schema.ts';
-import type { Table } from '../../shared/storage/table.ts';
+import type { Key, Table } from '../../shared/storage/table.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
 import { claimPolls, duePolls } from '../../shared/tracking/claims.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -94,6 +94,8 @@ const MANY_OPEN_JOBS = 15_000;
 /** Maximum number of wake marks handled in one tick, per shard. */
 const WAKES_PER_SHARD = 100;
 const CALLS_AT_ONCE = 10;
+/** Number of logs of which the head and the cursor of a new sink are read by one call, which has at most 100 keys. */
+const LOGS_AT_ONCE = 50;
 /** Maximum number of pages of an earlier version's jobs and recipients that one tick adds to the search index. */
 const FORMER_PAGES = 20;
 /**
@@ -296,16 +298,24 @@ function newSink(region: string, id: string, kind: SinkRecord['kind']): SinkReco
 
 /**
  * Writes the cursors of a new sink at the current heads, so that its subscribers get no e-mails about old
- * events.
+ * events. With very many accounts, the tick can end before the last one: the next tick writes only those that are missing.
  */
-async function startAtHeads({ region, table, log }: TickDeps, sink: string): Promise<void> {
+async function startAtHeads({ region, table }: TickDeps, sink: string): Promise<void> {
   const limit = pLimit(CALLS_AT_ONCE);
   const logs = [...(await listAccounts(table, region, MAX_ACCOUNTS)), cellLog(region)];
-  await limit.map(logs, async ({ account }) => {
-    const head = await log.head({ region, account });
-    await table.write({
-      put: { ...keys.cursor(region, sink, account), sink, position: head?.sequence ?? 0 },
-      when: [['pk', 'absent']],
-    });
-  });
+  for (let at = 0; at < logs.length; at += LOGS_AT_ONCE) {
+    const pairs = logs
+      .slice(at, at + LOGS_AT_ONCE)
+      .map((log) => ({ head: keys.head(log), cursor: keys.cursor(region, sink, log.account) }));
+    const items = await table.getMany(pairs.flatMap(({ head, cursor }) => [head, cursor]));
+    const find = ({ pk, sk }: Key) => items.find((item) => item.pk === pk && item.sk === sk);
+    await limit.map(
+      pairs.filter(({ cursor }) => !find(cursor)),
+      ({ head, cursor }) =>
+        table.write({
+          put: { ...cursor, sink, position: Number(find(head)?.sequence ?? 0) },
+          when: [['pk', 'absent']],
+        }),
+    );
+  }
 }

@@ -48,7 +48,7 @@ import {
 import { createEventLog, type EventLog, type LoggedEvent } from '../../shared/log/log.ts';
 import type { SendReport } from '../../shared/notifications/send-report.ts';
 import { SecretError } from '../../shared/secrets.ts';
-import { feedLog, getDrainName, keys, notifyDue } from '../../shared/storage/schema.ts';
+import { cursorPk, feedLog, getDrainName, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table, Write } from '../../shared/storage/table.ts';
 import { duePolls } from '../../shared/tracking/claims.ts';
@@ -428,6 +428,32 @@ test('a standard topic that is removed and added again resumes at its cursors; o
   await cell.table.write({ update: keys.sink('us', STANDARD_TOPIC_SINK), set: { paused: true } });
   for (const topic of [undefined, STANDARD_TOPIC, `${STANDARD_TOPIC}-2`]) await cell.tick(topic);
   expect(await sink()).toMatchObject({ paused: true, target: `${STANDARD_TOPIC}-2` });
+});
+
+test('a tick that ends while it creates the positions of a topic for very many accounts is continued by the next one', async () => {
+  const memory = createMemoryTable();
+  const created: string[] = [];
+  let most = 70;
+  const table: Table = {
+    ...memory,
+    write(write) {
+      if ('put' in write && write.put.pk === cursorPk('us', STANDARD_TOPIC_SINK)) {
+        if (created.length === most) throw new Error('The process ended.');
+        created.push(write.put.sk);
+      }
+      return memory.write(write);
+    },
+  };
+  const cell = await createCell({ table });
+  await cell.addAccounts(...Array.from({ length: 120 }, (_, at) => `a${at}`));
+  await cell.grow('a0');
+  await expect(cell.tick(STANDARD_TOPIC)).rejects.toThrow('The process ended.');
+  most = Number.POSITIVE_INFINITY;
+  await cell.tick(STANDARD_TOPIC);
+  expect(created).toHaveLength(121);
+  expect(new Set(created).size).toBe(121);
+  const position = await cell.table.get(keys.cursor('us', STANDARD_TOPIC_SINK, 'a0'));
+  expect(position).toMatchObject({ position: 1 });
 });
 
 test('ticks with unchanged topics write nothing about them', async () => {
