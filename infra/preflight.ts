@@ -176,6 +176,17 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
     backup,
   } = cell;
   const checks: Check[] = [];
+  if (established)
+    checks.push({
+      subject: `Stack jobwire-${name}`,
+      permissions: 'cloudformation:DescribeStacks',
+      async run() {
+        if ((await findOutputs(region, `jobwire-${name}`)).TopicArn !== undefined) return 'is deployed';
+        throw new Problem(
+          `It is not deployed in ${region}. Set established of the cell to false until its first deployment has succeeded.`,
+        );
+      },
+    });
   if (notifications) {
     const identity = notifications.identity.split(':identity/').at(-1) ?? '';
     checks.push(
@@ -330,11 +341,16 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
 
 /** Returns whether a stack has created the SES identity of a domain: the outputs of the stack have its DNS records. */
 async function isIdentityOf(region: string, stack: string, domain: string): Promise<boolean> {
-  const { MailDnsRecord1 = '' } = await readOutputs(region, stack).catch((cause: Error) => {
-    if (cause.name !== 'ValidationError') throw cause;
-    return {} as Record<string, string>;
-  });
+  const { MailDnsRecord1 = '' } = await findOutputs(region, stack);
   return MailDnsRecord1.includes(`._domainkey.${domain} `);
+}
+
+/** Returns the outputs of a stack: none if it is not deployed. */
+async function findOutputs(region: string, stack: string): Promise<Record<string, string>> {
+  return readOutputs(region, stack).catch((cause: Error) => {
+    if (cause.name !== 'ValidationError') throw cause;
+    return {};
+  });
 }
 
 /** Returns the check that a backup vault exists. */

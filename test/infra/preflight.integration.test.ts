@@ -47,7 +47,7 @@ const RESPONSES: Record<string, Partial<Record<Account, unknown>>> = {
   DescribeStacks: {
     ready: xml(
       'DescribeStacks',
-      '<Stacks><member><Outputs><member><OutputKey>MailDnsRecord1</OutputKey><OutputValue>token._domainkey.print.example CNAME token.dkim.amazonses.com</OutputValue></member></Outputs></member></Stacks>',
+      '<Stacks><member><Outputs><member><OutputKey>MailDnsRecord1</OutputKey><OutputValue>token._domainkey.print.example CNAME token.dkim.amazonses.com</OutputValue></member><member><OutputKey>TopicArn</OutputKey><OutputValue>arn:aws:sns:us-east-1:000000000000:jobwire-prod-us-events.fifo</OutputValue></member></Outputs></member></Stacks>',
     ),
     taken: { __type: 'ValidationError', message: 'Stack with id jobwire-prod-us does not exist' },
   },
@@ -117,10 +117,10 @@ beforeAll(async () => {
       copyTo: 'arn:aws:backup:eu-central-1:000000000000:backup-vault:copies',
     },
   };
-  writeFileSync(
-    join(folder, 'cells.json'),
-    JSON.stringify({ stages: [{ ...prod, tracing: { samplePercent: 5 }, cells: { us } }] }),
-  );
+  for (const [file, cell] of Object.entries({ cells: us, established: { ...us, established: true } })) {
+    const settings = { stages: [{ ...prod, tracing: { samplePercent: 5 }, cells: { us: cell } }] };
+    writeFileSync(join(folder, `${file}.json`), JSON.stringify(settings));
+  }
 });
 
 afterAll(() => {
@@ -203,6 +203,14 @@ test('an SES identity that the deployment would create, and that exists already,
   );
   expect(lines.filter((line) => line.startsWith('problem'))).toHaveLength(1);
   expect(code).toBe(1);
+});
+
+test('a first deployment with the archive and the deletion protection, which could not be rolled back, is a problem', async () => {
+  const settings = join(folder, 'established.json');
+  expect((await preflight('READY', settings)).lines).toContain('ok       Stack jobwire-prod-us: is deployed');
+  expect((await preflight('TAKEN', settings)).lines).toContain(
+    'problem  Stack jobwire-prod-us: It is not deployed in us-east-1. Set established of the cell to false until its first deployment has succeeded.',
+  );
 });
 
 test('the example stage dev needs more concurrency than a new AWS account can have, as the guide says', async () => {
