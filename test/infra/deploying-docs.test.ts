@@ -55,6 +55,16 @@ test("queries of the stack's resources find them, for any number of resources", 
   expect(guide).not.toContain('describe-stack-resources');
 });
 
+test('every resource that a command finds by its logical id exists once', () => {
+  const found = [...guide.matchAll(/ResourceType=='([\w:]+)' && starts_with\(LogicalResourceId,'(\w+)'\)/g)];
+  expect(found).toHaveLength(1);
+  for (const [, type = '', begin = ''] of found)
+    expect(
+      cell.resources(type).filter(([id]) => id.startsWith(begin)),
+      begin,
+    ).toHaveLength(1);
+});
+
 test('the table of commands has exactly the commands of an operator', () => {
   const [, section = ''] =
     /^## An operator’s commands\n([\s\S]*?)^## /m.exec(guide.replaceAll("'", '’')) ?? [];
