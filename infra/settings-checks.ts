@@ -23,7 +23,7 @@ type Cells = Readonly<
       readonly notifications?: { readonly identity: string } | undefined;
       readonly dashboardDomain?: { readonly name: string } | undefined;
       readonly apiDomain?: { readonly name: string } | undefined;
-      readonly stateTable?: { readonly name: string } | undefined;
+      readonly stateTable?: { readonly name: string; readonly streamArn: string } | undefined;
     }
   >
 >;
@@ -72,11 +72,12 @@ export function checkStageNames(all: readonly Stage[], context: z.RefinementCtx)
 export function checkShared(stages: readonly Stage[], context: z.RefinementCtx): void {
   const owners = new Map<string, string>();
   for (const [at, { stage, cells }] of stages.entries()) {
-    for (const [id, { awsRegion, dashboardDomain, apiDomain, stateTable }] of Object.entries(cells)) {
+    for (const [id, { dashboardDomain, apiDomain, stateTable }] of Object.entries(cells)) {
       const own = {
         dashboardDomain: [['dashboardDomain', 'name'], dashboardDomain?.name],
         apiDomain: [['apiDomain', 'name'], apiDomain?.name],
-        stateTable: [['stateTable', 'name'], stateTable && `${awsRegion} ${stateTable.name}`],
+        // The ARN contains the AWS account and the AWS region.
+        stateTable: [['stateTable', 'name'], stateTable?.streamArn.split('/stream/')[0]],
       } as const;
       for (const [kind, [path, value]] of Object.entries(own)) {
         if (value === undefined) continue;

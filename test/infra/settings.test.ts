@@ -107,6 +107,12 @@ describe('names of cells', () => {
   ])('rejects %j', (cells, sentence) => {
     expect(() => parseStages(withCells(cells))).toThrow(sentence);
   });
+
+  test('tables of the same name in two AWS accounts are different tables', () => {
+    const other = { name: 'restored', streamArn: STREAM.replace(/\d{12}/, '222222222222') };
+    const cells = { us: { stateTable: table }, large: { region: 'us', stateTable: other } };
+    expect(() => parseStages(withCells(cells))).not.toThrow();
+  });
 });
 
 test.each([
