@@ -288,7 +288,9 @@ class GuardedConnections implements Connections {
       let stage: Stage = 'connecting';
       let socket: Socket | undefined;
       let readBefore = 0;
-      let answer: { readonly status: number; readonly body: Excerpt } | undefined;
+      let answer:
+        | { readonly status: number; readonly body: Excerpt; readonly isComplete: () => boolean }
+        | undefined;
 
       const end = (exchange: Exchange, stale = false): void => {
         clearTimeout(connectTimer);
@@ -302,6 +304,8 @@ class GuardedConnections implements Connections {
       };
       const late = (): void => fail(LATE[stage]);
       const fault = (cause: NodeJS.ErrnoException): void => {
+        // More bytes than the response has, for example if its `content-length` is too small, only end the connection.
+        if (answer?.isComplete()) return;
         const silent = stage === 'sent' && socket?.bytesRead === readBefore;
         fail(describeError(cause, stage, socket), request.reusedSocket && silent && isReset(cause));
       };
@@ -344,7 +348,7 @@ class GuardedConnections implements Connections {
         stage = 'answering';
         const status = response.statusCode ?? 0;
         const body = new Excerpt();
-        answer = { status, body };
+        answer = { status, body, isComplete: () => response.complete };
         const answered = (): void =>
           end({ kind: 'answered', status, headers: response.headers, excerpt: body.text() });
         response.on('data', (chunk: Buffer) => {

@@ -546,6 +546,21 @@ describe('failures', () => {
     await server.closed();
   });
 
+  test.each([
+    ['a length that is too short', 200, 'content-length: 2\r\n\r\nokay', 'ok'],
+    ['a last chunk before its end', 200, 'transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nay', 'ok'],
+    ['connection: close', 200, 'connection: close\r\ncontent-length: 2\r\n\r\nokay', 'ok'],
+    ['a body after 204', 204, '\r\nokay', ''],
+  ])('more bytes follow its complete answer: %s: the answer counts', async (_, status, rest, excerpt) => {
+    const server = await startTcp((socket) => socket.write(`HTTP/1.1 ${status} Fine\r\n${rest}`));
+    const client = createClient();
+    const answered = { kind: 'answered', status, excerpt };
+    expect(await client.post(server.url)).toMatchObject(answered);
+    // What follows is not the answer to the next request.
+    expect(await client.post(server.url)).toMatchObject(answered);
+    expect(server.requests()).toBe(2);
+  });
+
   test('the request has an invalid header', async () => {
     const server = await startServer('127.0.0.1', answerWith(204));
     const client = createClient();
