@@ -352,7 +352,8 @@ function formatDueDates(
 ): [string | null, string | null] {
   const to = day(dateDue);
   const from = day(formerDateDue);
-  if (to !== from || dateDue === null || formerDateDue === null || dateDue === formerDateDue)
+  const isSameDay = to !== null && to === from;
+  if (!isSameDay || dateDue === null || formerDateDue === null || dateDue === formerDateDue)
     return [to, from];
   return [`${to}${time(dateDue)}`, `${from}${time(formerDateDue)}`];
 }

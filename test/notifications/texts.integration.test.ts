@@ -238,6 +238,13 @@ describe('dates', () => {
     );
   });
 
+  test.each(locales)('a new due date that is no date is omitted, as is its former value, in %s', (locale) => {
+    const moved = job({ dateDue: 'soon', formerDateDue: 'later' });
+    const input = { content: notice({ kind: 'due_date_changed', jobs: [moved] }), locale };
+    const { subject, text, html } = email(input);
+    for (const one of [subject, text, html, sms(input).text]) expect(one).not.toMatch(/\bnull\b|soon|later/);
+  });
+
   test('dates that differ between jobs are listed with the jobs', () => {
     const jobs = [
       job({ jobNumber: 1, dateDue: '2026-11-24', formerDateDue: '2026-11-20' }),
