@@ -30,10 +30,19 @@ export function pauseEndpoint(deps: EndpointDeps, region: string, id: string, ex
   );
 }
 
-/** Resumes a paused endpoint at its positions. The time of the pause does not count as time of failures, after which it is disabled. */
+/**
+ * Resumes a paused endpoint at its positions. A failing one is probed at once, and the time of the pause does not count as time of failures,
+ * after which it is disabled.
+ */
 export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
   return updateEndpointItem(deps, region, id, expected, ({ paused, failingSince }) =>
-    paused ? { paused: false, ...(failingSince !== undefined && { failingSince: deps.now() }) } : undefined,
+    paused
+      ? {
+          paused: false,
+          waitUntil: undefined,
+          ...(failingSince !== undefined && { failingSince: deps.now() }),
+        }
+      : undefined,
   );
 }
 

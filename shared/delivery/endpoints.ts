@@ -221,9 +221,14 @@ export async function updateEndpoint(
       await putCursors(deps, record, place.positions, Number(still.leaseToken ?? 0) + 1);
       let current = still;
       if (!isSame) {
+        // Other requests may be accepted, so a failing endpoint is probed at once.
+        const isProbed = record.target !== before.target || change.headers !== undefined;
         const changed = await deps.table.write({
           update: keys.sink(region, id),
-          set: { ...attributes, revision: getRevision(item) + 1, changedAt: deps.now() },
+          set: {
+            ...{ ...attributes, revision: getRevision(item) + 1, changedAt: deps.now() },
+            ...(isProbed ? { waitUntil: undefined } : {}),
+          },
           when: [revisionUnchanged(item), ['kind', 'present']],
         });
         if (!changed.done || !changed.item) {

@@ -28,6 +28,7 @@ import {
   tidyEndpoints,
   updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
+import { isReady } from '../../shared/delivery/health.ts';
 import { checkUrl } from '../../shared/delivery/outbound.ts';
 import {
   createSigningReader,
@@ -545,6 +546,29 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(await drain(), 'not disabled by its first failure').toMatchObject({ outcome: 'waiting' });
       rig.clock.now += 2 * DAY_MS;
       expect(await drain()).toMatchObject({ outcome: 'disabled' });
+    });
+
+    test.each<[how: string, act: (rig: Rig) => Promise<unknown>, isProbed: boolean]>([
+      ['its URL', (rig) => updateEndpoint(rig.deps, REGION, 'erp', { url: `${URL}/2` }), true],
+      ['its headers', (rig) => updateEndpoint(rig.deps, REGION, 'erp', { headers: { 'x-key': 'k' } }), true],
+      ['not its description', (rig) => updateEndpoint(rig.deps, REGION, 'erp', { description: 'x' }), false],
+      [
+        'after a pause',
+        async (rig) => {
+          await pauseEndpoint(rig.deps, REGION, 'erp');
+          await resumeEndpoint(rig.deps, REGION, 'erp');
+        },
+        true,
+      ],
+    ])('of a failing one that waits sends a probe at once: %s', async (_, act, isProbed) => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL });
+      const failing = { failures: 4, failingSince: START, lastFailedAt: START, waitUntil: START + DAY_MS };
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set: failing });
+      await act(rig);
+      const sink = await rig.sink();
+      expect(sink && isReady(toSink(sink), rig.clock.now)).toBe(isProbed);
+      expect(sink, 'with a probe first').toMatchObject({ failures: 4 });
     });
 
     test('concurrently applies each change', async () => {
