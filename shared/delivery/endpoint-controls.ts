@@ -19,7 +19,7 @@ import {
 } from './endpoint-edits.ts';
 import { Rotation } from './endpoint-input.ts';
 import type { AttemptReport } from './endpoint-views.ts';
-import { enableHealth, healthAttributes, toHealth } from './health.ts';
+import { enableHealth, healthAttributes, resumeHealth, toHealth } from './health.ts';
 import { GRACE_PERIOD_SECONDS, MAX_RETIRING, newSigningSecret, rotateSecrets } from './signing-secrets.ts';
 import { toSink } from './sink.ts';
 
@@ -30,19 +30,10 @@ export function pauseEndpoint(deps: EndpointDeps, region: string, id: string, ex
   );
 }
 
-/**
- * Resumes a paused endpoint at its positions. A failing one is probed at once, and the time of the pause does not count as time of failures,
- * after which it is disabled.
- */
+/** Resumes a paused endpoint at its positions: see {@link resumeHealth}. */
 export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
-  return updateEndpointItem(deps, region, id, expected, ({ paused, failingSince }) =>
-    paused
-      ? {
-          paused: false,
-          waitUntil: undefined,
-          ...(failingSince !== undefined && { failingSince: deps.now() }),
-        }
-      : undefined,
+  return updateEndpointItem(deps, region, id, expected, (item) =>
+    item.paused ? { paused: false, ...resumeHealth(item, deps.now()) } : undefined,
   );
 }
 

@@ -139,6 +139,14 @@ export function enableHealth(health: SinkHealth): SinkHealth {
   };
 }
 
+/**
+ * Returns the attributes of a sink that are changed when it is resumed (`now` is epoch ms): if it is failing, it is probed at once, and the time
+ * of the pause does not count as time of failures, after which it is disabled.
+ */
+export function resumeHealth({ failingSince }: Item, now: number) {
+  return { waitUntil: undefined, ...(failingSince === undefined ? {} : { failingSince: now }) };
+}
+
 /** The health of a sink as stored between drains. Times are epoch ms. */
 export type SinkHealth = Readonly<ReturnType<typeof toHealth>>;
 

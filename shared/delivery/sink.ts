@@ -18,7 +18,7 @@ import {
   sinkPk,
 } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
-import { combineHealth, healthAttributes, type SinkHealth, toHealth } from './health.ts';
+import { combineHealth, healthAttributes, resumeHealth, type SinkHealth, toHealth } from './health.ts';
 
 /** Maximum number of concurrent reads and writes. */
 const AT_ONCE = 32;
@@ -203,9 +203,10 @@ export function registerSink(
 }
 
 /**
- * Stores sinks of one region, or updates known ones; their cursors and health stay. A new sink starts at the current heads
+ * Stores sinks of one region, or updates known ones; their cursors stay. A new sink starts at the current heads
  * of the logs it follows. Accounts that are registered later are delivered from their beginning. An account that
- * is added again is delivered from its cursor, which becomes due at `now` (epoch ms). Unchanged items are not written.
+ * is added again is delivered from its cursor, which becomes due at `now` (epoch ms). A failing sink is probed at once if its target
+ * changes, or if it was paused. Unchanged items are not written.
  * Each head is read twice, however many sinks follow its log.
  */
 export async function registerSinks(
@@ -242,7 +243,12 @@ export async function registerSinks(
     const item = await table.get(keys.sink(sink.region, sink.id));
     if (item && hasAttributes(item, attributes)) return;
     await putFollowers(table, sink);
-    await table.write({ update: keys.sink(sink.region, sink.id), set: attributes });
+    const set = {
+      ...attributes,
+      ...(item && item.target !== sink.target ? { waitUntil: undefined } : {}),
+      ...(item?.paused === true && !sink.paused ? resumeHealth(item, now) : {}),
+    };
+    await table.write({ update: keys.sink(sink.region, sink.id), set });
   });
   // A wake-up in the meantime did not find the sinks.
   for (const [account, head] of await readHeads()) {

@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
-import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
+import { enableHealth, healthAttributes, isReady } from '../../shared/delivery/health.ts';
 import { INITIAL_LANES, SharedRequests } from '../../shared/delivery/lanes.ts';
 import {
   discardAllParked,
@@ -1061,6 +1061,24 @@ describe('a failing sink', () => {
     await rig.say([moved(3, 'd')]);
     await rig.drain();
     expect(await rig.readCellLog(), 'each emitted once').toHaveLength(2);
+  });
+
+  test('that is declared again after a pause is probed at once, and not disabled because of the time of the pause', async () => {
+    const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'down' }));
+    const { health: _, ...record } = await rig.sink();
+    const declare = (change: Partial<SinkRecord>) =>
+      registerSink(rig.table, rig.log, { ...record, ...change }, rig.refs, rig.state.now);
+    await rig.say([moved(1, 'a')]);
+    const { waitUntil } = await rig.drain();
+    await declare({});
+    expect(isReady(await rig.sink(), rig.state.now), 'unchanged').toBe(false);
+    await declare({ target: 'https://erp.example.com/new' });
+    expect(isReady(await rig.sink(), rig.state.now), 'with a new target').toBe(true);
+    await rig.drain();
+    await declare({ paused: true });
+    rig.state.now = (waitUntil ?? 0) + 6 * DAY_MS;
+    await declare({ paused: false });
+    expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
   });
 
   test('that is disabled again after an operator enabled it is emitted again', async () => {
