@@ -169,12 +169,13 @@ export function afterAttempt(
       return { message: { ...message, state: 'sent', ...over }, maybeSent: false };
     }
     case 'rejected': {
-      const reason = outcome.address === 'opted_out' ? 'opted_out' : 'rejected';
+      // Nothing was sent, because the recipient wants nothing. No other rejection is deliberate.
+      const over =
+        outcome.address === 'opted_out'
+          ? ({ state: 'suppressed', reason: 'opted_out' } as const)
+          : ({ state: 'failed', reason: 'rejected' } as const);
       const detail = withoutAddresses(outcome.reason, message);
-      return {
-        message: { ...unrepeated, state: 'failed', reason, detail, dueAt: null },
-        maybeSent: before,
-      };
+      return { message: { ...unrepeated, ...over, detail, dueAt: null }, maybeSent: before };
     }
     case 'later': {
       // A failure of the whole channel does not count as the message's own.

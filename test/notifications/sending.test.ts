@@ -690,6 +690,20 @@ describe('an SMS', () => {
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
   });
 
+  test('to a number that has opted out is suppressed, as are all later ones, and no failure', async () => {
+    const world = await withSms();
+    await world.fold(...[1, 2].map((job) => draftEvent(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    world.answers.sms = async () => ({
+      kind: 'rejected',
+      reason: 'The number has opted out of SMS.',
+      address: 'opted_out',
+    });
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ failed: 0, suppressed: 2 });
+    expect(world.sms).toHaveLength(1);
+    const optedOut = { state: 'suppressed', reason: 'opted_out' };
+    expect(await world.messages()).toMatchObject([optedOut, optedOut]);
+  });
+
   test('is not sent above the monthly limit of the region', async () => {
     const world = await withSms({ monthlySegments: 1_000 });
     await world.fold(
