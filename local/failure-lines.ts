@@ -70,7 +70,8 @@ export function createFailureLines(print: (line: string) => void): {
     },
 
     onAttempt({ region, sink, outcome, reason, cause }) {
-      if (outcome === 'delivered' || cause === 'ping' || cause === 'resend') return;
+      // Events that a replay sends are not parked.
+      if (outcome === 'delivered' || cause === 'ping' || cause === 'resend' || cause === 'replay') return;
       reasons.set(`${region}/${sink}`, reason ?? '');
     },
 
@@ -95,7 +96,7 @@ export function createFailureLines(print: (line: string) => void): {
           const events = count(delivered, 'delivered event');
           enter('unsteady', `Deliveries to ${endpoint} fail again after ${events}: ${cause}`);
         } else if (before !== 'unsteady') enter('failing', `Deliveries to ${endpoint} fail: ${cause}`);
-      } else if (failed > 0 && outcome !== 'busy') {
+      } else if (failed > 0 && reason !== undefined && outcome !== 'busy') {
         // The endpoint itself does not fail, so the failed events are parked.
         enter(
           'rejecting',

@@ -87,6 +87,17 @@ describe('an endpoint', () => {
     expect(lines).toEqual([`The endpoint us/erp rejects events, which are parked: ${reason}`]);
   });
 
+  it('has no line about parked events if only a replay sent events that it rejects', () => {
+    const { lines, onAttempt, onDrain } = start();
+    const reason = 'The endpoint responded with status 422.';
+    onAttempt({ region: 'us', sink: 'erp', outcome: 'rejected', cause: 'replay', reason });
+    onDrain({ ...drained, delivered: 1, failed: 1 });
+    expect(lines).toEqual([]);
+    onAttempt({ region: 'us', sink: 'erp', outcome: 'rejected', cause: 'live', reason });
+    onDrain({ ...drained, failed: 1 });
+    expect(lines).toHaveLength(1);
+  });
+
   it('has one line when it begins to reject events, with the reason', () => {
     const { lines, onAttempt, onDrain } = start();
     const attempt = { region: 'us', sink: 'erp', outcome: 'rejected', cause: 'live' } as const;
