@@ -306,6 +306,8 @@ class GuardedConnections implements Connections {
       const fault = (cause: NodeJS.ErrnoException): void => {
         // More bytes than the response has, for example if its `content-length` is too small, only end the connection.
         if (answer?.isComplete()) return;
+        // In TLS 1.3, an endpoint that requires a certificate rejects the handshake after the client has sent its request.
+        if (stage === 'sent' && !request.reusedSocket && isTlsAlert(cause)) stage = 'securing';
         const silent = stage === 'sent' && socket?.bytesRead === readBefore;
         fail(describeError(cause, stage, socket), request.reusedSocket && silent && isReset(cause));
       };
@@ -464,6 +466,10 @@ function describeError(cause: NodeJS.ErrnoException, stage: Stage, socket: Socke
     case 'answering':
       return `The endpoint closed the connection before its response was complete${code}.`;
   }
+}
+
+function isTlsAlert(cause: NodeJS.ErrnoException): boolean {
+  return /^ERR_SSL_\w*_ALERT_/.test(cause.code ?? '');
 }
 
 function isReset(cause: NodeJS.ErrnoException): boolean {

@@ -3,7 +3,7 @@
  * One file: its tests share the connection pool on fake name resolution and the local servers.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createSecureServer } from 'node:https';
+import { createServer as createSecureServer, type ServerOptions } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { setDefaultCACertificates } from 'node:tls';
@@ -636,6 +636,18 @@ describe('certificates', () => {
     );
   });
 
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'an endpoint that requires a certificate of the client rejects the handshake, not the event, with %s',
+    async (maxVersion) => {
+      const certificate = makeCertificate('hook.example', { issuer: authority });
+      const server = await startSecure(certificate, answerWith(204), { requestCert: true, maxVersion });
+      expect(await createClient({ resolve }).post(server.at('hook.example'))).toEqual(
+        notSent(expect.stringMatching(/^The TLS handshake with the endpoint failed \(\w+\)\.$/)),
+      );
+      expect(server.requests()).toBe(0);
+    },
+  );
+
   test('an endpoint that does not speak TLS, or closes during the handshake', async () => {
     const plain = await startTcp((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const client = createClient();
@@ -857,8 +869,12 @@ async function startServer(host: string, answer: Answer, port = 0) {
 }
 
 /** An HTTPS server. */
-async function startSecure({ certPem, keyPem }: Certificate, answer = answerWith(204)) {
-  const server = createSecureServer({ cert: certPem, key: keyPem }, answer);
+async function startSecure(
+  { certPem, keyPem }: Certificate,
+  answer = answerWith(204),
+  options: ServerOptions = {},
+) {
+  const server = createSecureServer({ cert: certPem, key: keyPem, ...options }, answer);
   const started = await listen(server, '127.0.0.1', 0);
   return { ...started, at: (host: string) => `https://${host}:${started.port}${SECRET_PATH}` };
 }
