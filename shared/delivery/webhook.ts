@@ -128,6 +128,7 @@ function sign(key: KeyObject, signed: string): string {
 }
 
 const SINK_WIDE = new Set([401, 403, 404, 405, 408, 410, 425, 429]);
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 /** Statuses of intermediaries between Jobwire and the receiver; they do not concern the event. */
 const GATEWAY = new Set([502, 503, 504]);
 
@@ -140,7 +141,9 @@ export function classifyResponse(status: number, headers: IncomingHttpHeaders, n
   const disable = disableReason(status, headers);
   const common = disable === undefined ? {} : { disable };
   if (status >= 200 && status < 300) return { kind: 'delivered', ...common };
-  const reason = `The endpoint responded with status ${status}.`;
+  const reason = REDIRECTS.has(status)
+    ? `The endpoint responded with a redirect (status ${status}), which is not followed.`
+    : `The endpoint responded with status ${status}.`;
   if (status >= 400 && status < 500 && !SINK_WIDE.has(status)) return { kind: 'rejected', reason, ...common };
   const afterMs = retryAfterMs(headers['retry-after'], now);
   return {

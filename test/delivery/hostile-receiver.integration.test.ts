@@ -486,7 +486,7 @@ test('for any receivers and kills: every event is delivered, in order per job, a
     ['errors', /^The endpoint responded with status 500\.$/],
     ['errors', /^The endpoint responded with status 503\.$/],
     ['throttle', /^The endpoint responded with status 429\.$/],
-    ['moved', /^The endpoint responded with status 301\.$/],
+    ['moved', /^The endpoint responded with a redirect \(status 301\), which is not followed\.$/],
     ['locked', /^The endpoint responded with status 401\.$/],
     ['picky', /^The endpoint responded with status 422\.$/],
     ['endless', /^The endpoint responded with status 500\.$/],

@@ -176,8 +176,8 @@ describe('webhook sink', () => {
     [204, { kind: 'delivered' }],
     [299, { kind: 'delivered' }],
     [300, { kind: 'retry' }],
-    [301, { kind: 'retry' }],
-    [308, { kind: 'retry' }],
+    [301, { kind: 'retry', reason: redirected(301) }],
+    [308, { kind: 'retry', reason: redirected(308) }],
     [400, { kind: 'rejected' }],
     [401, { kind: 'retry' }],
     [402, { kind: 'rejected' }],
@@ -202,7 +202,7 @@ describe('webhook sink', () => {
   ])('%i means %j', (status, meaning) => {
     const reason =
       meaning.kind === 'delivered' ? {} : { reason: `The endpoint responded with status ${status}.` };
-    expect(classifyResponse(status, {}, 0)).toEqual({ ...meaning, ...reason });
+    expect(classifyResponse(status, {}, 0)).toEqual({ ...reason, ...meaning });
   });
 
   const NOW = Date.parse('2026-03-02T08:00:00Z');
@@ -288,7 +288,7 @@ describe('webhook sink', () => {
     ]);
   });
 
-  test('a redirect is not followed', async () => {
+  test('a redirect is not followed, and the reason says so', async () => {
     const { url, requests } = await startReceiver(() => ({
       status: 302,
       headers: { location: '/elsewhere' },
@@ -300,7 +300,7 @@ describe('webhook sink', () => {
       now: Date.now,
     });
     expect(await sink.deliver(await someDeliveries(1))).toMatchObject([
-      { kind: 'retry', reason: 'The endpoint responded with status 302.', answer: { status: 302 } },
+      { kind: 'retry', reason: redirected(302), answer: { status: 302 } },
     ]);
     expect(requests).toHaveLength(1);
   });
@@ -365,3 +365,6 @@ describe('webhook sink', () => {
     expect(requests).toHaveLength(0);
   });
 });
+
+const redirected = (status: number) =>
+  `The endpoint responded with a redirect (status ${status}), which is not followed.`;

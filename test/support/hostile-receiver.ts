@@ -54,7 +54,7 @@ const LASTS: Readonly<Record<Trouble, { readonly times: number } | { waits: numb
   gone: { waits: Number.POSITIVE_INFINITY, why: /./ },
   dies: { waits: 1, why: /refused the connection/ },
   'bad certificate': { waits: 2, why: /certificate is not valid/ },
-  301: { waits: 2, why: /responded with status 301/ },
+  301: { waits: 2, why: /responded with a redirect \(status 301\)/ },
   401: { waits: 4, why: /responded with status 401/ },
   422: { times: 3 },
   429: { waits: 2, why: /responded with status 429/ },
