@@ -176,6 +176,22 @@ test('a row follows its job, stays when it no longer matches, and new matches ar
   expect(await layoutShift(page, { touched: true })).toBeLessThan(0.1);
 });
 
+test('the rows of an open list are read again, because delays and risks change without events', async () => {
+  const page = await signedIn(site, '/jobs?late=true');
+  await findRow(page, jobs.late).getByText('late').waitFor();
+  await page.route('**/v1/accounts/acme/jobs?*', async (route) => {
+    const response = await route.fetch();
+    const body = (await response.json()) as { jobs: object[] };
+    await route.fulfill({
+      response,
+      json: { ...body, jobs: body.jobs.map((job) => ({ ...job, hoursLate: 31 })) },
+    });
+  });
+  await page.clock.install();
+  await page.clock.fastForward(61_000);
+  await findRow(page, jobs.late).getByText('31 h late').waitFor();
+});
+
 test('a job page shows the state, and each event with its change, evidence and deliveries', {
   tags: 'firefox',
 }, async () => {

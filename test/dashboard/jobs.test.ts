@@ -304,6 +304,39 @@ test('events update rows in place, and rows that no longer match stay with a mar
   expect(numbers()).toEqual([1, 2, 3]);
 });
 
+test('a later search updates the rows in place, marks those that no longer match, and counts new matches', () => {
+  const search = new JobSearch({ risk: 'at-risk' }, [account('a')]);
+  const risky = (jobNumber: number, hours: number) =>
+    job(jobNumber, { risk: 'at-risk', inStatus: { hours } as NonNullable<ListedJob['inStatus']> });
+  run(search, { a: [risky(1, 1), risky(2, 1)] });
+  const later = new JobSearch({ risk: 'at-risk' }, [account('a')]);
+  run(later, { a: [job(1, { risk: 'on-track' }), risky(2, 9), risky(3, 2)] });
+  search.update(later);
+  const { rows, fresh } = search.getResult();
+  expect(rows.map((row) => [row.job.jobNumber, row.gone, row.job.inStatus?.hours])).toEqual([
+    [1, true, 1],
+    [2, false, 9],
+  ]);
+  expect(fresh).toBe(1);
+});
+
+test('a later search that could not be completed marks no rows as gone', () => {
+  const search = new JobSearch({}, [account('a')]);
+  run(search, { a: Array.from({ length: 50 }, (_, at) => job(at + 1)) });
+  const failed = new JobSearch({}, [account('a')]);
+  const [first] = failed.nextRequests();
+  if (!first) throw new Error('No request.');
+  failed.addFailure(first, 'Too many requests.');
+  search.update(failed);
+  const partial = new JobSearch({}, [account('a')]);
+  const [ask] = partial.nextRequests();
+  if (!ask) throw new Error('No request.');
+  partial.addPage(ask, { jobs: [job(2)], next: 'x' });
+  search.update(partial);
+  // Pages are sorted by due day, not within it.
+  expect(search.getResult().rows.filter(({ gone }) => gone)).toEqual([]);
+});
+
 test('a job is late from job.overdue until it is dispatched or its due date changes', () => {
   const search = new JobSearch({}, [account('a')]);
   run(search, { a: [job(1)] });

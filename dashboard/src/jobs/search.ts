@@ -378,6 +378,29 @@ export class JobSearch {
     return changed;
   }
 
+  /**
+   * Takes over the jobs of a later search with the same query. Rows keep their positions; other matches are counted as new. Does
+   * nothing if jobs of an account could not be read.
+   */
+  update(later: JobSearch): void {
+    if (later.#sources.some(({ failed }) => failed !== undefined)) return;
+    const frontier = later.#completeUpTo();
+    const isMissing = (name: string, key: string): boolean =>
+      !later.#rows.has(name) && (frontier === undefined || key <= frontier);
+    for (const [name, known] of this.#rows) {
+      const { account, job } = known.row;
+      if (isMissing(name, toSortKey(this.#sort, account, job))) known.row = { ...known.row, gone: true };
+    }
+    for (const [name, key] of this.#fresh) if (isMissing(name, key)) this.#fresh.delete(name);
+    for (const [name, { key, ...found }] of later.#rows) {
+      const known = this.#rows.get(name);
+      if (known) this.#rows.set(name, { ...known, ...found });
+      else if (!found.row.gone) this.#fresh.set(name, key);
+    }
+    this.#sorted = undefined;
+    this.#result = undefined;
+  }
+
   /** Applies events from before the search to accounts without a query: their status may be older than the events. */
   applyEarlierEvents(events: readonly JobEvent[]): void {
     const queried = new Set(this.#plan.sources.map(({ account }) => account));

@@ -1,12 +1,12 @@
 /** Runs a job search: sends its requests and applies live events. A search resumes when the user returns to it. */
 import { useQueryClient } from '@tanstack/react-query';
-import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
+import { useEffect, useMemo, useSyncExternalStore } from 'react';
 import type { Client } from '../../../client/index.ts';
 import { type Backoff, backoff } from '../../../shared/retry.ts';
 import { getRetryAfterMs, isTransient, toErrorMessage } from '../api.ts';
 import { useApi } from '../queries.ts';
 import type { EventStream } from '../stream.ts';
-import { useStream } from '../stream-hooks.ts';
+import { documentVisibility, subscribeToClock, useStream } from '../stream-hooks.ts';
 import {
   type JobQuery,
   JobSearch,
@@ -28,7 +28,10 @@ export interface ActiveSearch {
   restart(): void;
 }
 
-/** Searches the accounts for jobs. A different query or set of accounts starts a new search. */
+/**
+ * Searches the accounts for jobs. A different query or set of accounts starts a new search. While the page is visible, the rows are
+ * read again at intervals, because delays, risks and times in a status change without events.
+ */
 export function useJobs(query: JobQuery, accounts: readonly SearchedAccount[]): ActiveSearch {
   const api = useApi();
   const stream = useStream();
@@ -46,29 +49,35 @@ export function useJobs(query: JobQuery, accounts: readonly SearchedAccount[]): 
     client.setQueryData(queryKey, { key, runner: started });
     return started;
   }, [api, stream, client, key]);
+  useEffect(() => {
+    runner.accounts = accounts;
+  }, [runner, accounts]);
   useEffect(() => runner.run(), [runner]);
   const result = useSyncExternalStore(runner.subscribe, runner.getResult);
-  const restart = useCallback(() => runner.restart(accounts), [runner, accounts]);
-  return {
-    result,
-    requestRows: runner.requestRows,
-    retry: runner.retry,
-    readMore: runner.readMore,
-    restart,
-  };
+  const { requestRows, retry, readMore, restart } = runner;
+  return { result, requestRows, retry, readMore, restart };
 }
 
 /** Minimum interval between renders, because many responses arrive at once. */
 const NOTIFY_MS = 80;
 const MAX_ATTEMPTS = 4;
 const RETRY_MS: Backoff = { first: 500, max: 4_000 };
+/** Interval at which the rows are read again: at least one minute, and so many requests that one is sent every three seconds. */
+const REREAD_MS = { least: 60_000, perRequest: 3_000 };
 
 class Runner {
+  /** The accounts with their current status. */
+  accounts: readonly SearchedAccount[];
   readonly #api: Client;
   readonly #stream: EventStream;
   readonly #query: JobQuery;
   readonly #listeners = new Set<() => void>();
   #search: JobSearch;
+  /** A repetition of the search, whose rows replace those of the search once they are read. */
+  #reread: JobSearch | undefined;
+  #rereadAt = 0;
+  /** Number of requests since the beginning of the last search. */
+  #requests = 0;
   #result: SearchResult;
   #appliedCount: number;
   #running = 0;
@@ -78,7 +87,8 @@ class Runner {
     this.#api = api;
     this.#stream = stream;
     this.#query = query;
-    this.#search = this.#createSearch(accounts);
+    this.accounts = accounts;
+    this.#search = this.#createSearch();
     this.#result = this.#search.getResult();
     this.#appliedCount = stream.getState().count;
   }
@@ -100,13 +110,17 @@ class Runner {
     this.catchUp();
     const off = this.#stream.onEvents((events) => {
       this.#appliedCount = this.#stream.getState().count;
+      this.#reread?.applyEvents(events);
       if (this.#search.applyEvents(events)) this.#notify();
     });
+    const offClock = subscribeToClock(() => this.#rereadIfDue());
     this.#sendRequests();
     this.#notify();
     return () => {
       this.#running -= 1;
+      this.#reread = undefined;
       off();
+      offClock();
     };
   }
 
@@ -130,14 +144,25 @@ class Runner {
     this.#notify();
   };
 
-  restart(accounts: readonly SearchedAccount[]): void {
-    this.#search = this.#createSearch(accounts);
+  readonly restart = (): void => {
+    this.#reread = undefined;
+    this.#search = this.#createSearch();
     this.#sendRequests();
     this.#notify();
+  };
+
+  #rereadIfDue(): void {
+    if (Date.now() < this.#rereadAt || this.#reread || documentVisibility.hidden()) return;
+    if (this.#search.getResult().reading) return;
+    this.#reread = this.#createSearch();
+    this.#reread.requestRows(this.#search.getResult().rows.length);
+    this.#sendRequests();
   }
 
-  #createSearch(accounts: readonly SearchedAccount[]): JobSearch {
-    const search = new JobSearch(this.#query, accounts);
+  #createSearch(): JobSearch {
+    this.#requests = 0;
+    this.#scheduleReread();
+    const search = new JobSearch(this.#query, this.accounts);
     const { rows } = this.#stream.getState();
     search.applyEarlierEvents(
       rows.flatMap((row) => (row.kind === 'event' && row.receivedAt !== null ? [row.event] : [])),
@@ -145,12 +170,19 @@ class Runner {
     return search;
   }
 
+  #scheduleReread(): void {
+    this.#rereadAt = Date.now() + Math.max(REREAD_MS.least, this.#requests * REREAD_MS.perRequest);
+  }
+
   #sendRequests(): void {
     if (this.#running === 0) return;
-    for (const request of this.#search.nextRequests()) void this.#send(this.#search, request);
+    for (const search of [this.#search, ...(this.#reread ? [this.#reread] : [])])
+      for (const request of search.nextRequests()) void this.#send(search, request);
   }
 
   async #send(search: JobSearch, request: PageRequest): Promise<void> {
+    this.#requests += 1;
+    this.#scheduleReread();
     const { source, after, limit } = request;
     const params = { path: { id: source.account }, query: { ...source.filter, after, limit } };
     for (let attempt = 1; ; attempt += 1) {
@@ -166,8 +198,12 @@ class Runner {
         await new Promise((resolve) => setTimeout(resolve, waitMs));
       }
     }
-    if (search !== this.#search) return;
+    if (search !== this.#search && search !== this.#reread) return;
     this.#sendRequests();
+    if (search === this.#reread && !search.getResult().reading) {
+      this.#reread = undefined;
+      this.#search.update(search);
+    }
     this.#notify();
   }
 
