@@ -1,7 +1,7 @@
 /** The attention queue of the Now page: what is late and why, actions in the row, filters, keyboard, number of requests. */
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { axe, loaded, scriptedSite, signedIn } from '../support/browser.ts';
+import { axe, expectFault, loaded, scriptedSite, signedIn } from '../support/browser.ts';
 
 const HOUR_MS = 3_600_000;
 const LONG = { timeout: 40_000 };
@@ -222,6 +222,31 @@ describe('the queue', () => {
     expect(await tabbable.count()).toBe(1);
     await page.keyboard.press('Enter');
     await page.waitForURL('**/jobs/acme/*');
+  });
+
+  test('a note that is being written is kept when its item leaves the queue, and when it cannot be saved', async () => {
+    const page = await open();
+    await choose(page, 'PO-1', 'Note…');
+    const note = page.getByRole('dialog').getByLabel('Note');
+    await note.fill('Artwork is promised for Thursday');
+    const { items: all } = await site.api<{ items: { id: string; subject: { orderNumber: string } }[] }>(
+      '/attention',
+    );
+    const path = `/attention/${encodeURIComponent(all.find(({ subject }) => subject.orderNumber === 'PO-1')?.id ?? '')}`;
+    await site.api(`${path}/acknowledge`, { body: {} });
+    await page.getByText('1 acknowledged').waitFor(LONG);
+    expect(await note.inputValue()).toBe('Artwork is promised for Thursday');
+    expectFault(page, /503/);
+    await page.route('**/note', (route) => route.fulfill({ status: 503, body: '' }));
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    expect(await note.inputValue()).toBe('Artwork is promised for Thursday');
+    await page.unroute('**/note');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await note.waitFor({ state: 'detached' });
+    await item(page, 'PO-1').waitFor({ state: 'detached' });
+    await site.api(`${path}/reopen`, { body: {} });
+    await item(page, /PO-1.*Note: Artwork is promised for Thursday/).waitFor(LONG);
   });
 
   test('a key that may only read is offered the history only', async () => {

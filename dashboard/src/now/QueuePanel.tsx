@@ -41,7 +41,7 @@ import {
   type ListAttentionState,
   listRowActions,
 } from './queue.ts';
-import { TriageMenu } from './TriageMenu.tsx';
+import { type TriageDialog, TriageMenu } from './TriageMenu.tsx';
 import { ViewsMenu } from './ViewsMenu.tsx';
 
 /** Loaded when they are first opened. */
@@ -283,11 +283,15 @@ function Rows(props: {
   readonly runner: ReturnType<typeof useActions>;
   readonly selection: Selection | undefined;
 }) {
-  const { items, rule, runner, selection } = props;
+  const { items: listed, rule, runner, selection } = props;
   const list = useRef<HTMLOListElement>(null);
   const [current, setCurrent] = useState<string | null>(null);
   // One at a time: an open response sends requests.
   const [opened, setOpened] = useState<Opened | null>(null);
+  const isDelisted =
+    opened !== null && opened.what !== 'response' && !listed.some(({ id }) => id === opened.item.id);
+  // The row of an open dialog stays, so that no input is lost.
+  const items = isDelisted ? [...listed, opened.item] : listed;
   const active = items.find(({ id }) => id === current)?.id ?? items[0]?.id;
   const onKeyDown = (event: KeyboardEvent): void => {
     const at = items.findIndex(({ id }) => id === active);
@@ -332,7 +336,7 @@ function Rows(props: {
           </span>
           <Row
             {...{ item, rule, runner, setOpened }}
-            opened={opened?.id === item.id ? opened.what : null}
+            opened={opened?.item.id === item.id ? opened.what : null}
             tabIndex={item.id === active ? 0 : -1}
           />
         </li>
@@ -358,10 +362,10 @@ function Age({ item }: { readonly item: AttentionItem }) {
   return formatAge(item, useNow(10_000));
 }
 
-/** What is open of an item: the last response, or the form of a note. */
+/** What is open of an item: the last response, the form of a note to the customer, or a dialog of the menu. */
 interface Opened {
-  readonly id: string;
-  readonly what: 'response' | 'notify';
+  readonly item: AttentionItem;
+  readonly what: 'response' | 'notify' | TriageDialog;
 }
 
 /** An item without its checkbox. Hundreds of them are rendered again only if they change. */
@@ -386,7 +390,7 @@ const Row = memo(function Row(props: {
   const details = useId();
   const perform = (action: (typeof actions)[number]) => {
     if (action.opens === 'page') return go(href(action.path));
-    if (action.opens) return setOpened(opened === action.opens ? null : { id: item.id, what: action.opens });
+    if (action.opens) return setOpened(opened === action.opens ? null : { item, what: action.opens });
     const name = `${item.id} ${action.label}`;
     const act = () => action.run(api);
     if (action.confirmation) runner.confirm({ ...action.confirmation, act, done: action.done });
@@ -453,6 +457,8 @@ const Row = memo(function Row(props: {
           item={item}
           runner={runner}
           tabIndex={tabIndex}
+          dialog={opened}
+          setDialog={(what) => setOpened(what && { item, what })}
           others={actions.slice(BUTTONS).map((action) => ({ ...action, perform: () => perform(action) }))}
         />
       </span>

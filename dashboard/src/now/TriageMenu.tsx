@@ -1,11 +1,11 @@
 /** Menu of an item of the attention queue: snooze, acknowledge, assign, note, history. */
 import { EllipsisHorizontalIcon } from '@heroicons/react/16/solid';
 import { ActionIcon, Button, Group, Menu, Modal, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { ActionRunner } from '../actions.ts';
 import { withId } from '../api.ts';
-import { Loaded } from '../components.tsx';
+import { Failure, Loaded, showToast } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatKeyId } from '../texts.ts';
@@ -23,22 +23,32 @@ export const SNOOZES = [
   { label: 'Snooze for a week', until: () => Date.now() + 7 * 24 * HOUR_MS },
 ] as const;
 
-type Dialog = 'assign' | 'note' | 'history';
+/** A dialog of the menu. */
+export type TriageDialog = 'assign' | 'note' | 'history';
 
 export function TriageMenu(props: {
   readonly item: AttentionItem;
   readonly runner: ActionRunner;
   readonly tabIndex: 0 | -1;
+  /** Name of the open dialog. */
+  readonly dialog: string | null;
+  readonly setDialog: (dialog: TriageDialog | null) => void;
   /** Actions on the subject that have no button. */
   readonly others: readonly { readonly label: string; readonly perform: () => void }[];
 }) {
-  const { item, runner, tabIndex, others } = props;
+  const { item, runner, tabIndex, dialog, setDialog, others } = props;
   const api = useApi();
+  const queries = useQueryClient();
   const { may } = useSession();
-  const [dialog, setDialog] = useState<Dialog | null>(null);
   const at = withId(item.id);
   const { name } = item.subject;
   const run = (act: () => Promise<unknown>, done: string) => void runner.run(item.id, act, done);
+  const save = async (path: 'assign' | 'note', body: object, done: string): Promise<void> => {
+    // The bodies of the operations differ.
+    await api.post(`/v1/attention/{id}/${path}`, { ...at, body: body as never });
+    showToast(done);
+    void queries.invalidateQueries({ queryKey: ['attention'] });
+  };
   const [change, path, changed] =
     item.state === 'open'
       ? (['Acknowledge', 'acknowledge', 'Acknowledged: hidden until its cause changes.'] as const)
@@ -93,13 +103,13 @@ export function TriageMenu(props: {
         value={item.assignee ?? ''}
         maxLength={100}
         close={() => setDialog(null)}
-        save={(text) => {
-          const body = { assignee: text === '' ? null : text };
-          run(
-            () => api.post('/v1/attention/{id}/assign', { ...at, body }),
+        save={(text) =>
+          save(
+            'assign',
+            { assignee: text === '' ? null : text },
             text === '' ? 'Assignee removed.' : `Assigned to ${text}.`,
-          );
-        }}
+          )
+        }
       />
       <TextDialog
         opened={dialog === 'note'}
@@ -108,10 +118,7 @@ export function TriageMenu(props: {
         value={item.note ?? ''}
         maxLength={500}
         close={() => setDialog(null)}
-        save={(text) => {
-          const body = { note: text === '' ? null : text };
-          run(() => api.post('/v1/attention/{id}/note', { ...at, body }), 'The note is saved.');
-        }}
+        save={(text) => save('note', { note: text === '' ? null : text }, 'The note is saved.')}
       />
       <Modal opened={dialog === 'history'} onClose={() => setDialog(null)} title={`History of ${name}`}>
         <History id={item.id} />
@@ -120,7 +127,7 @@ export function TriageMenu(props: {
   );
 }
 
-/** A dialog with one text. An empty text removes the value. */
+/** A dialog with one text. An empty text removes the value. The dialog stays open and shows the error if saving fails. */
 export function TextDialog(props: {
   readonly opened: boolean;
   readonly title: string;
@@ -128,7 +135,7 @@ export function TextDialog(props: {
   readonly value: string;
   readonly maxLength: number;
   readonly close: () => void;
-  readonly save: (text: string) => void;
+  readonly save: (text: string) => Promise<void> | void;
 }) {
   const { opened, title, close } = props;
   return (
@@ -140,13 +147,22 @@ export function TextDialog(props: {
 
 function TextForm({ label, value, maxLength, close, save }: Parameters<typeof TextDialog>[0]) {
   const [text, setText] = useState(value);
-  const submit = (event: FormEvent): void => {
+  const [isBusy, setIsBusy] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
-    save(text.trim());
-    close();
+    setIsBusy(true);
+    setFailure(null);
+    try {
+      await save(text.trim());
+      close();
+    } catch (cause) {
+      setFailure(cause);
+      setIsBusy(false);
+    }
   };
   return (
-    <form onSubmit={submit} className={ui.fields}>
+    <form onSubmit={(event) => void submit(event)} className={ui.fields}>
       <TextInput
         label={label}
         value={text}
@@ -155,11 +171,14 @@ function TextForm({ label, value, maxLength, close, save }: Parameters<typeof Te
         autoComplete="off"
         data-autofocus
       />
+      {failure ? <Failure error={failure} /> : null}
       <Group justify="flex-end">
         <Button variant="default" onClick={close}>
           Cancel
         </Button>
-        <Button type="submit">Save</Button>
+        <Button type="submit" loading={isBusy}>
+          Save
+        </Button>
       </Group>
     </form>
   );
