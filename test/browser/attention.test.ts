@@ -249,6 +249,27 @@ describe('the queue', () => {
     await item(page, /PO-1.*Note: Artwork is promised for Thursday/).waitFor(LONG);
   });
 
+  test('when the focused item leaves the queue, the focus moves to the item at its place', async () => {
+    const page = await open();
+    const [, second = ''] = await items(page).allTextContents();
+    const button = items(page)
+      .nth(1)
+      .getByRole('button', { name: /^More for/ });
+    await items(page).nth(1).getByRole('link').first().focus();
+    await button.press('Enter');
+    await page.keyboard.press('ArrowDown');
+    const entry = page.getByRole('menuitem', { name: 'Acknowledge' });
+    await entry.press('Enter');
+    await expect.poll(() => items(page).count(), LONG).toBe(2);
+    const focusedRow = () =>
+      page.evaluate(() => document.activeElement?.closest('[data-item]')?.textContent ?? null);
+    await expect.poll(focusedRow).toBe((await items(page).allTextContents())[1]);
+    expect(await focusedRow()).not.toBe(second);
+    const acknowledged = await site.api<{ items: { id: string }[] }>('/attention?state=acknowledged');
+    for (const { id } of acknowledged.items)
+      await site.api(`/attention/${encodeURIComponent(id)}/reopen`, { body: {} });
+  });
+
   test('a key that may only read is offered the history only', async () => {
     const { key } = await site.makeKey('read', ['acme']);
     const page = await open('/', key);

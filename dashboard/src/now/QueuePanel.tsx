@@ -10,7 +10,7 @@ import {
 } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, memo, type ReactNode, useId, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useActions } from '../actions.ts';
 import { type Selection, useSelection } from '../bulk/selection.ts';
@@ -293,6 +293,19 @@ function Rows(props: {
   // The row of an open dialog stays, so that no input is lost.
   const items = isDelisted ? [...listed, opened.item] : listed;
   const active = items.find(({ id }) => id === current)?.id ?? items[0]?.id;
+  /** Index of the row that contains the focus. */
+  const focused = useRef<number | null>(null);
+  const focusRow = (id: string, control: string): void => {
+    const rows = [...(list.current?.querySelectorAll<HTMLElement>('[data-item]') ?? [])];
+    const row = rows.find(({ dataset }) => dataset.item === id);
+    row?.querySelector<HTMLElement>(control)?.focus();
+  };
+  // The focus is lost if its row is removed or its button is disabled.
+  useEffect(() => {
+    if (focused.current === null || document.activeElement !== document.body) return;
+    const next = items.find(({ id }) => id === current) ?? items[focused.current] ?? items.at(-1);
+    if (next) focusRow(next.id, 'a');
+  });
   const onKeyDown = (event: KeyboardEvent): void => {
     const at = items.findIndex(({ id }) => id === active);
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
@@ -305,23 +318,25 @@ function Rows(props: {
     if (next === undefined || !isRow) return;
     event.preventDefault();
     setCurrent(next.id);
-    const row = [...(list.current?.querySelectorAll<HTMLElement>('[data-item]') ?? [])].find(
-      ({ dataset }) => dataset.item === next.id,
-    );
-    const isBox = event.target instanceof HTMLInputElement;
-    row?.querySelector<HTMLElement>(isBox ? 'input' : 'a')?.focus();
+    focusRow(next.id, event.target instanceof HTMLInputElement ? 'input' : 'a');
   };
   return (
     // biome-ignore lint/a11y/noRedundantRoles: some screen readers ignore lists without bullets
     <ol ref={list} className={css.list} role="list" aria-label="Items" onKeyDown={onKeyDown}>
-      {items.map((item) => (
+      {items.map((item, at) => (
         <li
           key={item.id}
           className={css.row}
           data-item={item.id}
           data-tone={KIND_TONES[item.kind]}
           data-selected={selection?.selected.has(item.id) || undefined}
-          onFocus={() => setCurrent(item.id)}
+          onFocus={() => {
+            setCurrent(item.id);
+            focused.current = at;
+          }}
+          onBlur={({ target }) => {
+            if (target.isConnected && !target.matches(':disabled')) focused.current = null;
+          }}
         >
           <span className={css.select}>
             {selection ? (
