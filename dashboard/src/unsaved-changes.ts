@@ -9,10 +9,23 @@ export interface LeaveWarning {
   readonly body: string;
 }
 
-/** Guards against history navigation. The last one applies. */
-const guards: ((event: PopStateEvent) => void)[] = [];
+interface Guard {
+  onPop(event: PopStateEvent): void;
+  /** Calls `leave` after the user has confirmed it. */
+  confirmThen(leave: () => void): void;
+}
+
+/** The active guards. The last one applies. */
+const guards: Guard[] = [];
 // `main.tsx` imports this module before the router, so that this listener runs first.
-window.addEventListener('popstate', (event) => guards.at(-1)?.(event));
+window.addEventListener('popstate', (event) => guards.at(-1)?.onPop(event));
+
+/** Leaves the page by a command of the user other than a link; after a confirmation if the page has unsaved changes. */
+export function leavePage(leave: () => void): void {
+  const guard = guards.at(-1);
+  if (guard) guard.confirmThen(leave);
+  else leave();
+}
 
 const UNSAVED_CHANGES: LeaveWarning = {
   title: 'Leave without saving?',
@@ -20,7 +33,7 @@ const UNSAVED_CHANGES: LeaveWarning = {
 };
 
 /**
- * While `active`, following a link, going back and closing the tab require confirmation. Navigation by the page itself, such as to a
+ * While `active`, following a link, going back, {@link leavePage} and closing the tab require confirmation. Navigation by the page itself, such as to a
  * created resource, does not.
  */
 export function useLeaveGuard(active: boolean, warning: LeaveWarning = UNSAVED_CHANGES): void {
@@ -52,13 +65,14 @@ export function useLeaveGuard(active: boolean, warning: LeaveWarning = UNSAVED_C
       confirmThen(() => history.back());
     };
     const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
+    const guard: Guard = { onPop, confirmThen };
     const stop = (): void => {
       document.removeEventListener('click', onClick, true);
-      if (guards.includes(onPop)) guards.splice(guards.indexOf(onPop), 1);
+      if (guards.includes(guard)) guards.splice(guards.indexOf(guard), 1);
       window.removeEventListener('beforeunload', onUnload);
     };
     document.addEventListener('click', onClick, true);
-    guards.push(onPop);
+    guards.push(guard);
     window.addEventListener('beforeunload', onUnload);
     return stop;
   }, [active]);

@@ -626,7 +626,7 @@ test('a key for some accounts creates endpoints and keys for these only, and no 
   await takeSecret(page, /created/);
 });
 
-test('leaving an edited form by a link or back requires confirmation', async () => {
+test('leaving an edited form by a link, the search, signing out or back requires confirmation', async () => {
   const page = await signedIn(site, '/setup/keys');
   await page.getByRole('link', { name: 'New key' }).click();
   await page.getByRole('link', { name: 'Cancel' }).click();
@@ -635,6 +635,16 @@ test('leaving an edited form by a link or back requires confirmation', async () 
   await field(page, 'Name').fill('Half a name');
   await page.getByRole('link', { name: 'Health' }).click();
   const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });
+  await button(dialog, 'Cancel').click();
+  await dialog.waitFor({ state: 'detached' });
+  expect(await field(page, 'Name').inputValue()).toBe('Half a name');
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search' }).fill('Late jobs');
+  await page.keyboard.press('Enter');
+  await button(dialog, 'Cancel').click();
+  await dialog.waitFor({ state: 'detached' });
+  await button(page, 'User menu').click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).click();
   await button(dialog, 'Cancel').click();
   await dialog.waitFor({ state: 'detached' });
   expect(await field(page, 'Name').inputValue()).toBe('Half a name');

@@ -8,6 +8,7 @@ import { toErrorMessage } from '../api.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
+import { leavePage } from '../unsaved-changes.ts';
 import { useHref, useRegion } from '../urls.ts';
 import css from './Palette.module.css';
 import {
@@ -185,7 +186,7 @@ function useChoose(onClose: () => void): (entry: Entry | undefined) => void {
     const { target } = entry;
     if ('action' in target) return act(target.action);
     recentEntries.add(entry);
-    navigate(href(target.path, target.params));
+    leavePage(() => navigate(href(target.path, target.params)));
   };
 }
 
@@ -199,13 +200,13 @@ function useAct(): (action: Action) => void {
   return (action) => {
     switch (action) {
       case 'wall display':
-        return navigate(href('/', { wall: '1' }));
+        return leavePage(() => navigate(href('/', { wall: '1' })));
       case 'switch colours':
         return setColorScheme(scheme === 'dark' ? 'light' : 'dark');
       case 'API reference':
         return location.assign('/docs');
       case 'sign out':
-        return signOut();
+        return leavePage(() => signOut());
     }
   };
 }

@@ -20,6 +20,7 @@ import { useConnection, useNow } from '../stream-hooks.ts';
 import { formatCount, formatKeyId } from '../texts.ts';
 import { formatRelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
+import { leavePage } from '../unsaved-changes.ts';
 import { useHref, useParams } from '../urls.ts';
 import { ZoneMenu } from '../ZoneMenu.tsx';
 import { PaletteButton } from './PaletteButton.tsx';
@@ -272,7 +273,7 @@ function KeyMenu() {
         <Menu.Item component="a" href="/docs">
           API reference
         </Menu.Item>
-        <Menu.Item onClick={() => signOut()}>Sign out</Menu.Item>
+        <Menu.Item onClick={() => leavePage(() => signOut())}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );
