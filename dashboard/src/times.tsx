@@ -29,6 +29,12 @@ export function useZone(): { readonly choice: string; readonly zone: string } {
   return { choice, zone: toZone(choice) };
 }
 
+/** Returns the current day (YYYY-MM-DD) in the chosen time zone; renders when it changes. */
+export function useDay(): string {
+  useZone();
+  return useSyncExternalStore(subscribeToClock, () => toZoneDay(Date.now(), getZone()));
+}
+
 /** Short name of the chosen time zone, such as `MST`, with its IANA name in the tooltip. */
 export function ZoneName() {
   const { zone } = useZone();
@@ -90,7 +96,7 @@ export function Timestamp({
   readonly at: string;
   readonly as?: 'short' | 'clock' | 'whole';
 }) {
-  useZone();
+  useDay();
   const usual =
     as === 'clock' && isToday(at)
       ? 'clock'

@@ -46,3 +46,13 @@ test('the columns of jobs with times name the zone', async () => {
     expect(await header.textContent()).toMatch(/^\w+, (GMT-[67]|M[SD]T)( ↑)?$/);
   }
 });
+
+test('after midnight, the times of an open list of events show their day', async () => {
+  const page = await signedIn(site, '/?view=feed');
+  const time = page.getByRole('list', { name: 'Events' }).locator('time').first();
+  await time.waitFor(LONG);
+  const month = /[A-Z][a-z]{2}/;
+  expect(await time.textContent()).not.toMatch(month);
+  await page.clock.setFixedTime(Date.now() + 86_400_000);
+  await expect.poll(() => time.textContent()).toMatch(month);
+});

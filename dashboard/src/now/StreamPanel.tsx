@@ -16,7 +16,7 @@ import { useInRegion } from '../resources.ts';
 import { useRovingFocus } from '../roving-focus.ts';
 import type { StreamState } from '../stream.ts';
 import { useNow, useStreamState } from '../stream-hooks.ts';
-import { isToday, Timestamp, ZoneName } from '../times.tsx';
+import { isToday, Timestamp, useDay, ZoneName } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, endpointHref, jobHref, useHref, useParams, useRegion } from '../urls.ts';
 import { exportEvents } from './export.ts';
@@ -354,6 +354,7 @@ function List(props: {
 
 /** Memoized: not rendered again when the list moves. */
 const RowContent = memo(function RowContent({ row, href }: { readonly row: Row; readonly href: Href }) {
+  useDay();
   if (row.kind === 'gap') return <div className={css.gap}>Events are missing here: {row.reason}</div>;
   const { event } = row;
   const { tone } = describeEvent(event);
