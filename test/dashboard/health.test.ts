@@ -163,7 +163,8 @@ test('the summary is one sentence with the tone of the worst state', () => {
     accounts: readonly rules.Account[],
     endpoints: readonly rules.Endpoint[] | undefined,
     regions: readonly ReturnType<typeof region>[] = [],
-  ) => Object.values(rules.summarizeHealth(accounts, endpoints, regions, NOW)).join(' | ');
+    waiting = { dead: 0, parked: 0 },
+  ) => Object.values(rules.summarizeHealth(accounts, endpoints, regions, NOW, waiting)).join(' | ');
   expect(summarize(five, [endpoint('erp'), endpoint('crm', { state: 'failing' })])).toBe(
     'All 5 accounts are up to date; 1 endpoint is failing. | bad',
   );
@@ -178,6 +179,13 @@ test('the summary is one sentence with the tone of the worst state', () => {
   expect(summarize(five, [endpoint('sns')])).toBe('All 5 accounts are up to date. | good');
   expect(summarize(five, [endpoint('erp'), endpoint('sns', { state: 'failing' })])).toBe(
     'All 5 accounts are up to date; the endpoint is active; 1 built-in sink is failing. | bad',
+  );
+  // An active endpoint can have events that it did not accept.
+  expect(summarize(five, [endpoint('erp'), endpoint('crm')], [], { dead: 1, parked: 2 })).toBe(
+    'All 5 accounts are up to date; all 2 endpoints are active; 1 endpoint has dead events; 2 endpoints have parked events. | bad',
+  );
+  expect(summarize(five, [endpoint('erp')], [], { dead: 0, parked: 1 })).toBe(
+    'All 5 accounts are up to date; the endpoint is active; 1 endpoint has parked events. | warn',
   );
   expect(summarize([], undefined)).toBe('There are no accounts. | good');
   expect(summarize([account('a', { state: 'baselining' })], undefined)).toBe(

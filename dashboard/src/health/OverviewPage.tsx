@@ -9,7 +9,7 @@ import { Empty, Loaded, Note, Page, Panel, Waiting } from '../components.tsx';
 import type { Column, Columns } from '../DataTable.tsx';
 import { type CsvSource, ExportButton } from '../export.tsx';
 import { FilterInput } from '../filters.tsx';
-import { type Account, type Region, useAccounts, useApi, useRegions } from '../queries.ts';
+import { type Account, type Region, useAccounts, useApi, useFigures, useRegions } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
@@ -41,6 +41,7 @@ const HEALTHS_MS = 10_000;
 export function OverviewPage() {
   const accounts = useInRegion(useAccounts());
   const endpoints = useInRegion(useEndpoints());
+  const figures = useFigures();
   const { data: regions = [] } = useRegions();
   const chosen = useRegion();
   const now = useNow(STALE_MS);
@@ -48,11 +49,17 @@ export function OverviewPage() {
   useRefresh(['endpoint.*'], [['endpoints', 'all']]);
   useRefresh(['endpoint.*'], [['endpoints', 'health']], HEALTHS_MS);
   const outages = regions.filter(({ id, state }) => state === 'outage' && (chosen === null || id === chosen));
-  const isRead = [accounts, endpoints].every(({ data, error }) => data || error);
+  const isRead = [accounts, endpoints, figures].every(({ data, error }) => data || error);
   useEffect(() => {
     if (isRead && location.hash !== '') document.getElementById(location.hash.slice(1))?.scrollIntoView();
   }, [isRead]);
-  const whole = summarizeHealth(accounts.data ?? [], endpoints.data, outages, now);
+  const { byKind = [], hiddenByKind = [] } = figures.data?.attention ?? {};
+  const countItems = (kind: string): number =>
+    [...byKind, ...hiddenByKind].reduce((sum, one) => sum + (one.kind === kind ? one.items : 0), 0);
+  const whole = summarizeHealth(accounts.data ?? [], endpoints.data, outages, now, {
+    dead: countItems('events_dead'),
+    parked: countItems('events_parked'),
+  });
   return (
     <Page title="Health">
       {isRead ? (

@@ -13,6 +13,7 @@ import type {
 import { BUILT_IN_SINKS } from '../../../shared/built-in-sinks.ts';
 import { NOTIFICATIONS_SINK } from '../../../shared/notifications/types.ts';
 import { staleSince as findStaleSince } from '../../../shared/stale.ts';
+import { formatCount } from '../texts.ts';
 
 export type { Account, Attempt, Endpoint, Health, ReplayRun };
 
@@ -327,12 +328,16 @@ export function formatReplayProgress({ total, done, delivered, failed, skipped }
 
 // Summary
 
-/** Summarizes all accounts, endpoints and regions in one sentence, with the tone of the worst state. */
+/**
+ * Summarizes all accounts, endpoints and regions in one sentence, with the tone of the worst state. `dead`, `parked`: numbers of
+ * endpoints with such events.
+ */
 export function summarizeHealth(
   accounts: readonly Account[],
   endpoints: readonly Endpoint[] | undefined,
   regions: readonly Pick<Region, 'id' | 'state'>[],
   nowMs: number,
+  { dead, parked }: { readonly dead: number; readonly parked: number },
 ): { readonly text: string; readonly tone: Tone } {
   const out = regions.filter(({ state }) => state === 'outage').map(({ id }) => id.toUpperCase());
   const accountStates = accounts.map((one) => toAccountState(one, nowMs));
@@ -346,9 +351,13 @@ export function summarizeHealth(
     summarizeAccounts(accountStates.map(({ label }) => label)),
     summarizeEndpoints(toLabels(false)),
     summarizeProblems(toLabels(true), 'built-in sink'),
+    ...Object.entries({ dead, parked })
+      .filter(([, count]) => count > 0)
+      .map(([what, count]) => `${formatCount(count, 'endpoint has', 'endpoints have')} ${what} events`),
   ].filter(Boolean);
   const tones = [...accountStates, ...endpointStates].map(({ tone }) => tone);
-  const tone = out.length > 0 || tones.includes('bad') ? 'bad' : tones.includes('warn') ? 'warn' : 'good';
+  const isBad = out.length > 0 || dead > 0 || tones.includes('bad');
+  const tone = isBad ? 'bad' : parked > 0 || tones.includes('warn') ? 'warn' : 'good';
   return { text: `${sentences.join('; ')}.`, tone };
 }
 
