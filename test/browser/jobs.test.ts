@@ -160,6 +160,22 @@ test('the list is operable by keyboard and passes the axe checks in both themes 
   await expect.poll(() => isWithinWindow(page)).toBe(true);
 });
 
+test('a list of jobs that await dispatch has no columns about the dispatch, and account names are not cut', async () => {
+  const page = await signedIn(site, '/jobs');
+  await findRow(page, jobs.late).waitFor();
+  const dispatched = page.getByRole('columnheader', { name: /^Dispatched, / });
+  expect(await dispatched.count()).toBe(0);
+  expect(await page.getByRole('columnheader', { name: 'Risk' }).count()).toBe(1);
+  // 16 letters fit at 1280 px.
+  const account = findRow(page, jobs.late).locator('[data-area="account"]');
+  await account.locator('bdi').evaluate((name) => {
+    name.textContent = 'bluebird-apparel';
+  });
+  expect(await isCut(account)).toBe(false);
+  await page.goto(`${site.url}/jobs?which=open`);
+  await dispatched.waitFor();
+});
+
 test('a row follows its job, stays when it no longer matches, and new matches are offered', async () => {
   const moving = site.account.createJob({ status: 'Ready', description: 'Moving', dateDue: dayFromNow(6) });
   await expect.poll(() => listFromApi('status=Ready')).toEqual([moving]);

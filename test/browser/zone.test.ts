@@ -40,7 +40,7 @@ test('times follow the chosen zone, which columns name, and which is kept after 
 });
 
 test('the columns of jobs with times name the zone', async () => {
-  const page = await signedIn(site, '/jobs', { zone: 'America/Denver' });
+  const page = await signedIn(site, '/jobs?which=open', { zone: 'America/Denver' });
   for (const name of ['Due', 'Dispatched']) {
     const header = page.getByRole('columnheader', { name: new RegExp(`^${name}, `) });
     expect(await header.textContent()).toMatch(/^\w+, (GMT-[67]|M[SD]T)( ↑)?$/);

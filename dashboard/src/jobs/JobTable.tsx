@@ -29,8 +29,10 @@ const AHEAD = 100;
 export function JobTable(props: {
   readonly result: SearchResult;
   readonly requestRows: (rows: number) => void;
+  /** Whether no matching job is dispatched: the columns about the dispatch are omitted. */
+  readonly isUndispatched: boolean;
 }) {
-  const { result, requestRows } = props;
+  const { result, requestRows, isUndispatched } = props;
   const { rows } = result;
   const body = useRef<HTMLDivElement>(null);
   const narrow = useNarrow();
@@ -127,6 +129,7 @@ export function JobTable(props: {
       aria-label="Jobs"
       aria-rowcount={result.complete ? rows.length + 1 : -1}
       aria-busy={result.reading || undefined}
+      data-undispatched={isUndispatched || undefined}
       tabIndex={-1}
       onKeyDown={move}
       onClick={follow}
@@ -222,7 +225,9 @@ const JobRow = memo(function JobRow(props: {
           {job.jobNumber}
         </a>
       </Cell>
-      <Cell area="account">{account}</Cell>
+      <Cell area="account">
+        <Text text={account} />
+      </Cell>
       <Cell area="description">
         <Text text={job.description} />
       </Cell>

@@ -23,7 +23,7 @@ import { JobTable } from './JobTable.tsx';
 import { formatEmptyResult, formatFailures, formatResultCount } from './labels.ts';
 import { FlagResults } from './RiskBadge.tsx';
 import { RISKS } from './risk.ts';
-import { type JobQuery, parseJobQuery } from './search.ts';
+import { findsUndispatched, type JobQuery, parseJobQuery } from './search.ts';
 import { type ActiveSearch, useJobs } from './useJobs.ts';
 
 /** Query parameters that filter the list. */
@@ -86,7 +86,11 @@ function Jobs({ accounts }: { readonly accounts: readonly Account[] }) {
       ) : search.result.rows.length === 0 && search.result.complete ? (
         <Empty>{formatEmptyResult(query, search.result.failures.length > 0)}</Empty>
       ) : (
-        <JobTable result={search.result} requestRows={search.requestRows} />
+        <JobTable
+          result={search.result}
+          requestRows={search.requestRows}
+          isUndispatched={findsUndispatched(query)}
+        />
       )}
     </>
   );

@@ -204,6 +204,13 @@ export function matchesJobQuery(
   return status === undefined && !query.open ? awaited : !isEnded;
 }
 
+/** Whether only jobs that await dispatch match the query. */
+export function findsUndispatched(query: JobQuery): boolean {
+  const { q, orderGroup, dispatchedOn, status, all, open, dueOn, dueBefore, late, risk } = query;
+  if ([dueOn, dueBefore, late, risk].some((one) => one !== undefined)) return true;
+  return [q, orderGroup, dispatchedOn, status, all, open].every((one) => one === undefined);
+}
+
 const getDay = (date: string | null): string | undefined => /^\d{4}-\d\d-\d\d/.exec(date ?? '')?.[0];
 
 /** A job found. A new object after each change. */
