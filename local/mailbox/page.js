@@ -206,7 +206,8 @@ pane.addEventListener('scroll', () => {
 find('tools').addEventListener('input', filterAll);
 find('tools').addEventListener('submit', (event) => event.preventDefault());
 find('clear').addEventListener('click', async () => {
-  await fetch('/mailbox/messages', { method: 'DELETE' });
+  const answer = await fetch('/mailbox/messages', { method: 'DELETE' }).catch(() => undefined);
+  if (!answer?.ok) return;
   waiting = [];
   for (const id of [...messages.keys()]) remove(id);
   newCount = 0;
@@ -245,14 +246,20 @@ async function show() {
   const link = items.get(id)?.firstChild;
   link?.setAttribute('aria-current', 'true');
   link?.classList.remove('unread');
-  const answer = await fetch(`/mailbox/messages/${id}`);
+  const answer = await fetch(`/mailbox/messages/${id}`).catch(() => undefined);
   if (openId !== id) return;
-  if (!answer.ok) {
+  if (!answer?.ok) {
     reader.replaceChildren(
       createElement(
         'div',
         { className: 'empty' },
-        createElement('p', {}, 'This message is no longer stored. '),
+        createElement(
+          'p',
+          {},
+          answer
+            ? 'This message is no longer stored. '
+            : 'This message cannot be loaded: the demo is stopped. ',
+        ),
         createElement('a', { href: '#' }, 'All messages'),
       ),
     );

@@ -1,6 +1,15 @@
 /** The pages besides the dashboard: the demo's mailbox, and the API documentation at `/docs`. */
 import { expect, test } from 'vitest';
-import { axe, demoSite, type Look, layoutShift, settled, visit, weigh } from '../support/browser.ts';
+import {
+  axe,
+  demoSite,
+  expectFault,
+  type Look,
+  layoutShift,
+  settled,
+  visit,
+  weigh,
+} from '../support/browser.ts';
 
 const site = demoSite();
 const looks: [string, Look][] = [
@@ -30,6 +39,23 @@ test.each(looks)(
   },
   120_000,
 );
+
+test('while the demo is stopped, a selected message is not replaced by the one before it, and Clear keeps the list', async () => {
+  const page = await visit(site, '/mailbox');
+  const mails = page.locator('#list a.email');
+  await mails.nth(1).waitFor({ timeout: 60_000 });
+  await mails.first().click();
+  const reader = page.getByRole('region', { name: 'Message' });
+  await reader.getByRole('tab', { name: 'Message' }).waitFor();
+  expectFault(page, /./);
+  await site.stop();
+  await mails.nth(1).click();
+  await reader.getByText('This message cannot be loaded: the demo is stopped.').waitFor();
+  expect(await reader.getByRole('tab').count()).toBe(0);
+  await page.getByRole('button', { name: 'Clear' }).click();
+  expect(await mails.count()).toBeGreaterThan(1);
+  await site.start();
+}, 120_000);
 
 test.each([
   [true, 'is not animated'],
