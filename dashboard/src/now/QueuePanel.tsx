@@ -31,6 +31,7 @@ import {
   type AttentionKind,
   explainRank,
   FILTERS,
+  formatAge,
   formatCustomer,
   formatImpact,
   getFailure,
@@ -54,7 +55,6 @@ const QueueBulkBar = loadLater(() => import('./QueueBulkBar.tsx'));
 const ITEMS = { page: 50, wall: 12 };
 /** Actions with a button of their own. The others are in the menu of the row. */
 const BUTTONS = 3;
-const MINUTE_MS = 60_000;
 
 const ICONS: Readonly<Record<AttentionKind, typeof ClockIcon>> = {
   job_late: ClockIcon,
@@ -358,19 +358,6 @@ function Rows(props: {
       ))}
     </ol>
   );
-}
-
-/**
- * Formats for how long the cause has existed, rounded down as in the texts of the API. Empty for a job that is due soon, whose cause
- * contains the time left.
- */
-function formatAge({ kind, since }: AttentionItem, now: number): string {
-  if (kind === 'job_due_soon') return '';
-  const minutes = Math.floor((now - Date.parse(since)) / MINUTE_MS);
-  if (minutes < 1) return '< 1 min';
-  if (minutes < 60) return `${minutes} min`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }
 
 function Age({ item }: { readonly item: AttentionItem }) {

@@ -105,6 +105,21 @@ export function formatCustomer({
   }
 }
 
+const MINUTE_MS = 60_000;
+
+/**
+ * Formats for how long the cause has existed, rounded down as in the texts of the API. Empty for a job that is due soon, whose cause
+ * contains the time left.
+ */
+export function formatAge({ kind, since }: AttentionItem, nowMs: number): string {
+  if (kind === 'job_due_soon') return '';
+  const minutes = Math.floor((nowMs - Date.parse(since)) / MINUTE_MS);
+  if (minutes < 1) return '< 1 min';
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
+}
+
 /** Explains the rank of an item in lines. */
 export function explainRank({ rank }: AttentionItem): string {
   const lines = rank.components.map(({ points, explanation }) => `+${points} ${explanation}`);
