@@ -224,11 +224,13 @@ describe('the queue', () => {
     await page.waitForURL('**/jobs/acme/*');
   });
 
-  test('a note that is being written is kept when its item leaves the queue, and when it cannot be saved', async () => {
+  test('a note that is being written is kept after a click beside it, when its item leaves the queue, and when it cannot be saved', async () => {
     const page = await open();
     await choose(page, 'PO-1', 'Note…');
     const note = page.getByRole('dialog').getByLabel('Note');
     await note.fill('Artwork is promised for Thursday');
+    // A click beside the dialog does not discard the text.
+    await page.mouse.click(10, 790);
     const { items: all } = await site.api<{ items: { id: string; subject: { orderNumber: string } }[] }>(
       '/attention',
     );

@@ -23,6 +23,8 @@ export function RedeliveryButton(props: {
         {children}
       </Button>
       <Modal
+        // Input must not be lost.
+        closeOnClickOutside={false}
         opened={isOpen}
         onClose={() => setOpen(false)}
         size="lg"

@@ -87,6 +87,8 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
         }}
       />
       <Modal
+        // Input must not be lost.
+        closeOnClickOutside={false}
         opened={isFormOpen}
         onClose={() => setFormOpen(false)}
         title={`Replay events to ${getSinkName(endpoint.id)}`}

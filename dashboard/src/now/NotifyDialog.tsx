@@ -29,7 +29,13 @@ interface Target {
 
 export default function NotifyDialog(target: Target) {
   return (
-    <Modal opened onClose={target.close} title={`Notify the customer of job ${target.jobNumber}`} size="lg">
+    <Modal
+      opened
+      onClose={target.close}
+      title={`Notify the customer of job ${target.jobNumber}`}
+      size="lg"
+      closeOnClickOutside={false}
+    >
       <Notify {...target} />
     </Modal>
   );

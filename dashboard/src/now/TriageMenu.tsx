@@ -139,7 +139,7 @@ export function TextDialog(props: {
 }) {
   const { opened, title, close } = props;
   return (
-    <Modal opened={opened} onClose={close} title={title}>
+    <Modal opened={opened} onClose={close} title={title} closeOnClickOutside={false}>
       <TextForm {...props} />
     </Modal>
   );
