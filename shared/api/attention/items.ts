@@ -108,6 +108,18 @@ export function toCandidate(facts: Facts, now: number): Candidate {
   };
 }
 
+type Action = Candidate['actions'][number];
+
+/** Returns an action that reads a resource. */
+export function readAction(operation: string, path: string): Action {
+  return { operation, method: 'GET', path, body: null, role: 'read' };
+}
+
+/** Returns an action that changes the state of a resource. */
+export function operateAction(operation: string, path: string, body: Action['body'] = null): Action {
+  return { operation, method: 'POST', path, body, role: 'operate' };
+}
+
 const inBrackets = (reason: string | null | undefined): string =>
   reason ? ` (${reason.replace(/\.$/, '')})` : '';
 const takeFirstSentence = (text: string): string => `${text.split(/(?<=\.)\s/, 1)[0]?.replace(/\.$/, '')}.`;
@@ -156,8 +168,8 @@ export function toEndpointItem(
     .join('; ');
   const base = `/v1/endpoints/${id}`;
   const query = `?region=${region}`;
-  const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
-    ({ operation, method: 'POST', path: `${base}${rest}${query}`, body, role: 'operate' }) as const;
+  const post = (operation: string, rest: string, body?: Action['body']) =>
+    operateAction(operation, `${base}${rest}${query}`, body);
   const [only, ...others] = sink.accounts;
   return toCandidate(
     {
@@ -187,15 +199,7 @@ export function toEndpointItem(
       },
       actions: [
         ...(isEndpoint
-          ? [
-              {
-                operation: 'listEndpointDeliveries',
-                method: 'GET' as const,
-                path: `${base}/deliveries${query}&outcome=failed&limit=1`,
-                body: null,
-                role: 'read' as const,
-              },
-            ]
+          ? [readAction('listEndpointDeliveries', `${base}/deliveries${query}&outcome=failed&limit=1`)]
           : []),
         ...(state === 'disabled' || failing ? [post('enableEndpoint', '/enable')] : []),
         ...(isEndpoint && paused ? [post('resumeEndpoint', '/resume')] : []),
@@ -210,13 +214,7 @@ export function toEndpointItem(
             ]
           : []),
         ...(isEndpoint ? [post('pingEndpoint', '/ping')] : []),
-        {
-          operation: 'getEndpointHealth',
-          method: 'GET',
-          path: `${base}/health${query}`,
-          body: null,
-          role: 'read',
-        },
+        readAction('getEndpointHealth', `${base}/health${query}`),
       ],
     },
     now,
@@ -255,8 +253,6 @@ export function toAccountItem(
         : // An account without a complete poll is not observed since its last change, such as its creation.
           (lastGood ?? account.changedAt ?? now);
   const base = `/v1/accounts/${id}`;
-  const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
-    ({ operation, method: 'POST', path: `${base}${rest}`, body, role: 'operate' }) as const;
   const reason = code === 'paused' ? null : problem;
   const isFailing = code === 'credentials_rejected' || code === 'failing';
   const details = [
@@ -278,21 +274,18 @@ export function toAccountItem(
       impact: { jobs: openJobs },
       material: { key: JSON.stringify([code, code === 'quarantined' ? quarantinedAt : null]), level: 0 },
       actions: [
-        ...(code === 'paused' ? [post('resumeAccount', '/resume')] : []),
-        ...(confirmed ? [post('confirmAccount', '/confirm', {})] : []),
-        ...(code === 'paused' ? [] : [post('testAccount', '/test')]),
+        ...(code === 'paused' ? [operateAction('resumeAccount', `${base}/resume`)] : []),
+        ...(confirmed ? [operateAction('confirmAccount', `${base}/confirm`, {})] : []),
+        ...(code === 'paused' ? [] : [operateAction('testAccount', `${base}/test`)]),
         ...(managed && (code === 'credentials_rejected' || code === 'identity_mismatch')
-          ? ([
+          ? [
               {
-                operation: 'rotateCredentials',
-                method: 'PUT',
-                path: `${base}/credentials`,
-                body: null,
-                role: 'admin',
+                ...{ operation: 'rotateCredentials', path: `${base}/credentials`, body: null },
+                ...({ method: 'PUT', role: 'admin' } as const),
               },
-            ] as const)
+            ]
           : []),
-        { operation: 'getAccountStatus', method: 'GET', path: `${base}/status`, body: null, role: 'read' },
+        readAction('getAccountStatus', `${base}/status`),
       ],
     },
     now,
@@ -324,9 +317,7 @@ export function toRegionItem(region: string, upstream: Upstream, now: number): C
         reason,
       },
       material: { key: String(upstream.openedAt), level: 0 },
-      actions: [
-        { operation: 'getRegion', method: 'GET', path: `/v1/regions/${region}`, body: null, role: 'read' },
-      ],
+      actions: [readAction('getRegion', `/v1/regions/${region}`)],
     },
     now,
   );
@@ -369,22 +360,8 @@ export function toMessageItem(message: Message, now: number, toAddress = 1): Can
       actions: [
         ...(jobNumber === undefined
           ? []
-          : [
-              {
-                operation: 'sendNote',
-                method: 'POST' as const,
-                path: `/v1/accounts/${account}/jobs/${jobNumber}/messages`,
-                body: null,
-                role: 'operate' as const,
-              },
-            ]),
-        {
-          operation: 'getMessage',
-          method: 'GET',
-          path: `/v1/accounts/${account}/messages/${id}`,
-          body: null,
-          role: 'read',
-        },
+          : [operateAction('sendNote', `/v1/accounts/${account}/jobs/${jobNumber}/messages`)]),
+        readAction('getMessage', `/v1/accounts/${account}/messages/${id}`),
       ],
     },
     now,

@@ -4,7 +4,16 @@ import { readDueTime } from '../../tracking/diff/overdue.ts';
 import { sinceListed } from '../../tracking/diff/step.ts';
 import { findEntry } from '../../tracking/path.ts';
 import { findMarks, type Snapshot, summarize } from '../../tracking/snapshot.ts';
-import { type Candidate, capitalize, HOUR_MS, type ItemId, round, toCandidate } from './items.ts';
+import {
+  type Candidate,
+  capitalize,
+  HOUR_MS,
+  type ItemId,
+  operateAction,
+  readAction,
+  round,
+  toCandidate,
+} from './items.ts';
 import { formatHours } from './rank.ts';
 import { toLevel } from './state.ts';
 import type { AttentionKind } from './views.ts';
@@ -94,12 +103,9 @@ export function toJobItem(
         level: toLevel((lateHours ?? 0) / 24),
       },
       actions: [
-        { operation: 'getJob', method: 'GET', path, body: null, role: 'read' },
-        {
-          ...{ operation: 'sendNote', method: 'POST', path: `${path}/messages`, body: null },
-          role: 'operate',
-        },
-        { operation: 'listJobMessages', method: 'GET', path: `${path}/messages`, body: null, role: 'read' },
+        readAction('getJob', path),
+        operateAction('sendNote', `${path}/messages`),
+        readAction('listJobMessages', `${path}/messages`),
       ],
     },
     now,
