@@ -46,6 +46,15 @@ const notifications = { part: 'notifications' } as const;
 const ofEndpoint = { labels: ['region', 'endpoint'] } as const;
 const ofAccount = { labels: ['region', 'account'] } as const;
 
+/** Returns counters that are emitted only on problems, by their names. */
+const rareCounters = <N extends string>(more: Partial<Metric>, helps: Readonly<Record<N, string>>) =>
+  Object.fromEntries(
+    Object.entries(helps).map(([name, help]) => [
+      name,
+      { unit: 'Count', emitted: 'rare', type: 'counter', ...more, help },
+    ]),
+  ) as Record<N, CloudWatchMetric>;
+
 /** The metrics of both platforms. */
 export const METRICS = {
   Ticks: {
@@ -64,14 +73,13 @@ export const METRICS = {
     ...{ unit: 'Count', emitted: 'each', type: 'counter' },
     help: 'Number of polls that did not read and commit everything. Excludes polls that fail in a reported regional outage.',
   },
-  PollsPartial: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
-    help: 'Number of polls that left work for the next poll.',
-  },
-  PollsFailed: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
-    help: 'Number of polls that could read nothing.',
-  },
+  ...rareCounters(
+    {},
+    {
+      PollsPartial: 'Number of polls that left work for the next poll.',
+      PollsFailed: 'Number of polls that could read nothing.',
+    },
+  ),
   ChangedJobs: {
     ...{ unit: 'Count', emitted: 'active', type: 'counter' },
     help: 'Number of jobs whose stored state a poll rewrote.',
@@ -89,22 +97,17 @@ export const METRICS = {
     ...{ unit: 'Count', emitted: 'rare', kind: true, type: 'counter', labels: ['region', 'kind'] },
     help: 'Number of errors of the ordering API by kind, including those of retried requests.',
   },
-  TokenRefusals: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
-    help: 'Number of tokens and credentials that the ordering API rejected, including tokens that could be replaced.',
-  },
-  CredentialsRejected: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
-    help: 'Number of accounts whose credentials became invalid, counted when the event is emitted.',
-  },
-  IdentityMismatches: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
-    help: 'Number of accounts whose credentials turned out to belong to another account.',
-  },
-  AccountsQuarantined: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
-    help: 'Number of accounts that entered quarantine.',
-  },
+  ...rareCounters(
+    {},
+    {
+      TokenRefusals:
+        'Number of tokens and credentials that the ordering API rejected, including tokens that could be replaced.',
+      CredentialsRejected:
+        'Number of accounts whose credentials became invalid, counted when the event is emitted.',
+      IdentityMismatches: 'Number of accounts whose credentials turned out to belong to another account.',
+      AccountsQuarantined: 'Number of accounts that entered quarantine.',
+    },
+  ),
   /** In CloudWatch emitted with each tick, only during an outage. */
   UpstreamOutage: {
     ...{ unit: 'Count', emitted: 'rare', type: 'gauge' },
@@ -122,42 +125,23 @@ export const METRICS = {
     ...{ unit: 'Seconds', emitted: 'each', type: 'gauge', ...ofEndpoint },
     help: 'Age of the oldest event that an active sink has not reached yet; 0 if there is none.',
   },
-  DeliveryFailures: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of attempts in which the sink accepted no event, and which are retried.',
-  },
-  DeliveryRejections: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of attempts in which the receiver rejected the event itself.',
-  },
-  EventsParked: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of events parked: rejected, or waiting for a rejected event of the same job.',
-  },
-  EventsDead: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of events that a sink rejected on every attempt.',
-  },
-  EventsLost: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of events that expired before a sink received them.',
-  },
-  DeliveriesUnlogged: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of attempts that could not be recorded in the delivery log.',
-  },
-  SinksDisabled: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of times that a sink was disabled after failures.',
-  },
-  RequestsFailed: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', labels: [] },
-    help: 'Number of requests that the HTTP API failed to handle, because the table did not respond or an internal error occurred.',
-  },
-  KeysRefused: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', labels: [] },
-    help: 'Number of requests without an API key, or with an invalid one.',
-  },
+  ...rareCounters(ofEndpoint, {
+    DeliveryFailures: 'Number of attempts in which the sink accepted no event, and which are retried.',
+    DeliveryRejections: 'Number of attempts in which the receiver rejected the event itself.',
+    EventsParked: 'Number of events parked: rejected, or waiting for a rejected event of the same job.',
+    EventsDead: 'Number of events that a sink rejected on every attempt.',
+    EventsLost: 'Number of events that expired before a sink received them.',
+    DeliveriesUnlogged: 'Number of attempts that could not be recorded in the delivery log.',
+    SinksDisabled: 'Number of times that a sink was disabled after failures.',
+  }),
+  ...rareCounters(
+    { labels: [] },
+    {
+      RequestsFailed:
+        'Number of requests that the HTTP API failed to handle, because the table did not respond or an internal error occurred.',
+      KeysRefused: 'Number of requests without an API key, or with an invalid one.',
+    },
+  ),
   AlertsNotSent: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
     help: 'Number of messages of alert rules that their targets did not accept, counted for each attempt.',
@@ -171,34 +155,22 @@ export const METRICS = {
     ...{ unit: 'Seconds', emitted: 'active', type: 'gauge', ...notifications },
     help: 'Longest time for which a customer notification has been due; 0 if none is due.',
   },
-  MessagesPutOff: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
-    help: 'Number of messages that the provider did not accept, and that are retried later.',
-  },
-  MessagesFailed: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
-    help: 'Number of messages that failed permanently. Messages with an unknown outcome are not included.',
-  },
-  MessagesSuppressed: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
-    help: 'Number of messages that were deliberately not sent.',
-  },
-  SmsUnknown: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
-    help: 'Number of SMS whose outcome is unknown.',
-  },
-  MailsRepeated: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
-    help: 'Number of e-mails sent again because their outcome was unknown: the maximum number of duplicates.',
-  },
-  MailsBounced: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications, only: 'aws' },
-    help: 'Number of e-mails that bounced permanently.',
-  },
-  MailComplaints: {
-    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications, only: 'aws' },
-    help: 'Number of e-mails that were marked as spam.',
-  },
+  ...rareCounters(notifications, {
+    MessagesPutOff: 'Number of messages that the provider did not accept, and that are retried later.',
+    MessagesFailed:
+      'Number of messages that failed permanently. Messages with an unknown outcome are not included.',
+    MessagesSuppressed: 'Number of messages that were deliberately not sent.',
+    SmsUnknown: 'Number of SMS whose outcome is unknown.',
+    MailsRepeated:
+      'Number of e-mails sent again because their outcome was unknown: the maximum number of duplicates.',
+  }),
+  ...rareCounters(
+    { ...notifications, only: 'aws' },
+    {
+      MailsBounced: 'Number of e-mails that bounced permanently.',
+      MailComplaints: 'Number of e-mails that were marked as spam.',
+    },
+  ),
 } as const satisfies Record<string, CloudWatchMetric>;
 
 /** Further metrics of a self-hosted Jobwire, whose number of labels and values costs nothing. */
