@@ -8,7 +8,7 @@ import { SignInSettings } from '../shared/api/sign-in-input.ts';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/waiting-limit.ts';
 import { type ConfigError, parseConfigText } from '../shared/config.ts';
 import { parseQueueAddress } from '../shared/delivery/queue-address.ts';
-import { corsOrigins, formatIssue } from '../shared/validation.ts';
+import { corsOrigins, formatIssue, integerFrom } from '../shared/validation.ts';
 import {
   ApiRegion,
   checkEnvironment,
@@ -38,10 +38,6 @@ const SAMPLE_RULE = 'must be a number from 0.01 to 100';
 const QUEUE_RULE = 'must be the ARN of an SQS queue';
 const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
-const wholeNumber = (from: number, to: number) => {
-  const rule = `must be an integer from ${from} to ${to}`;
-  return z.int(rule).min(from, rule).max(to, rule);
-};
 
 const FROM_RULE =
   'must be an e-mail address, or a name and an address such as Print Shop <orders@print.example>';
@@ -139,7 +135,7 @@ const BackupSettings = z.strictObject({
     .describe(
       'Name of an existing vault in the AWS region of the cell. The key of the vault encrypts the backups ([backups](deploying.md#backups-in-another-aws-region)).',
     ),
-  retentionDays: wholeNumber(1, 3650).default(7).describe('Retention of backups and of their copies (days).'),
+  retentionDays: integerFrom(1, 3650).default(7).describe('Retention of backups and of their copies (days).'),
   copyTo: z
     .string(VAULT_RULE)
     .regex(/^arn:[^:]+:backup:[a-z0-9-]+:\d{12}:backup-vault:[\w.-]+$/, VAULT_RULE)
@@ -216,7 +212,7 @@ const CellSettings = z
       ),
     staticEgress: z
       .strictObject({
-        natGateways: wholeNumber(1, 3)
+        natGateways: integerFrom(1, 3)
           .default(1)
           .describe(
             'Number of NAT gateways, each in an availability zone of its own and with its own address.',
@@ -229,7 +225,7 @@ const CellSettings = z
     backup: BackupSettings.optional().describe(
       'Daily backups of the state table by AWS Backup, in addition to point-in-time recovery. They cost $0.10 per GB and month in each AWS region, and $0.02 per GB copied. With the default retention, that is $0.70 a month for a table of 1 GB, and $2.00 with copies. Absent: none.',
     ),
-    monthlyBudget: wholeNumber(1, 1_000_000)
+    monthlyBudget: integerFrom(1, 1_000_000)
       .optional()
       .describe(
         'Monthly budget of the cell (US dollars). AWS Budgets compares the actual and forecast costs with it, and notifies the ops topic when they exceed it. A budget costs nothing, and requires that the cost allocation tags `project`, `stage` and `cell` are activated. Absent: no budget.',
@@ -243,7 +239,7 @@ const CellSettings = z
     eventBus: z
       .strictObject(
         {
-          archiveDays: wholeNumber(1, 3650)
+          archiveDays: integerFrom(1, 3650)
             .optional()
             .describe(
               'Retention of the archive of the bus (days). Events can be replayed from the archive. Absent: no archive.',
@@ -396,18 +392,18 @@ const StageSettings = z.strictObject({
   protected: z
     .boolean('must be true or false')
     .describe('Whether tables and stacks are protected against deletion.'),
-  eventRetentionDays: wholeNumber(7, 365).describe('Retention of events in the logs of accounts (days).'),
-  topicArchiveDays: wholeNumber(1, 365)
+  eventRetentionDays: integerFrom(7, 365).describe('Retention of events in the logs of accounts (days).'),
+  topicArchiveDays: integerFrom(1, 365)
     .nullable()
     .default(30)
     .describe(
       'Time for which the FIFO topics of established cells keep messages for late subscribers (days). `null`: no archive. If a topic has an archive, neither the topic nor its stack can be deleted until the archive is disabled by hand.',
     ),
   logRetention: z.literal(RETENTIONS, RETENTION_RULE).describe('Retention of log groups (days).'),
-  pollConcurrency: wholeNumber(2, 1000).describe(
+  pollConcurrency: integerFrom(2, 1000).describe(
     'Maximum number of concurrent invocations of pollAccount. Each polls up to ten accounts.',
   ),
-  drainConcurrency: wholeNumber(2, 1000).describe(
+  drainConcurrency: integerFrom(2, 1000).describe(
     'Maximum number of concurrent invocations of drainSink. Each drains up to four sinks.',
   ),
   canary: z
@@ -442,22 +438,22 @@ const StageSettings = z.strictObject({
     ),
   api: z
     .strictObject({
-      requestsPerSecond: wholeNumber(1, 10_000).describe('Maximum rate of requests of the cell’s API.'),
-      burst: wholeNumber(1, 5000).describe('Maximum number of requests at once.'),
-      requestsPerMinutePerKey: wholeNumber(10, 600_000)
+      requestsPerSecond: integerFrom(1, 10_000).describe('Maximum rate of requests of the cell’s API.'),
+      burst: integerFrom(1, 5000).describe('Maximum number of requests at once.'),
+      requestsPerMinutePerKey: integerFrom(10, 600_000)
         .nullish()
         .describe(
           'Maximum number of requests of a key per minute, over all functions of the cell. `null`: no maximum. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate. The limit costs at most one write to the table for each request ($0.63 per million requests). For a key with many requests, it costs a fiftieth of that.',
         ),
-      streamSeconds: wholeNumber(60, 840)
+      streamSeconds: integerFrom(60, 840)
         .default(300)
         .describe(
           'Maximum duration of a stream (s), after which the client must reconnect. If the client disconnects earlier, AWS still charges for the stream until this maximum is reached.',
         ),
-      streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY)
+      streamsPerKey: integerFrom(1, MAX_SLOTS_PER_KEY)
         .default(20)
         .describe('Maximum number of concurrent streams and waiting long polls of a key.'),
-      streams: wholeNumber(1, MAX_SLOTS_PER_KEY).describe(
+      streams: integerFrom(1, MAX_SLOTS_PER_KEY).describe(
         'Maximum number of concurrent streams and waiting long polls of all keys of a cell together. Each of them occupies an invocation. The AWS account’s limit of concurrent invocations (10 in a new account) must leave room for the polls, drains and ticks of its cells.',
       ),
       waf: z

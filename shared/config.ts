@@ -24,6 +24,7 @@ import {
   endpointId,
   formatIssue,
   id,
+  integerFrom,
   pathText,
   typePatterns,
   webhookSecret,
@@ -45,7 +46,6 @@ const httpUrl = z
 /** A URL to which paths are appended. */
 export const baseUrl = httpUrl.refine((url) => !/[?#]/.test(url), 'must not contain ? or #');
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
-const STREAMS_RULE = `must be an integer from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 /** Base URL of links to this program: an origin, and a path prefix if there is one. Without a final slash. */
@@ -55,10 +55,7 @@ const publicUrl = baseUrl.transform((url) => url.replace(/\/+$/, ''));
 const withDefault = <T extends z.ZodType>(field: T, fallback: string) =>
   field.optional().describe(`${field.description} Default: ${fallback}.`);
 
-const LISTEN_RULE = 'must be a port number from 0 to 65535';
-const listenPort = z.int(LISTEN_RULE).min(0, LISTEN_RULE).max(65_535, LISTEN_RULE);
-
-const PORT_RULE = 'must be a port number from 1 to 65535';
+const listenPort = integerFrom(0, 65_535, 'must be a port number from 0 to 65535');
 
 const FROM_RULE = 'the sender address of e-mails, such as orders@example.com';
 
@@ -74,10 +71,7 @@ const notifications = z.strictObject({
   smtp: z
     .strictObject({
       host: text('the name of a mail server').describe('Host name of the mail server.'),
-      port: z
-        .int(PORT_RULE)
-        .min(1, PORT_RULE)
-        .max(65_535, PORT_RULE)
+      port: integerFrom(1, 65_535, 'must be a port number from 1 to 65535')
         .default(587)
         .describe('Port of the mail server.'),
       secure: z
@@ -224,10 +218,7 @@ export const configSchema = z
       .describe(
         'Enables e-mails and SMS to customers. Recipients and texts are configured per account, through the API or the CLI ([notifications](notifications.md), [mail servers, DKIM, SMS](notifications-channels.md)). Default: off.',
       ),
-    streamsPerKey: z
-      .int(STREAMS_RULE)
-      .min(1, STREAMS_RULE)
-      .max(MAX_SLOTS_PER_KEY, STREAMS_RULE)
+    streamsPerKey: integerFrom(1, MAX_SLOTS_PER_KEY)
       .default(100)
       .describe('Maximum number of concurrent streams and waiting long polls of an API key.'),
     corsOrigins: corsOrigins.describe(
@@ -271,10 +262,7 @@ export const configSchema = z
           clientSecret: text('the client secret of the account’s credentials').describe(
             'OAuth client secret.',
           ),
-          pollIntervalSeconds: z
-            .int(intervalRule(1))
-            .min(1, intervalRule(1))
-            .max(MAX_INTERVAL_SECONDS, intervalRule(1))
+          pollIntervalSeconds: integerFrom(1, MAX_INTERVAL_SECONDS, intervalRule(1))
             .default(DEFAULT_INTERVAL_SECONDS)
             .describe('Interval between polls, in seconds.'),
           events: EventSettingsUpdate.optional().describe(

@@ -35,6 +35,15 @@ export const endpointId = id.refine(
 export const MAX_JOB_NUMBER = 999_999_999_999;
 export const JOB_NUMBER_RULE = `must be an integer from 1 to ${MAX_JOB_NUMBER}`;
 
+/** An integer in a range, inclusive. */
+export const integerFrom = (
+  least: number,
+  most: number,
+  rule = `must be an integer from ${least} to ${most}`,
+) => z.int(rule).min(least, rule).max(most, rule);
+
+export const jobNumber = integerFrom(1, MAX_JOB_NUMBER, JOB_NUMBER_RULE);
+
 const textUpTo = (max: number) =>
   z.string('must be text').trim().max(max, `must be at most ${max} characters`);
 

@@ -1,6 +1,6 @@
 /** Input schemas of accounts. Every error message names the field and the accepted values. */
 import * as z from 'zod';
-import { id } from '../validation.ts';
+import { id, integerFrom } from '../validation.ts';
 import { EventSettingsUpdate } from './event-settings.ts';
 
 const part = (what: string) =>
@@ -34,11 +34,9 @@ export const DEFAULT_INTERVAL_SECONDS = 120;
 export const intervalRule = (least: number): string =>
   `must be an integer number of seconds from ${least} to ${MAX_INTERVAL_SECONDS}`;
 
-const interval = z
-  .int(intervalRule(1))
-  .min(1, intervalRule(1))
-  .max(MAX_INTERVAL_SECONDS, intervalRule(1))
-  .describe('Interval between polls, in seconds. Minimum on AWS: 60.');
+const interval = integerFrom(1, MAX_INTERVAL_SECONDS, intervalRule(1)).describe(
+  'Interval between polls, in seconds. Minimum on AWS: 60.',
+);
 const secretRef = z
   .string('must be the name of a secret')
   .min(1, 'must be the name of a secret')

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { zone } from '../notifications/notification-input.ts';
 import { count, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
-import { existingId, id, line, nullableFields } from '../validation.ts';
+import { existingId, id, integerFrom, line, nullableFields } from '../validation.ts';
 
 /** Conditions of rules: the unit of their value and threshold, and what the value is. */
 export const conditions = {
@@ -48,11 +48,6 @@ const conditionNames = Object.keys(conditions) as [Condition, ...Condition[]];
 /** Days of the week, Monday first. */
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
-const minutes = (most: number) =>
-  z
-    .int(`must be an integer from 0 to ${most}`)
-    .min(0, `must be an integer from 0 to ${most}`)
-    .max(most, `must be an integer from 0 to ${most}`);
 const time = z
   .string('must be a time such as 21:00')
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time such as 21:00');
@@ -120,11 +115,7 @@ const fields = {
         ...Object.entries(conditions).map(([key, { about }]) => `- \`${key}\`: ${about}`),
       ].join('\n'),
     ),
-  threshold: z
-    .int('must be an integer from 0 to 1000000')
-    .min(0, 'must be an integer from 0 to 1000000')
-    .max(1_000_000, 'must be an integer from 0 to 1000000')
-    .describe('Threshold. The rule fires if the value is greater.'),
+  threshold: integerFrom(0, 1_000_000).describe('Threshold. The rule fires if the value is greater.'),
   accounts: z
     .array(existingId, 'must be a list of accounts')
     .min(1, 'must name at least one account')
@@ -132,12 +123,12 @@ const fields = {
     .describe(
       'Ids of the accounts to which the rule is limited. An endpoint counts only if all accounts whose events it receives are among them.',
     ),
-  forMinutes: minutes(1440).describe(
+  forMinutes: integerFrom(0, 1440).describe(
     'Time for which the value must be above the threshold before the rule fires, in minutes, 0 to 1440. Default: 0.',
   ),
-  repeatMinutes: minutes(10_080)
-    .describe('Interval of reminders while the rule fires, in minutes, 5 to 10080. Default: no reminders.')
-    .min(5, 'must be an integer from 5 to 10080'),
+  repeatMinutes: integerFrom(5, 10_080).describe(
+    'Interval of reminders while the rule fires, in minutes, 5 to 10080. Default: no reminders.',
+  ),
   notifyResolved: z
     .boolean('must be true or false')
     .describe('Whether a message is sent when the rule no longer fires. Default: `true`.'),

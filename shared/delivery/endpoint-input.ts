@@ -10,6 +10,7 @@ import {
   endpointId,
   existingId,
   id,
+  integerFrom,
   JOB_NUMBER_RULE,
   lineOrEmpty,
   nullableFields,
@@ -19,7 +20,6 @@ import {
 } from '../validation.ts';
 import { MAX_LANES } from './lanes.ts';
 
-const CONCURRENCY_RULE = `must be an integer from 1 to ${MAX_LANES}`;
 /** Maximum number of custom headers of an endpoint, and their maximum total size. */
 const MAX_HEADERS = 20;
 const MAX_HEADER_BYTES = 4096;
@@ -146,13 +146,9 @@ export const endpointFields = {
     ),
   ...filterFields,
   headers,
-  concurrency: z
-    .int(CONCURRENCY_RULE)
-    .min(1, CONCURRENCY_RULE)
-    .max(MAX_LANES, CONCURRENCY_RULE)
-    .describe(
-      `Maximum number of jobs whose events are sent in parallel, 1 to ${MAX_LANES}. The number adapts to the endpoint. Default: ${MAX_LANES}.`,
-    ),
+  concurrency: integerFrom(1, MAX_LANES).describe(
+    `Maximum number of jobs whose events are sent in parallel, 1 to ${MAX_LANES}. The number adapts to the endpoint. Default: ${MAX_LANES}.`,
+  ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
     .min(0.1, 'must be a number from 0.1 to 1000')
@@ -229,10 +225,7 @@ export type EndpointUpdate = z.infer<typeof EndpointUpdate>;
 export const Rotation = z
   .strictObject({
     secret: secret.optional(),
-    gracePeriodSeconds: z
-      .int('must be an integer number of seconds from 0 to 604800')
-      .min(0, 'must be an integer number of seconds from 0 to 604800')
-      .max(604_800, 'must be an integer number of seconds from 0 to 604800')
+    gracePeriodSeconds: integerFrom(0, 604_800, 'must be an integer number of seconds from 0 to 604800')
       .optional()
       .describe('Time for which the previous secrets stay valid, in seconds, 0 to 604800. Default: 86400.'),
   })
@@ -294,7 +287,7 @@ export const Redelivery = z
             .max(MAX_NAMES, `must contain at most ${MAX_NAMES} job numbers`)
             .describe('Only events of these jobs.'),
           statuses: z
-            .array(z.int(HTTP_STATUS_RULE).min(100, HTTP_STATUS_RULE).max(599, HTTP_STATUS_RULE))
+            .array(integerFrom(100, 599, HTTP_STATUS_RULE))
             .min(1, 'must contain at least one status')
             .max(100, 'must contain at most 100 statuses')
             .describe('Only events whose last rejection had one of these HTTP statuses.'),

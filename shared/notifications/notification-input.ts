@@ -4,7 +4,7 @@
  * Rules that need more than the input are checked elsewhere: mobile numbers, and whether a template renders.
  */
 import * as z from 'zod';
-import { id, JOB_NUMBER_RULE, line, lines, MAX_JOB_NUMBER, nullableFields } from '../validation.ts';
+import { id, integerFrom, jobNumber, line, lines, nullableFields } from '../validation.ts';
 import { checkEmail } from './email-address.ts';
 import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './types.ts';
 
@@ -43,10 +43,8 @@ const quietHours = z
     'Hours in which no SMS are sent, in the time zone of the recipient. They can include midnight: `from` can be later than `to`. `null`: SMS are sent at any hour. Default: 21:00 to 08:00.',
   );
 
-const between = (least: number, most: number, unit: string) => {
-  const rule = `must be an integer number of ${unit} from ${least} to ${most}`;
-  return z.int(rule).min(least, rule).max(most, rule);
-};
+const between = (least: number, most: number, unit: string) =>
+  integerFrom(least, most, `must be an integer number of ${unit} from ${least} to ${most}`);
 const flag = z.boolean('must be true or false');
 /** A length and a pattern without lookahead, so that RE2 accepts it. */
 const SENDER_RULE = 'must be 1 to 11 letters and digits, with at least one letter';
@@ -164,11 +162,7 @@ const fields = {
     .min(1, 'must not be empty')
     .max(1000, 'must be at most 1000 characters')
     .describe('The recipient is notified only about jobs with this order number.'),
-  jobNumber: z
-    .int(JOB_NUMBER_RULE)
-    .min(1, JOB_NUMBER_RULE)
-    .max(MAX_JOB_NUMBER, JOB_NUMBER_RULE)
-    .describe('The recipient is notified only about this job.'),
+  jobNumber: jobNumber.describe('The recipient is notified only about this job.'),
 };
 
 /**

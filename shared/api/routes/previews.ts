@@ -22,7 +22,7 @@ import { getRegionDefaults } from '../../region-defaults.ts';
 import { textOrNull } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import { type Checked, checkInput, existingId, JOB_NUMBER_RULE, MAX_JOB_NUMBER } from '../../validation.ts';
+import { type Checked, checkInput, existingId, jobNumber } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import { roleAllows } from '../key-input.ts';
@@ -53,12 +53,7 @@ const content = {
   zone: zoneName
     .optional()
     .describe('Time zone (IANA name). Default: the zone of the recipient, or of the account.'),
-  jobNumber: z
-    .int(JOB_NUMBER_RULE)
-    .min(1, JOB_NUMBER_RULE)
-    .max(MAX_JOB_NUMBER, JOB_NUMBER_RULE)
-    .optional()
-    .describe('Number of a job of the account. Default: sample jobs.'),
+  jobNumber: jobNumber.optional().describe('Number of a job of the account. Default: sample jobs.'),
   recipient: existingId.optional().describe('Id of the recipient whose name, locale and zone are used.'),
 };
 const PreviewRequest = z
