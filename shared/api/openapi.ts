@@ -146,7 +146,7 @@ function toPath(route: Route) {
     responses: withProblems(
       Object.fromEntries(
         answers.map((one: Answer) => [
-          one.status,
+          one.status ?? 200,
           toResponse(one, one === spec.answer && getCsvPage(spec) !== undefined),
         ]),
       ),

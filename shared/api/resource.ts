@@ -78,7 +78,7 @@ export function pageAnswer<N extends string, V extends z.ZodType>(names: N, item
   const shape = { [names]: z.array(items), next: nextCursor } as Named<N, z.ZodArray<V>> & {
     readonly next: typeof nextCursor;
   };
-  return { status: 200, description, schema: z.object(shape) } as const;
+  return { description, schema: z.object(shape) } as const;
 }
 
 /** Declares a resource. Returns the functions that declare its routes. */
@@ -99,7 +99,7 @@ export function defineResource<
   const headers: Answer['headers'] = isRevised
     ? { ETag: `Revision of the ${label}, for \`If-Match\`.` }
     : undefined;
-  const answer: Answer<V> = { status: 200, description: current, schema, headers };
+  const answer: Answer<V> = { description: current, schema, headers };
 
   /** Returns the response of a route: the record of the result, or why there is none. */
   function respond(

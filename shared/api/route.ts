@@ -132,7 +132,8 @@ export interface RouteParts {
 
 /** A successful response. */
 export interface Answer<A extends z.ZodType = z.ZodType> {
-  readonly status: 200 | 201 | 202 | 204 | 304 | 404;
+  /** Default: 200. */
+  readonly status?: 200 | 201 | 202 | 204 | 304 | 404;
   readonly description: string;
   /** Default: no body. */
   readonly schema?: A;
@@ -364,7 +365,7 @@ const RANDOM: Generators = { newId: randomUUID, randomBytes };
 
 function toResponse(
   c: Context<ApiEnv>,
-  { status, contentType, encode }: Answer & { readonly encode: (body: unknown) => unknown },
+  { status = 200, contentType, encode }: Answer & { readonly encode: (body: unknown) => unknown },
   answered: Answered<unknown>,
   expected: Expectation,
 ): Response {

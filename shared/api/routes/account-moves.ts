@@ -32,7 +32,6 @@ export const moveRoutes: readonly Route[] = [
         .meta({ id: 'NewMove' }),
       example: { to: 'https://large.jobwire.example.com' },
       answer: {
-        status: 200,
         description: 'State of the move.',
         schema: z
           .object({
@@ -59,7 +58,7 @@ export const moveRoutes: readonly Route[] = [
       summary: 'Cancel the move of an account',
       description:
         'Opens the log of the account again. The account stays paused. Before the request, delete the account in the other cell. Otherwise, both cells would poll it and emit its events.',
-      answer: { status: 200, description: 'The current account.', schema: AccountRecord },
+      answer: { description: 'The current account.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
     async ({ subject }, { manage }) => {
@@ -86,7 +85,6 @@ export const moveRoutes: readonly Route[] = [
         .meta({ id: 'AccountExport' }),
       example: {},
       answer: {
-        status: 200,
         description: 'A page.',
         schema: z
           .object({
@@ -122,7 +120,7 @@ export const moveRoutes: readonly Route[] = [
         })
         .meta({ id: 'AccountImport' }),
       example: { data: 'H4sIAAAAAAAAA…', credentials: { clientId: 'acme-api', clientSecret: '…' } },
-      answer: { status: 200, description: 'The account in this cell.', schema: AccountRecord },
+      answer: { description: 'The account in this cell.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
     async ({ body }, { manage }) => {

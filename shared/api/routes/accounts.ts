@@ -191,7 +191,7 @@ export const accountRoutes: readonly Route[] = [
       of: ofAccount,
       repeatable: true,
       description: 'Requests a token, verifies the identity and reads one page of jobs.',
-      answer: { status: 200, description: 'Result of each step.', schema: TestReport },
+      answer: { description: 'Result of each step.', schema: TestReport },
     },
     async ({ subject }, { manage }) => {
       const outcome = await testAccount(manage.accounts, subject);
@@ -210,7 +210,7 @@ export const accountRoutes: readonly Route[] = [
       body: CredentialsTest,
       example: { region: 'us', credentials: { clientId: 'acme-api', clientSecret: '…' } },
       repeatable: true,
-      answer: { status: 200, description: 'Result of each step.', schema: TestReport },
+      answer: { description: 'Result of each step.', schema: TestReport },
       problems: ['unprocessable-content'],
     },
     async ({ body }, { manage }) => {
@@ -246,7 +246,7 @@ export const accountRoutes: readonly Route[] = [
       role: 'operate',
       body: batchBody(['pause', 'resume'], 'accounts').meta({ id: 'AccountBatch' }),
       example: { action: 'pause', ids: ['acme', 'globex'] },
-      answer: { status: 200, description: 'Result for each account.', schema: BatchResponse },
+      answer: { description: 'Result for each account.', schema: BatchResponse },
     },
     async ({ c, caller, body: { action, ids, region, after } }, parts) => {
       const { manage, feed, isDeclared } = parts;
@@ -287,7 +287,7 @@ export const accountRoutes: readonly Route[] = [
       summary: 'Get the polling state of an account',
       role: 'read',
       of: ofAccount,
-      answer: { status: 200, description: 'Polling state of the account.', schema: AccountReport },
+      answer: { description: 'Polling state of the account.', schema: AccountReport },
     },
     async ({ c, subject }, { feed }) => {
       const report = await reportAccount(feed, subject);
@@ -334,7 +334,6 @@ export const accountRoutes: readonly Route[] = [
         })
         .meta({ id: 'AccountConfirmation' }),
       answer: {
-        status: 200,
         description: 'The confirmed state.',
         schema: z
           .object({

@@ -192,7 +192,7 @@ export const alertRuleRoutes: readonly Route[] = [
       description: 'Sends a message to the target of the rule. The state of the rule does not change.',
       role: 'admin',
       of: ofRule,
-      answer: { status: 200, description: 'The result.', schema: TestResult },
+      answer: { description: 'The result.', schema: TestResult },
     },
     async ({ subject: { stored } }, { alerts }) => {
       const { sending } = alerts;

@@ -85,7 +85,7 @@ export const attentionRoutes: readonly Route[] = [
         limit,
         after: afterBy('items', decodeQueuePlace),
       }),
-      answer: { status: 200, description: 'A page of the queue.', schema: AttentionPage },
+      answer: { description: 'A page of the queue.', schema: AttentionPage },
     },
     async ({ c, caller, query: { state, kind, assignee, ...query } }, parts) => {
       const deps = toQueueDeps(parts);
@@ -107,7 +107,7 @@ export const attentionRoutes: readonly Route[] = [
       summary: 'Get an item of the attention queue',
       role: 'read',
       of: ofItem,
-      answer: { status: 200, description: 'The item.', schema: AttentionItem },
+      answer: { description: 'The item.', schema: AttentionItem },
     },
     async ({ c, caller, subject }, parts) => {
       const item = await readAttention(toQueueDeps(parts), caller, subject);
@@ -196,7 +196,7 @@ export const attentionRoutes: readonly Route[] = [
         region: one.optional().describe('Only this region. Default: all served regions.'),
         day: day.optional().describe('Day (`YYYY-MM-DD`) of the figures. Default: today (UTC).'),
       }),
-      answer: { status: 200, description: 'The figures.', schema: Figures },
+      answer: { description: 'The figures.', schema: Figures },
     },
     async ({ c, caller, query: { region, day: asked } }, parts) => {
       const deps = toQueueDeps(parts);
@@ -230,7 +230,7 @@ function act<B extends z.ZodType>(
       of: ofItem,
       body: body.meta({ id: `${title}Attention` }),
       example,
-      answer: { status: 200, description: 'The item.', schema: AttentionItem },
+      answer: { description: 'The item.', schema: AttentionItem },
       problems: ['unprocessable-content', 'conflict'],
     },
     async ({ caller, subject, body: given }, parts) => {

@@ -66,7 +66,7 @@ export const deliveryRoutes: readonly Route[] = [
       summary: 'Get the health of an endpoint',
       role: 'read',
       of: ofEndpoint,
-      answer: { status: 200, description: 'Health of the endpoint.', schema: EndpointHealth },
+      answer: { description: 'Health of the endpoint.', schema: EndpointHealth },
     },
     async ({ c, subject: { region, id } }, { feed, deliveries }) => {
       const health = await readEndpointHealth({ ...feed, deliveries }, region, id);
@@ -91,7 +91,7 @@ export const deliveryRoutes: readonly Route[] = [
             'Length of the window: `1h` in points of 5 minutes, `24h` in points of 30 minutes, `7d` in points of 2 hours. Default: `24h`.',
           ),
       }),
-      answer: { status: 200, description: 'Statistics of the endpoint.', schema: DeliveryStatistics },
+      answer: { description: 'Statistics of the endpoint.', schema: DeliveryStatistics },
     },
     async ({ subject: { region, id, createdAt }, query: { window } }, { feed, deliveries }) => ({
       body: await deliveries.statistics(

@@ -224,7 +224,7 @@ export const endpointRoutes: readonly Route[] = [
       role: 'operate',
       body: batchBody(ACTIONS, 'endpoints').meta({ id: 'EndpointBatch' }),
       example: { action: 'pause', ids: ['erp', 'shop'] },
-      answer: { status: 200, description: 'Result for each endpoint.', schema: BatchResponse },
+      answer: { description: 'Result for each endpoint.', schema: BatchResponse },
     },
     async ({ c, caller, body: { action, ids, region, after } }, parts) => {
       const { feed } = parts;
@@ -269,7 +269,7 @@ export const endpointRoutes: readonly Route[] = [
       role: 'operate',
       of: ofOwnEndpoint,
       repeatable: true,
-      answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
+      answer: { description: 'Result of the attempt.', schema: AttemptReport },
       problems: ['conflict'],
     },
     async ({ subject: { region, id } }, { manage }) => {
@@ -302,7 +302,7 @@ export const endpointRoutes: readonly Route[] = [
         })
         .meta({ id: 'ResendRequest' }),
       example: { event: 'acme.t3k9x1a2b3c4.1044' },
-      answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
+      answer: { description: 'Result of the attempt.', schema: AttemptReport },
       problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, subject: { region, id }, body: { event } }, { manage }) => {
@@ -331,7 +331,6 @@ export const endpointRoutes: readonly Route[] = [
       body: Rotation,
       example: { gracePeriodSeconds: 86_400 },
       answer: {
-        status: 200,
         description: 'The new secret. It is returned only once.',
         schema: z
           .object({

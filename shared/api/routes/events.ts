@@ -161,7 +161,6 @@ const LAST_EVENT_ID = {
     'The `id:` of the last event received. The stream resumes after it. Takes precedence over `after`.',
 };
 const STREAM = {
-  status: 200,
   description:
     'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message of a stream has `event: cursor`, and its `data:` contains the cursor. When the filter `types` excludes events, the stream sends another `cursor` message instead of them, so that the cursor of the client advances. The server closes a stream after some minutes. Connect again with the last id to resume it.',
   schema: z.string(),
@@ -186,7 +185,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         role: 'read',
         of,
         query: EventsQuery.superRefine(checkOrder),
-        answer: { status: 200, description: 'A page of the log.', schema: EventPage },
+        answer: { description: 'A page of the log.', schema: EventPage },
         problems: ['cursor-gone'],
         waits: true,
       },
@@ -307,7 +306,7 @@ export const eventRoutes: readonly Route[] = [
         'Returns the events of all logs in one sequence. An API key that is restricted to some accounts receives only the events of these accounts. The cursor is valid for this feed only.',
       role: 'read',
       query: CellEventsQuery,
-      answer: { status: 200, description: 'A page of events.', schema: CellPage },
+      answer: { description: 'A page of events.', schema: CellPage },
       problems: ['cursor-gone'],
       waits: true,
     },
@@ -367,7 +366,6 @@ export const eventRoutes: readonly Route[] = [
       role: 'read',
       of: ofEvent,
       answer: {
-        status: 200,
         description: 'The stored envelope.',
         schema: Event,
         contentType: 'application/cloudevents+json',

@@ -124,7 +124,7 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       query: JobsQuery,
-      answer: { status: 200, description: 'A page of jobs.', schema: JobPage },
+      answer: { description: 'A page of jobs.', schema: JobPage },
       problems: ['cursor-gone'],
     },
     async ({ c, subject, query: { after: cursor, limit, sort, expand, ...filter } }, { feed }) => {
@@ -147,7 +147,7 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       params: jobParams,
-      answer: { status: 200, description: 'The current job.', schema: JobResponse },
+      answer: { description: 'The current job.', schema: JobResponse },
     },
     async ({ c, subject, params }, { feed }) => {
       const found = await readJob(feed, subject, Number(params.jobNumber));
@@ -166,7 +166,6 @@ export const jobRoutes: readonly Route[] = [
       params: jobParams,
       query: JobEventsQuery,
       answer: {
-        status: 200,
         description: 'A page of events of the job. Empty if the job is unknown.',
         schema: z.object({ events: z.array(Event), next: nextCursor }).meta({ id: 'JobEventPage' }),
       },
@@ -187,7 +186,7 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       query: rollupsQuery,
-      answer: { status: 200, description: 'One entry for each day of the range.', schema: AccountRollups },
+      answer: { description: 'One entry for each day of the range.', schema: AccountRollups },
     },
     async ({ c, subject, query }, { feed }) => {
       const { from, to } = toDayRange(query, feed.now());
@@ -204,7 +203,6 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       answer: {
-        status: 200,
         description: 'Counts at the last complete reading of the list of active jobs.',
         schema: OpenJobs,
       },
@@ -225,7 +223,6 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       answer: {
-        status: 200,
         description: 'Usual durations. Empty until the first durations are known.',
         schema: StatusDurations,
       },
@@ -242,7 +239,6 @@ export const jobRoutes: readonly Route[] = [
       of: ofRegion,
       query: rollupsQuery,
       answer: {
-        status: 200,
         description: 'One entry for each day of the range, and the totals of each account.',
         schema: RegionRollups,
       },
@@ -262,7 +258,6 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofRegion,
       answer: {
-        status: 200,
         description: 'Counts at the last complete reading of the list of active jobs of each account.',
         schema: RegionOpenJobs,
       },

@@ -42,7 +42,7 @@ export const keyRoutes: readonly Route[] = [
       id: 'getCurrentKey',
       summary: 'Get the API key or user that authenticates the request',
       role: 'read',
-      answer: { status: 200, description: 'The key.', schema: Self },
+      answer: { description: 'The key.', schema: Self },
     },
     ({ caller: { keyId: id, user = null, ...key } }) => ({ body: { id, user, ...key } }),
   ),
@@ -101,7 +101,7 @@ export const keyRoutes: readonly Route[] = [
       summary: 'Get an API key',
       role: 'admin',
       params,
-      answer: { status: 200, description: 'The key.', schema: KeyRecord },
+      answer: { description: 'The key.', schema: KeyRecord },
     },
     async ({ caller, params: { id } }, { feed }) => {
       const outcome = await readKey(feed, id, caller);

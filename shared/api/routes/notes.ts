@@ -96,7 +96,7 @@ export const noteRoutes: readonly Route[] = [
         recordOnJob('send_note', subject, params.jobNumber, by, parts),
       hasEffect: ({ created }) => created,
       example: { recipient: 'ann', channel: 'email', text: 'Your order leaves our press on Thursday.' },
-      answer: { status: 200, description: 'The message.', schema: NoteResult },
+      answer: { description: 'The message.', schema: NoteResult },
       problems: ['unprocessable-content'],
     },
     async ({ c, caller, subject: settings, params, body }, parts) => {

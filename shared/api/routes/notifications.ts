@@ -110,7 +110,6 @@ const templates = defineResource({
 });
 
 const messagesAnswer = {
-  status: 200,
   description: 'A page of messages.',
   schema: z.object({ messages: z.array(Message), next: nextCursor }),
 } as const;
@@ -214,7 +213,7 @@ export const notificationRoutes: readonly Route[] = [
       description: MASKED,
       role: 'read',
       of: messageSubject,
-      answer: { status: 200, description: 'The message.', schema: Message },
+      answer: { description: 'The message.', schema: Message },
     },
     ({ caller, subject }) => ({ body: toMessageResponse(subject, caller) }),
   ),

@@ -69,7 +69,6 @@ export const pairingRoutes: readonly Route[] = [
       body: KeyClaim,
       example: { code: '123456', deviceToken: 'd'.repeat(43) },
       answer: {
-        status: 200,
         description: 'The key, or `null` while the code is not confirmed.',
         schema: z
           .object({
@@ -113,7 +112,6 @@ export const pairingRoutes: readonly Route[] = [
       body: PairingApproval,
       example: { code: '123456', name: 'Dispatch desk', accounts: ['acme'] },
       answer: {
-        status: 200,
         description: 'The permissions of the key.',
         schema: z
           .object({

@@ -93,7 +93,6 @@ export const parkedEventRoutes: readonly Route[] = [
       record: ({ subject, ...by }, parts) => recordOnEndpoint('retry_parked', subject, by, parts),
       hasEffect: ({ retried }) => retried > 0,
       answer: {
-        status: 200,
         description: 'Number of events scheduled for a retry.',
         schema: z
           .object({ retried: z.int().describe('Number of events scheduled for a retry.'), missing })
@@ -121,7 +120,6 @@ export const parkedEventRoutes: readonly Route[] = [
       record: ({ subject, ...by }, parts) => recordOnEndpoint('discard_parked', subject, by, parts),
       hasEffect: ({ discarded }) => discarded > 0,
       answer: {
-        status: 200,
         description: 'Number of discarded events.',
         schema: z
           .object({ discarded: z.int().describe('Number of discarded events.'), missing })
@@ -150,7 +148,6 @@ export const parkedEventRoutes: readonly Route[] = [
       hasEffect: ({ parked, dead }) => parked + dead > 0,
       example: { states: ['dead'], filter: { statuses: [422], from: '2026-03-02T08:00:00Z' }, dryRun: true },
       answer: {
-        status: 200,
         description: 'The selected events, and the replay of the dead ones.',
         schema: RedeliveryReport,
       },

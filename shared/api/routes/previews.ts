@@ -105,7 +105,7 @@ export const previewRoutes: readonly Route[] = [
       repeatable: true,
       body: PreviewRequest,
       example: { kind: 'dispatched', channel: 'email', locale: 'en-GB' },
-      answer: { status: 200, description: 'The rendered message.', schema: Preview },
+      answer: { description: 'The rendered message.', schema: Preview },
       problems: ['unprocessable-content'],
     },
     async ({ subject, body }, parts) => {
@@ -124,7 +124,7 @@ export const previewRoutes: readonly Route[] = [
       of: settingsSubject,
       body: TestEmail,
       example: { to: 'orders@acme.example', kind: 'dispatched', locale: 'en-GB' },
-      answer: { status: 200, description: 'The result.', schema: TestEmailResult },
+      answer: { description: 'The result.', schema: TestEmailResult },
       problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, caller, subject: settings, body: { to, ...asked } }, parts) => {

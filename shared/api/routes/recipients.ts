@@ -109,7 +109,7 @@ export const recipientRoutes: readonly Route[] = [
         })
         .meta({ id: 'RecipientImport' }),
       example: { csv: 'name,email,orderGroup\nAnn Lee,ann@example.com,Spring\n', dryRun: true },
-      answer: { status: 200, description: 'Result of the import.', schema: ImportReport },
+      answer: { description: 'Result of the import.', schema: ImportReport },
       problems: ['unprocessable-content', 'conflict'],
     },
     async ({ subject, body: { csv, dryRun } }, { manage }) => {

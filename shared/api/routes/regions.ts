@@ -54,7 +54,7 @@ export const regionRoutes: readonly Route[] = [
       summary: 'Get a region',
       role: 'read',
       of: ofRegion,
-      answer: { status: 200, description: 'The region.', schema: Region },
+      answer: { description: 'The region.', schema: Region },
     },
     async ({ subject }, parts) => ({ body: await read(parts, subject.region) }),
   ),

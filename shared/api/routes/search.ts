@@ -55,7 +55,6 @@ export const searchRoutes: readonly Route[] = [
       role: 'read',
       query: SearchQuery,
       answer: {
-        status: 200,
         description: 'Results, by region, kind and value.',
         schema: z
           .object({

@@ -35,7 +35,6 @@ const OK = { body: { status: 'ok' } } as const;
 const State = z.object({ status: z.literal('ok') }).meta({ id: 'ServiceState' });
 
 const SCHEMA_ANSWER = {
-  status: 200,
   description: 'A JSON Schema.',
   schema: z.looseObject({}),
   contentType: 'application/schema+json',
@@ -49,7 +48,7 @@ export const serviceRoutes: readonly Route[] = [
       id: 'getHealth',
       summary: 'Check whether the process is alive',
       role: null,
-      answer: { status: 200, description: 'The process is alive.', schema: State },
+      answer: { description: 'The process is alive.', schema: State },
     },
     () => OK,
   ),
@@ -61,7 +60,7 @@ export const serviceRoutes: readonly Route[] = [
       description:
         'Reads from the store. The service is ready if the store responds. A self-hosted Jobwire is not ready while writes to its store fail, for example because the disk is full.',
       role: null,
-      answer: { status: 200, description: 'The store responds.', schema: State },
+      answer: { description: 'The store responds.', schema: State },
     },
     async ({ c }, { feed, checkWrites }) => {
       await feed.table.get(keys.upstream(feed.regions[0] ?? ''));
@@ -76,7 +75,7 @@ export const serviceRoutes: readonly Route[] = [
       id: 'listEventTypes',
       summary: 'List event types',
       role: null,
-      answer: { status: 200, description: 'All event types.', schema: EventTypeList },
+      answer: { description: 'All event types.', schema: EventTypeList },
     },
     () => ({ body: { types: eventTypes.map(shown) }, headers: CACHED }),
   ),
@@ -117,7 +116,7 @@ export const serviceRoutes: readonly Route[] = [
       summary: 'Get an event type',
       role: null,
       params: typeParam,
-      answer: { status: 200, description: 'The event type.', schema: EventType },
+      answer: { description: 'The event type.', schema: EventType },
     },
     ({ c, params: { type } }) => {
       const found = eventTypes.find((one) => one === type);
@@ -132,7 +131,6 @@ export const serviceRoutes: readonly Route[] = [
       role: null,
       params: typeParam,
       answer: {
-        status: 200,
         description: 'An example event in its envelope.',
         schema: Event,
         contentType: 'application/cloudevents+json',
@@ -152,7 +150,7 @@ export const serviceRoutes: readonly Route[] = [
         role: null,
         document: true,
         validated: true,
-        answer: { status: 200, description: 'The document.', schema: z.looseObject({}) },
+        answer: { description: 'The document.', schema: z.looseObject({}) },
       },
       async ({ c }, { documents }) =>
         sendStatic(c, await documents.read(`${name}.json`), {
@@ -170,7 +168,6 @@ export const serviceRoutes: readonly Route[] = [
       document: true,
       validated: true,
       answer: {
-        status: 200,
         description: 'The API reference as a web page.',
         schema: z.string(),
         contentType: 'text/html',
@@ -190,7 +187,6 @@ export const serviceRoutes: readonly Route[] = [
         page: one.describe('Name of a tag in lower case, `webhooks` or `schemas`.'),
       }),
       answer: {
-        status: 200,
         description: 'The operations of the tag, or the schemas, as a web page.',
         schema: z.string(),
         contentType: 'text/html',
@@ -211,7 +207,6 @@ export const serviceRoutes: readonly Route[] = [
         name: one.describe('File name.'),
       }),
       answer: {
-        status: 200,
         description: 'A stylesheet or a script.',
         schema: z.string(),
         contentType: 'text/*',

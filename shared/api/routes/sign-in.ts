@@ -40,7 +40,6 @@ const SessionRecord = z
   .meta({ id: 'Session' });
 
 const answer = {
-  status: 200,
   description: 'The session, and a cookie to renew it.',
   schema: SessionRecord,
 } as const;
@@ -55,7 +54,6 @@ export const signInRoutes: readonly Route[] = [
       summary: 'Get the issuer at which users sign in',
       role: null,
       answer: {
-        status: 200,
         description: 'The issuer, or `null` if only API keys are accepted.',
         schema: z
           .object({

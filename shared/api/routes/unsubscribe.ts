@@ -32,7 +32,6 @@ const linkSubject: Subject<Link> = {
 };
 
 const answer = {
-  status: 200,
   description: 'The web page.',
   schema: z.string(),
   contentType: 'text/html',
