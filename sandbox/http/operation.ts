@@ -31,17 +31,14 @@ export interface Call<P = unknown, Q = unknown, B = unknown> {
   readonly now: number;
 }
 
-/** An answer of an operation; without a schema it has no body. */
+/** An answer of an operation. Without a schema, an error is a problem document, and other answers have no body. */
 export interface AnswerSpec {
   readonly description: string;
   readonly schema?: z.ZodType;
 }
 
 /** Errors that operations opt into. */
-export const UNEXPECTED: AnswerSpec = {
-  description: 'An unexpected error. Repeat the request once.',
-  schema: Problem,
-};
+export const UNEXPECTED: AnswerSpec = { description: 'An unexpected error. Repeat the request once.' };
 
 /** An operation as declared: `P`, `Q` and `B` are the types of path, query and body. */
 export interface OperationSpec<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType> {
@@ -68,7 +65,7 @@ export interface OperationSpec<P extends z.ZodObject, Q extends z.ZodObject, B e
   readonly needs?: Exclude<Right, 'privileged'>;
   /** Accepts any parameter value: there is no 400. */
   readonly takesAnything?: true;
-  /** Answers by status. 401 is implicit, and 400 if there are parameters or a body. */
+  /** Answers by status. 401 is implicit, 403 with `needs`, and 400 if there are parameters or a body. */
   readonly answers: { readonly [status: number]: AnswerSpec };
   /** Called at most once for each request that changes state. */
   handle(call: Call<z.output<P>, z.output<Q>, z.output<B>>): Answer;
@@ -89,17 +86,22 @@ export const operationsOf =
 /** All answers of an operation, including the implicit ones. */
 export function listAnswers(spec: Operation): Readonly<Record<number, AnswerSpec>> {
   const answers: Record<number, AnswerSpec> = {
-    401: { description: 'The bearer token is missing or not valid in this region.', schema: Problem },
+    401: { description: 'The bearer token is missing or not valid in this region.' },
   };
   if ((spec.params ?? spec.query ?? spec.body) && !spec.takesAnything) {
-    answers[400] = { description: 'A parameter or the body is not valid.', schema: Problem };
+    answers[400] = { description: 'A parameter or the body is not valid.' };
   }
   if (spec.needs) {
-    answers[403] = { description: 'The credentials may not use this operation.', schema: Problem };
+    answers[403] = { description: 'The credentials may not use this operation.' };
   }
   if (spec.body) {
-    answers[413] = { description: 'The body is larger than 1 MiB.', schema: Problem };
-    answers[415] = { description: 'The body has an unsupported media type.', schema: Problem };
+    answers[413] = { description: 'The body is larger than 1 MiB.' };
+    answers[415] = { description: 'The body has an unsupported media type.' };
   }
-  return { ...answers, ...spec.answers };
+  return Object.fromEntries(
+    Object.entries({ ...answers, ...spec.answers }).map(([status, answer]) => [
+      status,
+      Number(status) < 400 ? answer : { schema: Problem, ...answer },
+    ]),
+  );
 }

@@ -10,7 +10,6 @@ import {
   UserSummary,
   UsersPage,
 } from '../../shared/ordering/contract/account.ts';
-import { Problem } from '../../shared/ordering/contract/common.ts';
 import { operationsOf } from '../http/operation.ts';
 import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
 import { enumParameter, flag, integer, pageParameters } from '../http/parameters.ts';
@@ -56,7 +55,7 @@ import type { SandboxAccount } from '../world/world.ts';
  * - A user without an address has the address of the account. Texts that do not apply are null.
  */
 
-const NO_SUCH_ACCOUNT = { description: 'The account does not exist.', schema: Problem };
+const NO_SUCH_ACCOUNT = { description: 'The account does not exist.' };
 
 const USER_COLUMNS = {
   LastName: (user) => user.lastName,
@@ -91,7 +90,7 @@ export const accountOperations = [
     summary: 'The calling user.',
     answers: {
       200: { description: 'The user, with all fields.', schema: User },
-      404: { description: 'The user does not exist.', schema: Problem },
+      404: { description: 'The user does not exist.' },
     },
     handle: ({ account, user, instance }) =>
       jsonOr404(user && userProfile(account, user), 'The user does not exist.', instance),
@@ -136,7 +135,7 @@ export const accountOperations = [
     needs: 'administrator',
     answers: {
       200: { description: 'The user, with the most important fields.', schema: UserSummary },
-      404: { description: 'The account has no such user.', schema: Problem },
+      404: { description: 'The account has no such user.' },
     },
     handle: ({ account, params, instance }) => {
       const user = account.users.find(({ id }) => id === params.userId);
@@ -187,7 +186,7 @@ export const accountOperations = [
     summary: 'Shipping settings of the account.',
     answers: {
       200: { description: 'The settings.', schema: ShipmentSettings },
-      404: { description: 'The account has no shipping settings.', schema: Problem },
+      404: { description: 'The account has no shipping settings.' },
     },
     handle: ({ account, instance }) =>
       jsonOr404(shipmentSettings(account), 'The account has no shipment settings.', instance),

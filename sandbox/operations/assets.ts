@@ -10,7 +10,7 @@ import {
   AssetsPage,
   AssetTypes,
 } from '../../shared/ordering/contract/assets.ts';
-import { type PriceBand, Problem } from '../../shared/ordering/contract/common.ts';
+import type { PriceBand } from '../../shared/ordering/contract/common.ts';
 import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
 import { type Call, operationsOf, UNEXPECTED } from '../http/operation.ts';
 import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
@@ -93,8 +93,7 @@ const listParameters = z.object({
 type ListQuery = z.output<typeof listParameters>;
 
 const TYPES = ['application/json', 'text/plain', 'text/json'];
-const MAY_NOT = { description: 'The credentials have no permission.', schema: Problem };
-const NO_SUCH_ASSET = { description: 'The account has no such asset.', schema: Problem };
+const NO_SUCH_ASSET = { description: 'The account has no such asset.' };
 const assetTag = z.object({ assetTag: z.string() });
 
 const operation = operationsOf('Assets');
@@ -107,7 +106,7 @@ export const assetOperations = [
     query: listParameters,
     produces: TYPES,
     needs: 'ordering',
-    answers: { 200: { description: 'A page.', schema: AssetsPage }, 403: MAY_NOT },
+    answers: { 200: { description: 'A page.', schema: AssetsPage } },
     handle: (call) => json(pageOfAssets(call, call.account.assets.list())),
   }),
   operation({
@@ -117,7 +116,7 @@ export const assetOperations = [
     query: listParameters,
     produces: TYPES,
     needs: 'ordering',
-    answers: { 200: { description: 'A page.', schema: AssetsPage }, 403: MAY_NOT },
+    answers: { 200: { description: 'A page.', schema: AssetsPage } },
     handle: (call) =>
       json(pageOfAssets(call, [...globalAssets(call.account.world, call.account.region).values()])),
   }),
@@ -143,7 +142,7 @@ export const assetOperations = [
     takesAnything: true,
     produces: TYPES,
     needs: 'ordering',
-    answers: { 200: { description: 'The asset.', schema: AssetDto }, 403: MAY_NOT, 404: NO_SUCH_ASSET },
+    answers: { 200: { description: 'The asset.', schema: AssetDto }, 404: NO_SUCH_ASSET },
     handle: ({ account, role, params, instance }) => {
       const asset = account.assets.get(params.assetTag);
       if (!asset) return problem(404, 'The asset does not exist.', instance);
@@ -158,7 +157,7 @@ export const assetOperations = [
     takesAnything: true,
     produces: TYPES,
     needs: 'ordering',
-    answers: { 200: { description: 'The files.', schema: AssetFiles }, 403: MAY_NOT, 404: NO_SUCH_ASSET },
+    answers: { 200: { description: 'The files.', schema: AssetFiles }, 404: NO_SUCH_ASSET },
     handle: ({ account, params, instance }) => {
       const asset = account.assets.get(params.assetTag);
       if (!asset) return problem(404, 'The asset does not exist.', instance);
@@ -182,8 +181,7 @@ export const assetOperations = [
     needs: 'ordering',
     answers: {
       200: { description: 'The jobs.', schema: AssetJobs },
-      400: { description: 'The account has no asset with this code.', schema: Problem },
-      403: MAY_NOT,
+      400: { description: 'The account has no asset with this code.' },
       500: UNEXPECTED,
     },
     handle: ({ account, params: { assetCode }, instance }) => {

@@ -68,7 +68,6 @@ export const createJobOperation = operation({
     500: {
       description:
         'The ordering API failed. The usual cause is an invalid body. A request with `validateOnly` returns the reason.',
-      schema: Problem,
     },
   },
   handle: (call) => {

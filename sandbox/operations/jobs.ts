@@ -61,8 +61,7 @@ export const JOB_MEDIA_TYPES = [
 ] as const;
 
 const jobNumber = z.object({ jobNumber: integer });
-const NO_SUCH_JOB = { description: 'The account has no such job.', schema: Problem };
-const MAY_NOT = { description: 'The credentials have no permission.', schema: Problem };
+const NO_SUCH_JOB = { description: 'The account has no such job.' };
 
 export const jobOperations = [
   operation({
@@ -71,7 +70,7 @@ export const jobOperations = [
     summary: 'One job in detail.',
     params: jobNumber,
     needs: 'ordering',
-    answers: { 200: { description: 'The job.', schema: Job }, 403: MAY_NOT, 404: NO_SUCH_JOB },
+    answers: { 200: { description: 'The job.', schema: Job }, 404: NO_SUCH_JOB },
     // Jobs of other accounts answer exactly like unknown ones.
     handle: ({ account, params, instance, now }) =>
       jsonOr404(account.jobDetail(params.jobNumber, now), 'The job does not exist.', instance),
@@ -92,7 +91,7 @@ export const jobOperations = [
         description: 'A value is invalid, the location cannot produce jobs, or the due date cannot be met.',
         schema: z.union([Problem, ValidationFailure]),
       },
-      403: { description: 'The job is locked, or a field is for privileged staff only.', schema: Problem },
+      403: { description: 'The job is locked, or a field is for privileged staff only.' },
       404: NO_SUCH_JOB,
     },
     handle: ({ account, role, params, body, instance, now }) => {
@@ -139,7 +138,7 @@ export const jobOperations = [
     answers: {
       204: { description: 'The job is cancelled.' },
       404: NO_SUCH_JOB,
-      409: { description: 'The job can no longer be cancelled.', schema: Problem },
+      409: { description: 'The job can no longer be cancelled.' },
     },
     handle: ({ account, params, instance, now }) => {
       const job = account.job(params.jobNumber);
@@ -166,7 +165,7 @@ export const jobOperations = [
       customerUserId: integer.optional(),
     }),
     needs: 'ordering',
-    answers: { 200: { description: 'A page.', schema: ActiveJobsPage }, 403: MAY_NOT },
+    answers: { 200: { description: 'A page.', schema: ActiveJobsPage } },
     handle: ({ account, query, instance, now }) => {
       const { page, pageSize, customerUserId } = query;
       if (customerUserId !== undefined && !account.users.some(({ id }) => id === customerUserId)) {
@@ -187,7 +186,6 @@ export const jobOperations = [
     needs: 'ordering',
     answers: {
       200: { description: 'All delivery options, sorted by rank.', schema: z.array(DeliveryOption) },
-      403: MAY_NOT,
     },
     handle: ({ account }) => json(listDeliveryOptions(account.region)),
   }),
@@ -199,10 +197,7 @@ export const jobOperations = [
     takesAnything: true,
     answers: {
       200: { description: 'The dispatch date, and the days without work.', schema: ShipDate },
-      404: {
-        description: 'The user does not exist, or there is no possible dispatch date.',
-        schema: Problem,
-      },
+      404: { description: 'The user does not exist, or there is no possible dispatch date.' },
     },
     handle: ({ account, user, query, instance, now }) => {
       if (!user) return problem(404, 'The user does not exist.', instance);

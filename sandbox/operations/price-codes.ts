@@ -1,7 +1,6 @@
 // Price codes over HTTP: processes, codes, and the price of one code.
 
 import * as z from 'zod';
-import { Problem } from '../../shared/ordering/contract/common.ts';
 import { PriceCode, PriceCodes, PricingProcesses } from '../../shared/ordering/contract/price-codes.ts';
 import { operationsOf, UNEXPECTED } from '../http/operation.ts';
 import { decimal, integer, pageParameters } from '../http/parameters.ts';
@@ -59,7 +58,7 @@ export const priceCodeOperations = [
     needs: 'ordering',
     answers: {
       200: { description: 'The price code.', schema: PriceCode },
-      404: { description: 'The account has no such price code.', schema: Problem },
+      404: { description: 'The account has no such price code.' },
     },
     handle: ({ account, params, query, instance }) => {
       const found = findPriceCode(account, params.priceCode, query);

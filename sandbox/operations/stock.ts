@@ -1,7 +1,6 @@
 // Stocked goods and how they ship.
 
 import * as z from 'zod';
-import { Problem } from '../../shared/ordering/contract/common.ts';
 import {
   StandaloneShippingConfigs,
   StockItem,
@@ -106,7 +105,7 @@ export const stockOperations = [
     needs: 'ordering',
     answers: {
       200: { description: 'The item, with its shipping configs.', schema: StockItem },
-      404: { description: 'The item does not exist.', schema: Problem },
+      404: { description: 'The item does not exist.' },
     },
     handle: ({ account, params, query, instance }) => {
       const record = findRecord(account, params.code, query.includeArchived);
