@@ -25,6 +25,7 @@ import { certificateLink } from '../world/links.ts';
 import { paymentAt } from '../world/payments.ts';
 import type { SandboxUser } from '../world/records.ts';
 import { REGION_FACTS, type RegionCode } from '../world/regions.ts';
+import { selectFields } from '../world/views.ts';
 import type { SandboxAccount } from '../world/world.ts';
 
 /*
@@ -124,7 +125,7 @@ export const accountOperations = [
         toDirection(query.sortDirection ?? 'ASC'),
       );
       const page = cutPage(sorted, { ...query, filter: textFilter, url });
-      return json({ ...page, entities: page.entities.map(userSummary) });
+      return json({ ...page, entities: page.entities.map((user) => selectFields(UserSummary, user)) });
     },
   }),
   operation({
@@ -140,7 +141,8 @@ export const accountOperations = [
     handle: ({ account, params, instance }) => {
       const user = account.users.find(({ id }) => id === params.userId);
       // Users of other accounts answer exactly like unknown ones.
-      return jsonOr404(user && userSummary(userProfile(account, user)), 'The user does not exist.', instance);
+      const found = user && selectFields(UserSummary, userProfile(account, user));
+      return jsonOr404(found, 'The user does not exist.', instance);
     },
   }),
   operation({
@@ -270,17 +272,11 @@ function userProfile(account: SandboxAccount, user: SandboxUser): User {
   const { entityAddress } = account.books;
   const [home] = REGION_FACTS[account.region].locations;
   return {
-    id: user.id,
+    ...selectFields(User, user),
     guid: generateGuid(0, user.id),
     customerId: account.id,
     customerName: account.name,
-    userName: user.userName,
-    firstName: user.firstName,
-    lastName: user.lastName,
-    emailAddress: user.emailAddress,
-    active: user.active,
     phone: generatePhone(account.region, user.id),
-    mobile: user.mobile,
     streetAddress: entityAddress?.streetAddress ?? null,
     addressLine2: entityAddress?.addressLine2 ?? null,
     suburb: null,
@@ -292,23 +288,13 @@ function userProfile(account: SandboxAccount, user: SandboxUser): User {
     locationName: home.name,
     defaultPage: 'jobs',
     orderNumberPrefix: user.id % 2 === 0 ? user.lastName.slice(0, 3).toUpperCase() : null,
-    receiveEmails: user.receiveEmails,
     promotionRecipient: false,
     receiveInvoice: true,
     receiveInwards: false,
     textNotifyProof: false,
-    textNotifyDispatch: user.textNotifyDispatch,
-    usernameLoginOnly: user.usernameLoginOnly,
     lastLogin: user.lastLogin === null ? null : new Date(user.lastLogin).toISOString(),
-    loginCount: user.loginCount,
     ...user.profile,
   };
-}
-
-/** Selects the fields of a summary. */
-function userSummary(user: User): UserSummary {
-  const entries = Object.entries(user).filter(([name]) => name in UserSummary.shape);
-  return Object.fromEntries(entries) as UserSummary;
 }
 
 /** The shipment settings of the API; undefined if there are none. */

@@ -1,6 +1,7 @@
 // Jobs in the documented shapes of the API.
 
-import type { ActiveJob, Job, Permissions } from '../../shared/ordering/contract/jobs.ts';
+import type * as z from 'zod';
+import { ActiveJob, Job, JobLine, type Permissions, Tracking } from '../../shared/ordering/contract/jobs.ts';
 import { DAY_MS, startOfDay } from './dates.ts';
 import { invoiceLink, previewLink } from './links.ts';
 import type { AccountFacts, JobRecord } from './records.ts';
@@ -34,68 +35,40 @@ export type JobDto = Omit<Known<Job, 'permissions' | 'lines' | 'shippingAddresse
   dateDue: string | null;
 };
 
+/** Returns the fields of a record that a shape of the contract has too. */
+export function selectFields<S extends z.ZodObject, R extends object>(
+  { shape }: S,
+  record: R,
+): Pick<R, keyof R & keyof z.output<S>> {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => name in shape)) as typeof record;
+}
+
 /** Converts a job to an entry of the active list at `now` (epoch ms). */
 export function activeJobDto(job: JobRecord, now: number): ActiveJobDto {
   return {
+    ...selectFields(ActiveJob, job),
     permissions: jobPermissions(job),
-    jobNumber: job.jobNumber,
-    masterJobStatus: job.masterJobStatus,
-    originCode: job.originCode,
-    description: job.description,
-    mustDate: job.mustDate,
-    dateDue: job.dateDue,
-    dateOut: job.dateOut,
     shippedDaysToProcess: daysFromDue(job, now),
-    orderNumber: job.orderNumber,
-    orderGroup: job.orderGroup,
-    orderGroupSequence: job.orderGroupSequence,
-    tracking: job.tracking,
   };
 }
 
 /** Converts a job to its detail at `now` (epoch ms). */
 export function jobDto(job: JobRecord, account: AccountFacts, now: number): JobDto {
   return {
-    jobNumber: job.jobNumber,
-    description: job.description,
-    comments: job.comments,
-    orderNumber: job.orderNumber,
-    jobStatus: job.jobStatus,
-    dateDue: job.dateDue,
-    mustDate: job.mustDate,
-    creator: job.creator,
-    invoiceNumber: job.invoiceNumber,
-    orderGroup: job.orderGroup,
-    orderGroupSequence: job.orderGroupSequence,
-    dateIn: job.dateIn,
-    dateOut: job.dateOut,
+    ...selectFields(Job, job),
     shippedDateStatus: shippedDateStatus(job, now),
     shippedDaysToProcess: daysFromDue(job, now),
     processingDays: days((job.dateOut === null ? now : job.outMs) - job.inMs),
-    taxTotal: job.taxTotal,
     isCancelable: isCancelable(job, account, now),
     permissions: jobPermissions(job),
     location: job.location && { name: job.location.name, timezone: job.location.timezone },
     invoiceFile: invoiceFile(job, account, now),
     customerId: account.id,
     lines: job.lines.map((line) => ({
-      jobLineId: line.jobLineId,
-      assetSku: line.assetSku,
-      processCode: line.processCode,
-      garment: line.garment,
-      description: line.description,
-      comments: line.comments,
-      quantity: line.quantity,
-      unitPrice: line.unitPrice,
-      customerReference: line.customerReference,
+      ...selectFields(JobLine, line),
       imageUrl: line.image === null ? null : previewLink(account, line.image, now),
-      gang: line.gang,
-      jobLineStatus: line.jobLineStatus,
     })),
-    shippingAddresses: job.tracking.map(({ trackingLink, trackingNumber }) => ({
-      trackingLink,
-      trackingNumber,
-    })),
+    shippingAddresses: job.tracking.map((parcel) => selectFields(Tracking, parcel)),
   };
 }
 
