@@ -8,6 +8,7 @@ import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { historySchema } from '../shared/storage/schema.ts';
 import type { Table } from '../shared/storage/table.ts';
+import type { Env } from './env.ts';
 
 /**
  * Timeouts: a dead connection must cost seconds, not the function's whole time; a call that timed out is
@@ -26,30 +27,26 @@ export const REQUEST_TIMEOUTS = {
 export const CREDENTIALS_MAX_AGE_MS = 3 * 3_600_000;
 
 /** The cell's table. */
-export function createCellTable(env: { readonly JOBWIRE_TABLE: string }): Table {
+export function createCellTable(env: Pick<Env, 'JOBWIRE_TABLE'>): Table {
   const client = new DynamoDBClient({ requestHandler: REQUEST_TIMEOUTS });
   return createDynamoTable(client, { tableName: env.JOBWIRE_TABLE });
 }
 
 /** The cell's history table. */
-export function createHistoryTable(env: { readonly JOBWIRE_HISTORY_TABLE: string }): Table {
+export function createHistoryTable(env: Pick<Env, 'JOBWIRE_HISTORY_TABLE'>): Table {
   const client = new DynamoDBClient({ requestHandler: REQUEST_TIMEOUTS });
   return createDynamoTable(client, { tableName: env.JOBWIRE_HISTORY_TABLE, schema: historySchema });
 }
 
 /** Returns the base URLs in events. */
-export function getEventUrls(env: { readonly JOBWIRE_PUBLIC_URL: string }): EventUrls {
+export function getEventUrls(env: Pick<Env, 'JOBWIRE_PUBLIC_URL'>): EventUrls {
   const publicUrl = env.JOBWIRE_PUBLIC_URL.replace(/\/$/, '');
   return { schemaBaseUrl: publicUrl, sourceBaseUrl: publicUrl };
 }
 
 /** The cell's event log. */
 export function createCellLog(
-  env: {
-    readonly JOBWIRE_PUBLIC_URL: string;
-    readonly JOBWIRE_RETENTION_DAYS: number;
-    readonly JOBWIRE_RESTORED_AT?: string | undefined;
-  },
+  env: Pick<Env, 'JOBWIRE_PUBLIC_URL' | 'JOBWIRE_RETENTION_DAYS' | 'JOBWIRE_RESTORED_AT'>,
   table: Table,
   hooks: Pick<Parameters<typeof createEventLog>[1], 'traceCommit' | 'onCommitted'> = {},
 ): EventLog {
@@ -67,18 +64,14 @@ export function createCellLog(
  * Returns the lower bound of epochs in a cell whose table was restored: logs, and the cell feed, of an
  * earlier epoch must be renewed first.
  */
-export function getLeastEpoch(env: {
-  readonly JOBWIRE_RESTORED_AT?: string | undefined;
-}): string | undefined {
+export function getLeastEpoch(env: Pick<Env, 'JOBWIRE_RESTORED_AT'>): string | undefined {
   return env.JOBWIRE_RESTORED_AT && epochFloor(Date.parse(env.JOBWIRE_RESTORED_AT));
 }
 
 /** Returns the URLs of the cell's ordering API. */
-export function toRegionSettings(env: {
-  readonly JOBWIRE_UPSTREAM_BASE_URL: string;
-  readonly JOBWIRE_UPSTREAM_AUTH_URL: string;
-  readonly JOBWIRE_UPSTREAM_REALM: string;
-}): RegionSettings {
+export function toRegionSettings(
+  env: Pick<Env, 'JOBWIRE_UPSTREAM_BASE_URL' | 'JOBWIRE_UPSTREAM_AUTH_URL' | 'JOBWIRE_UPSTREAM_REALM'>,
+): RegionSettings {
   return {
     baseUrl: env.JOBWIRE_UPSTREAM_BASE_URL,
     authUrl: env.JOBWIRE_UPSTREAM_AUTH_URL,

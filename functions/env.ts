@@ -180,8 +180,8 @@ export const SmokeSandboxEnv = z.object({
   SMOKE_QUEUE_URL: url,
 });
 
-/** Names of all variables that a function reads. */
-export type EnvName = keyof (z.infer<typeof TickEnv> &
+/** All variables that functions read. */
+export type Env = z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
   z.infer<typeof DrainSinkEnv> &
   z.infer<typeof NotifyEnv> &
@@ -191,7 +191,9 @@ export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof ManageEnv> &
   z.infer<typeof LiveEnv> &
   z.infer<typeof OperateEnv> &
-  z.infer<typeof PublishDashboardEnv>);
+  z.infer<typeof PublishDashboardEnv>;
+/** Name of a variable that a function reads. */
+export type EnvName = keyof Env;
 
 /** The environment is invalid; the message names the variable. */
 export class EnvError extends Error {

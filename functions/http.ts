@@ -5,9 +5,9 @@ import { createRequestLimit } from '../shared/api/request-limit.ts';
 import type { Notifications } from '../shared/api/route.ts';
 import { createSignIn } from '../shared/api/sign-in.ts';
 import { SignInSettings } from '../shared/api/sign-in-input.ts';
-import type { Channel } from '../shared/notifications/types.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { createCellLog, createHistoryTable } from './clients.ts';
+import type { Env } from './env.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /**
@@ -15,12 +15,8 @@ import type { Telemetry } from './telemetry.ts';
  * function creates the first.
  */
 export function apiParts(
-  env: Parameters<typeof createCellLog>[0] & {
-    readonly JOBWIRE_REGION: string;
-    readonly JOBWIRE_CORS_ORIGINS?: readonly string[] | undefined;
-    readonly JOBWIRE_REQUESTS_PER_MINUTE?: number | undefined;
-    readonly JOBWIRE_SIGN_IN?: string | undefined;
-  },
+  env: Parameters<typeof createCellLog>[0] &
+    Pick<Env, 'JOBWIRE_REGION' | 'JOBWIRE_CORS_ORIGINS' | 'JOBWIRE_REQUESTS_PER_MINUTE' | 'JOBWIRE_SIGN_IN'>,
   table: Table,
   telemetry: Pick<Telemetry, 'request' | 'fault'>,
 ) {
@@ -47,10 +43,7 @@ export function apiParts(
 
 /** Returns the dependencies of the notification routes. */
 export function notificationParts(
-  env: Parameters<typeof createHistoryTable>[0] & {
-    readonly JOBWIRE_PUBLIC_URL: string;
-    readonly JOBWIRE_CHANNELS?: readonly Channel[] | undefined;
-  },
+  env: Pick<Env, 'JOBWIRE_HISTORY_TABLE' | 'JOBWIRE_PUBLIC_URL' | 'JOBWIRE_CHANNELS'>,
 ): Notifications {
   return {
     history: createHistoryTable(env),

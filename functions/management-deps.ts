@@ -1,6 +1,7 @@
 /** Dependencies of the API operations that change accounts and endpoints. */
 import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import type * as z from 'zod';
 import { CELL_MIN_INTERVAL_SECONDS } from '../shared/accounts/account-input.ts';
 import type { TestDeps } from '../shared/accounts/account-test.ts';
 import { createAccountSecrets } from '../shared/accounts/credentials.ts';
@@ -16,27 +17,17 @@ import { unfollowAccount } from '../shared/notifications/settings.ts';
 import { removeEntriesOf } from '../shared/search/indexing.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { createHistoryTable, getEventUrls, REQUEST_TIMEOUTS, toRegionSettings } from './clients.ts';
+import type { ManageEnv } from './env.ts';
 import { createEndpointOpener } from './handlers/drain-sink.ts';
 import { openCellSecrets } from './secrets.ts';
 import type { Telemetry } from './telemetry.ts';
-
-/** The required part of the environment. */
-type Env = Parameters<typeof toRegionSettings>[0] &
-  Parameters<typeof createHistoryTable>[0] & {
-    readonly JOBWIRE_STAGE: string;
-    readonly JOBWIRE_CELL: string;
-    readonly JOBWIRE_REGION: string;
-    readonly JOBWIRE_PUBLIC_URL: string;
-    readonly JOBWIRE_KEY_ARN: string;
-    readonly JOBWIRE_QUEUES?: readonly string[] | undefined;
-  };
 
 /** Why Jobwire cannot send to a queue. */
 const UNDECLARED_QUEUE = 'the settings of the cell do not declare this queue (queues)';
 
 /** Returns the dependencies of the account and endpoint operations, in the cell's one region. */
 export function createManagement(
-  env: Env,
+  env: z.infer<typeof ManageEnv>,
   parts: {
     readonly table: Table;
     readonly log: EventLog;

@@ -17,6 +17,7 @@ import {
 import { dataKeyPk, keys } from '../shared/storage/schema.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { REQUEST_TIMEOUTS } from './clients.ts';
+import type { Env } from './env.ts';
 
 /**
  * Time (ms) for which a process keeps a decrypted data key: every call of KMS is charged. If the permission
@@ -38,12 +39,7 @@ interface Options {
 
 /** Opens the store of the secrets in a cell's table. */
 export function openCellSecrets(
-  env: {
-    readonly JOBWIRE_STAGE: string;
-    readonly JOBWIRE_CELL: string;
-    readonly JOBWIRE_REGION: string;
-    readonly JOBWIRE_KEY_ARN: string;
-  },
+  env: Pick<Env, 'JOBWIRE_STAGE' | 'JOBWIRE_CELL' | 'JOBWIRE_REGION' | 'JOBWIRE_KEY_ARN'>,
   table: Table,
 ): SealedTexts {
   const { JOBWIRE_STAGE: stage, JOBWIRE_CELL: cell, JOBWIRE_REGION: region, JOBWIRE_KEY_ARN: keyArn } = env;
