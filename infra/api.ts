@@ -1,4 +1,4 @@
-import { CfnOutput, Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
+import { CfnOutput, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import {
   AccessLogField,
   AccessLogFormat,
@@ -21,6 +21,7 @@ import { ApiEnv, LiveEnv, ManageEnv } from '../functions/env.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems.ts';
 import { routes } from '../shared/api/routes/all.ts';
 import { SLOT_GRACE_MS } from '../shared/api/waiting-limit.ts';
+import { acknowledge } from './acknowledge.ts';
 import { withApiFiles, withRenderWorker } from './bundling.ts';
 import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
@@ -208,7 +209,7 @@ export class Api extends Construct {
     });
     addGatewayResponses(api, stage.api.corsOrigins);
     if (stage.api.waf) addWebAcl(this, api, props, props.pass);
-    acknowledge(api, props);
+    acknowledgeFindings(api, props);
   }
 
   /** Gives the API its host name, if it has one, and returns it. */
@@ -341,36 +342,21 @@ function addGatewayResponses(api: RestApi, corsOrigins: readonly string[]): void
   }
 }
 
-function acknowledge(api: RestApi, { stage }: Cell): void {
-  const rules = Validations.of(api);
-  rules.acknowledge({
-    id: 'AwsSolutions-APIG2',
-    reason:
+function acknowledgeFindings(api: RestApi, { stage }: Cell): void {
+  acknowledge(api, {
+    'AwsSolutions-APIG2':
       'The app parses every request by schema, and answers with what is wrong; a second check here would differ.',
-  });
-  if (!stage.api.waf) {
-    rules.acknowledge({
-      id: 'AwsSolutions-APIG3',
-      reason:
+    ...(!stage.api.waf && {
+      'AwsSolutions-APIG3':
         'A web ACL is a setting of the stage; where it is off there are throttling and a key for every path.',
-    });
-  }
-  rules.acknowledge({
-    id: 'AwsSolutions-APIG4',
-    reason:
+    }),
+    'AwsSolutions-APIG4':
       'The app verifies the API key or ID token of every request except health checks and documents, as when it is self-hosted.',
-  });
-  rules.acknowledge({
-    id: 'AwsSolutions-COG4',
-    reason: 'Clients authenticate with API keys. The app verifies ID tokens of users, of any issuer.',
-  });
-  rules.acknowledge({
-    id: 'AwsSolutions-APIG6',
-    reason:
+    'AwsSolutions-COG4':
+      'Clients authenticate with API keys. The app verifies ID tokens of users, of any issuer.',
+    'AwsSolutions-APIG6':
       'Execution logs go to a group without retention, and repeat the access log and the function’s log.',
-  });
-  rules.acknowledge({
-    id: 'AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]',
-    reason: 'The managed policy that API Gateway requires for the role that writes its logs.',
+    'AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
+      'The managed policy that API Gateway requires for the role that writes its logs.',
   });
 }

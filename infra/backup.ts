@@ -1,9 +1,10 @@
-import { Duration, Stack, Validations } from 'aws-cdk-lib';
+import { Duration, Stack } from 'aws-cdk-lib';
 import { BackupPlan, BackupPlanRule, BackupResource, BackupVault } from 'aws-cdk-lib/aws-backup';
 import type { ITableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { Schedule } from 'aws-cdk-lib/aws-events';
 import { ManagedPolicy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
+import { acknowledge } from './acknowledge.ts';
 import type { BackupSettings } from './settings.ts';
 
 const POLICY = 'service-role/AWSBackupServiceRolePolicyForBackup';
@@ -47,9 +48,9 @@ export class Backup extends Construct {
       assumedBy: new ServicePrincipal('backup.amazonaws.com'),
       managedPolicies: [ManagedPolicy.fromAwsManagedPolicyName(POLICY)],
     });
-    Validations.of(role).acknowledge({
-      id: `AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/${POLICY}]`,
-      reason: 'The managed policy that AWS Backup requires for backups and copies.',
+    acknowledge(role, {
+      [`AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/${POLICY}]`]:
+        'The managed policy that AWS Backup requires for backups and copies.',
     });
     plan.addSelection('State', { resources: [BackupResource.fromArn(table.tableArn)], role });
   }

@@ -1,4 +1,4 @@
-import { Stack, Validations } from 'aws-cdk-lib';
+import { Stack } from 'aws-cdk-lib';
 import {
   Alarm,
   ComparisonOperator,
@@ -11,6 +11,7 @@ import { LambdaApplication, LambdaDeploymentConfig, LambdaDeploymentGroup } from
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { type MetricName, NAMESPACE } from '../shared/metrics.ts';
+import { acknowledge } from './acknowledge.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 import { MINUTE } from './cell-metrics.ts';
@@ -49,9 +50,9 @@ export class Canary extends Construct {
     const { stackName } = Stack.of(this);
     const application = new LambdaApplication(this, 'Application', { applicationName: stackName });
     const role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('codedeploy.amazonaws.com') });
-    Validations.of(role).acknowledge({
-      id: `AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/${POLICY}]`,
-      reason: 'The managed policy that CodeDeploy requires to shift the traffic of aliases.',
+    acknowledge(role, {
+      [`AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/${POLICY}]`]:
+        'The managed policy that CodeDeploy requires to shift the traffic of aliases.',
     });
     // Not the alarm api-errors: it depends on the API, and the API on the aliases.
     const requests = new Alarm(this, 'Requests', {

@@ -1,8 +1,9 @@
-import { ArnFormat, Stack, Token, Validations } from 'aws-cdk-lib';
+import { ArnFormat, Stack, Token } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { SECRETS_CONTEXT, secretPrefix, secretsContext } from '../shared/secrets.ts';
 import { alertTargetPk, credentialsPk, dataKeyPk, endpointSecretsPk } from '../shared/storage/schema.ts';
+import { acknowledge } from './acknowledge.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { CellKey } from './cell-key.ts';
@@ -81,9 +82,9 @@ export class CellSecrets extends Construct {
       new PolicyStatement({ actions: ['secretsmanager:GetSecretValue'], resources: [resource] }),
     );
     const owner = Token.isUnresolved(stack.account) ? '<AWS::AccountId>' : stack.account;
-    Validations.of(fn.role ?? fn).acknowledge({
-      id: `AwsSolutions-IAM5[Resource::arn:aws:secretsmanager:${stack.region}:${owner}:secret:${name}]`,
-      reason: 'Accounts are registered after deployment, each with a secret reference.',
+    acknowledge(fn.role ?? fn, {
+      [`AwsSolutions-IAM5[Resource::arn:aws:secretsmanager:${stack.region}:${owner}:secret:${name}]`]:
+        'Accounts are registered after deployment, each with a secret reference.',
     });
   }
 }

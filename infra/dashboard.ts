@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { CustomResource, Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
+import { CustomResource, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import {
   AccessLevel,
   AllowedMethods,
@@ -47,6 +47,7 @@ import {
   PAGE_PATHS,
   WANTS_PAGE,
 } from '../shared/dashboard-headers.ts';
+import { acknowledge } from './acknowledge.ts';
 import type { Api } from './api.ts';
 import { withDashboard } from './bundling.ts';
 import type { Cell } from './cell.ts';
@@ -95,7 +96,7 @@ export class Dashboard extends Construct {
     if (cell.dashboardDomain)
       addRecords(this, cell.dashboardDomain, cell.hostedZone, new CloudFrontTarget(distribution));
     this.#publish(bucket, distribution, props);
-    acknowledge(bucket, distribution, cell.dashboardDomain !== undefined);
+    acknowledgeFindings(bucket, distribution, cell.dashboardDomain !== undefined);
   }
 
   #createDistribution(bucket: Bucket, { name, cell, api, pass }: Props): Distribution {
@@ -217,9 +218,9 @@ export class Dashboard extends Construct {
     );
     fn.addToRolePolicy(new PolicyStatement({ actions: ['s3:ListBucket'], resources: [bucket.bucketArn] }));
     const stack = Stack.of(this);
-    Validations.of(fn.role ?? fn).acknowledge({
-      id: `AwsSolutions-IAM5[Resource::<${stack.getLogicalId(bucket.node.defaultChild as never)}.Arn>/*]`,
-      reason: 'Files are named by what is in them, and the bucket holds nothing else.',
+    acknowledge(fn.role ?? fn, {
+      [`AwsSolutions-IAM5[Resource::<${stack.getLogicalId(bucket.node.defaultChild as never)}.Arn>/*]`]:
+        'Files are named by what is in them, and the bucket holds nothing else.',
     });
     const files = new CustomResource(this, 'Published', {
       resourceType: RESOURCE_TYPE,
@@ -324,33 +325,22 @@ function viewerFunction(): string {
 `;
 }
 
-function acknowledge(bucket: Bucket, distribution: Distribution, hasDomain: boolean): void {
-  Validations.of(bucket).acknowledge({
-    id: 'AwsSolutions-S1',
-    reason: 'The bucket holds the files of a page that anybody may load, and only the distribution reads it.',
+function acknowledgeFindings(bucket: Bucket, distribution: Distribution, hasDomain: boolean): void {
+  acknowledge(bucket, {
+    'AwsSolutions-S1':
+      'The bucket holds the files of a page that anybody may load, and only the distribution reads it.',
   });
-  const rules = Validations.of(distribution);
-  rules.acknowledge({
-    id: 'Annotation::@aws-cdk/aws-cloudfront-origins:listBucketSecurityRisk',
-    reason: 'The function before the bucket lets known names pass and no others, and there is a root object.',
-  });
-  rules.acknowledge({
-    id: 'AwsSolutions-CFR1',
-    reason: 'Access is controlled by API keys, not by country.',
-  });
-  rules.acknowledge({
-    id: 'AwsSolutions-CFR2',
-    reason: 'A web ACL is a setting of the stage and protects the API; everything else is public files.',
-  });
-  rules.acknowledge({
-    id: 'AwsSolutions-CFR3',
-    reason: 'Its log would contain viewer addresses; requests to the API are in the access log of the API.',
-  });
-  if (!hasDomain) {
-    rules.acknowledge({
-      id: 'AwsSolutions-CFR4',
-      reason:
+  acknowledge(distribution, {
+    'Annotation::@aws-cdk/aws-cloudfront-origins:listBucketSecurityRisk':
+      'The function before the bucket lets known names pass and no others, and there is a root object.',
+    'AwsSolutions-CFR1': 'Access is controlled by API keys, not by country.',
+    'AwsSolutions-CFR2':
+      'A web ACL is a setting of the stage and protects the API; everything else is public files.',
+    'AwsSolutions-CFR3':
+      'Its log would contain viewer addresses; requests to the API are in the access log of the API.',
+    ...(!hasDomain && {
+      'AwsSolutions-CFR4':
         'With the certificate of CloudFront the least version of TLS can’t be chosen; with a domain it is.',
-    });
-  }
+    }),
+  });
 }

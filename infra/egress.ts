@@ -1,4 +1,4 @@
-import { CfnOutput, Fn, Stack, Validations } from 'aws-cdk-lib';
+import { CfnOutput, Fn, Stack } from 'aws-cdk-lib';
 import {
   CfnEIP,
   GatewayVpcEndpointAwsService,
@@ -13,6 +13,7 @@ import {
 import { Policy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { CfnFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
+import { acknowledge } from './acknowledge.ts';
 import type { CellFunction } from './cell-function.ts';
 
 /** Permissions that Lambda needs to attach functions to subnets. None of them can be limited to a resource. */
@@ -52,9 +53,8 @@ export class Egress extends Construct {
       ],
       gatewayEndpoints: { Tables: { service: GatewayVpcEndpointAwsService.DYNAMODB } },
     });
-    Validations.of(vpc).acknowledge({
-      id: 'AwsSolutions-VPC7',
-      reason:
+    acknowledge(vpc, {
+      'AwsSolutions-VPC7':
         'Nothing in the subnets accepts connections; outbound requests are in the logs of the functions.',
     });
     const group = new SecurityGroup(this, 'Outbound', {
@@ -80,9 +80,9 @@ export class Egress extends Construct {
         new PolicyStatement({ actions: ATTACH.map((action) => `ec2:${action}`), resources: ['*'] }),
       ],
     });
-    Validations.of(attach).acknowledge({
-      id: 'AwsSolutions-IAM5[Resource::*]',
-      reason: 'The permissions to attach a function to a subnet cannot be limited to a resource.',
+    acknowledge(attach, {
+      'AwsSolutions-IAM5[Resource::*]':
+        'The permissions to attach a function to a subnet cannot be limited to a resource.',
     });
     vpc.node.addDependency(attach);
     new CfnOutput(Stack.of(this), 'EgressAddresses', {

@@ -1,7 +1,8 @@
-import { RemovalPolicy, Validations } from 'aws-cdk-lib';
+import { RemovalPolicy } from 'aws-cdk-lib';
 import { type ITableV2, TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { Construct } from 'constructs';
 import { deliveryPk, historySchema, sentPk, statisticsPk } from '../shared/storage/schema.ts';
+import { acknowledge } from './acknowledge.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 import { allow, type Permission, tableProps } from './state-table.ts';
@@ -22,9 +23,8 @@ export class HistoryTable extends Construct {
       deletionProtection: stage.protected && cell.established,
       removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
-    Validations.of(table).acknowledge({
-      id: 'AwsSolutions-DDB3',
-      reason: 'No decision depends on this data, and it expires, so it needs no backup.',
+    acknowledge(table, {
+      'AwsSolutions-DDB3': 'No decision depends on this data, and it expires, so it needs no backup.',
     });
     this.table = table;
     this.#region = region;

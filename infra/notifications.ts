@@ -1,4 +1,4 @@
-import { ArnFormat, CfnOutput, Duration, Stack, Validations } from 'aws-cdk-lib';
+import { ArnFormat, CfnOutput, Duration, Stack } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import {
   ConfigurationSet,
@@ -12,6 +12,7 @@ import { SqsSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import { MailFeedbackEnv, NotifyEnv } from '../functions/env.ts';
 import type { Channel } from '../shared/notifications/types.ts';
+import { acknowledge } from './acknowledge.ts';
 import { withRenderWorker } from './bundling.ts';
 import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
@@ -168,9 +169,9 @@ export class Notifications extends Construct {
     fn.addToRolePolicy(
       new PolicyStatement({ actions: ['sns:CheckIfPhoneNumberIsOptedOut'], resources: ['*'] }),
     );
-    Validations.of(fn.role ?? fn).acknowledge({
-      id: 'AwsSolutions-IAM5[Resource::*]',
-      reason: 'Phone numbers have no ARN, so the permission cannot be limited to some of them.',
+    acknowledge(fn.role ?? fn, {
+      'AwsSolutions-IAM5[Resource::*]':
+        'Phone numbers have no ARN, so the permission cannot be limited to some of them.',
     });
     if (senderId !== undefined) fn.set('JOBWIRE_SMS_SENDER_ID', senderId);
   }

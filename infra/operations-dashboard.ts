@@ -92,8 +92,11 @@ function platformSection(
   { functions, serving, wakeSinks, queues, topics, dead, state, history, api, distributionId }: MonitoredCell,
 ): IWidget[][] {
   const all = Object.entries({ ...functions, ...serving });
-  const ofAll = (metric: (fn: CellFunction) => Metric) =>
-    all.map(([label, fn]) => metric(fn).with({ label }));
+  const graphAll = (title: string, metric: (fn: CellFunction) => Metric) =>
+    graph(
+      title,
+      all.map(([label, fn]) => metric(fn).with({ label })),
+    );
   const dimensionsMap = metrics.apiDimensions();
   return section('Platform', [
     graph('Age of records of the table’s stream (ms)', [
@@ -105,21 +108,11 @@ function platformSection(
     ),
     graph('Ticks', metrics.sums('Ticks')),
     graph('Messages of alert rules that were not accepted', metrics.sums('AlertsNotSent')),
-    graph(
-      'Function errors',
-      ofAll((fn) => fn.metricErrors()),
-    ),
-    graph(
-      'Function duration, p95 (ms)',
-      ofAll((fn) => fn.metricDuration({ statistic: Stats.p(95) })),
-    ),
-    graph(
-      'Throttled invocations',
-      ofAll((fn) => fn.metricThrottles()),
-    ),
-    graph(
-      'Concurrent invocations',
-      ofAll((fn) => fn.metric('ConcurrentExecutions', { statistic: Stats.MAXIMUM })),
+    graphAll('Function errors', (fn) => fn.metricErrors()),
+    graphAll('Function duration, p95 (ms)', (fn) => fn.metricDuration({ statistic: Stats.p(95) })),
+    graphAll('Throttled invocations', (fn) => fn.metricThrottles()),
+    graphAll('Concurrent invocations', (fn) =>
+      fn.metric('ConcurrentExecutions', { statistic: Stats.MAXIMUM }),
     ),
     graph(
       'Age of the oldest message (s)',

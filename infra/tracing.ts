@@ -1,5 +1,5 @@
-import { Validations } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { acknowledge } from './acknowledge.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 
@@ -14,9 +14,9 @@ export function traceFunctions(functions: readonly CellFunction[], { stage }: Pi
         resources: ['*'],
       }),
     );
-    Validations.of(fn.role ?? fn).acknowledge({
-      id: 'AwsSolutions-IAM5[Resource::*]',
-      reason: 'Traces have no ARN, so the permission cannot be limited to some of them.',
+    acknowledge(fn.role ?? fn, {
+      'AwsSolutions-IAM5[Resource::*]':
+        'Traces have no ARN, so the permission cannot be limited to some of them.',
     });
   }
 }

@@ -1,8 +1,9 @@
-import { Duration, Validations } from 'aws-cdk-lib';
+import { Duration } from 'aws-cdk-lib';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import { Queue, QueueEncryption } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import type { EnvName } from '../functions/env.ts';
+import { acknowledge } from './acknowledge.ts';
 import type { CellFunction } from './cell-function.ts';
 
 /** A queue that only stores failed messages; any message in it raises an alarm. */
@@ -20,9 +21,8 @@ export class DeadLetters extends Construct {
       // The maximum. The time in the queue where a message failed counts too.
       retentionPeriod: Duration.days(14),
     });
-    Validations.of(this.queue).acknowledge({
-      id: 'AwsSolutions-SQS3',
-      reason:
+    acknowledge(this.queue, {
+      'AwsSolutions-SQS3':
         'This queue is where failures end: of another queue, or of an event source, which the rule can’t see.',
     });
   }
