@@ -44,7 +44,6 @@ const CREDENTIALS = {
     value: 'ID',
     about: 'Client id of the account’s credentials',
     required: true,
-    field: 'clientId',
   },
   ...CLIENT_SECRET,
 } as const satisfies Flags;

@@ -136,17 +136,9 @@ export const moves = {
     args: ['ID'],
     flags: {
       to: { value: 'PROFILE', about: 'Profile of the other cell', required: true },
-      'client-id': {
-        value: 'ID',
-        about: 'Client id of the account’s credentials',
-        field: 'credentials.clientId',
-      },
+      'client-id': { value: 'ID', about: 'Client id of the account’s credentials' },
       ...CLIENT_SECRET,
-      'secret-ref': {
-        value: 'NAME',
-        about: 'Name of the secret with the credentials, in the other cell',
-        field: 'secretRef',
-      },
+      'secret-ref': { value: 'NAME', about: 'Name of the secret with the credentials, in the other cell' },
       cancel: { about: 'Cancel a move that is not complete' },
     },
     example: 'accounts move acme --profile us --to large --client-id acme-api < secret.txt',

@@ -15,7 +15,7 @@ export interface Flag {
   /** Whether it can be repeated. */
   readonly many?: true;
   readonly required?: true;
-  /** Name of the API's field, if different. */
+  /** Name of the API's field. Default: the name of the option in camel case. */
   readonly field?: string;
   /** Accepted values. A repeatable option also accepts a comma-separated list of them. */
   readonly choices?: readonly string[];
@@ -416,7 +416,7 @@ export function toInputNames(
   if (typeof field !== 'string' || !message.startsWith(`${field} `)) return message;
   const [name = ''] = field.replace(/^(filter|credentials)\./, '').split('[');
   const options = Object.entries(command.flags).flatMap(([flag, one]) =>
-    (one.field ?? flag) === name ? [flag] : [],
+    (one.field ?? toCamelCase(flag)) === name ? [flag] : [],
   );
   const given = options.find((flag) => isGiven((values as Record<string, unknown>)[flag])) ?? options[0];
   const argument = command.args
@@ -425,6 +425,9 @@ export function toInputNames(
   const shown = given === undefined ? argument : `--${given}`;
   return shown === undefined ? message : `${shown}${message.slice(field.length)}`;
 }
+
+const toCamelCase = (flag: string): string =>
+  flag.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 const isGiven = (value: unknown): boolean =>
   Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;

@@ -27,26 +27,13 @@ export const jobs = {
       'due-from': {
         value: 'DAY',
         about: 'Open jobs that are not dispatched and are due on this day or later',
-        field: 'dueFrom',
       },
-      'due-before': {
-        value: 'DAY',
-        about: 'Open jobs that are not dispatched and are due before this day',
-        field: 'dueBefore',
-      },
+      'due-before': { value: 'DAY', about: 'Open jobs that are not dispatched and are due before this day' },
       dispatched: { value: 'DAY', about: 'Jobs dispatched on this day', field: 'dispatchedOn' },
-      'dispatched-from': {
-        value: 'DAY',
-        about: 'Jobs dispatched on this day or later',
-        field: 'dispatchedFrom',
-      },
-      'dispatched-before': {
-        value: 'DAY',
-        about: 'Jobs dispatched before this day',
-        field: 'dispatchedBefore',
-      },
-      'order-number': { value: 'TEXT', about: 'Jobs with this order number', field: 'orderNumber' },
-      'order-group': { value: 'NAME', about: 'Jobs of this order group', field: 'orderGroup' },
+      'dispatched-from': { value: 'DAY', about: 'Jobs dispatched on this day or later' },
+      'dispatched-before': { value: 'DAY', about: 'Jobs dispatched before this day' },
+      'order-number': { value: 'TEXT', about: 'Jobs with this order number' },
+      'order-group': { value: 'NAME', about: 'Jobs of this order group' },
       sort: {
         value: 'FIELD',
         about:

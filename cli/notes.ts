@@ -41,7 +41,7 @@ export const notes = {
         choices: inputs['NoteInput.channel'],
         default: 'email',
       },
-      'dry-run': { about: 'Only show the message. Nothing is sent', field: 'dryRun' },
+      'dry-run': { about: 'Only show the message. Nothing is sent' },
     },
     example: 'messages send acme 100042 ann Delayed --dry-run',
     async run({ api, out }, [account, number, recipient, text], { channel, 'dry-run': dryRun }) {

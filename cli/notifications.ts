@@ -68,12 +68,11 @@ export const notifications = {
     args: ['ACCOUNT'],
     flags: {
       send: { ...SWITCH, about: 'Send notifications to customers', field: 'enabled' },
-      'dry-run': { ...SWITCH, about: 'Create messages without sending them', field: 'dryRun' },
+      'dry-run': { ...SWITCH, about: 'Create messages without sending them' },
       'own-user': {
         ...SWITCH,
         about:
           'Also notify the user of the account’s API credentials, if the settings of this user in the ordering API allow it',
-        field: 'ownUser',
       },
       window: {
         value: 'SECONDS',
@@ -99,7 +98,7 @@ export const notifications = {
       color: { value: '#RRGGBB', about: 'Color of buttons', field: 'branding.color' },
       website: { value: 'URL', about: 'Link target of the logo (https)', field: 'branding.website' },
       footer: { value: 'TEXT', about: 'Footer line of e-mails', field: 'branding.footer' },
-      'reply-to': { value: 'ADDRESS', about: 'Reply-To address of e-mails', field: 'replyTo' },
+      'reply-to': { value: 'ADDRESS', about: 'Reply-To address of e-mails' },
       sms: { ...SWITCH, about: 'Send SMS', field: 'sms.enabled' },
       'sender-id': {
         value: 'TEXT',

@@ -57,8 +57,8 @@ const FIELDS = {
 } as const satisfies Flags;
 
 const SCOPE = {
-  'order-group': { value: 'NAME', about: 'Only jobs of this order group', field: 'orderGroup' },
-  'order-number': { value: 'TEXT', about: 'Only jobs with this order number', field: 'orderNumber' },
+  'order-group': { value: 'NAME', about: 'Only jobs of this order group' },
+  'order-number': { value: 'TEXT', about: 'Only jobs with this order number' },
   job: {
     value: 'NUMBER',
     about: 'Only this job',
