@@ -1,11 +1,11 @@
 /** `jobwire backup` and `jobwire restore`: the data folder of a self-hosted Jobwire as one file. */
-import { createReadStream, readFileSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Manifest } from '../local/backup.ts';
 import { ConfigError, parseConfigText, parseStorage } from '../shared/config.ts';
-import { findCode, formatCode } from '../shared/error-codes.ts';
 import { VERSION } from '../shared/version.ts';
 import { type Context, OperationError, UsageError } from './command.ts';
+import { readInputFile } from './input.ts';
 import { clean, count } from './output.ts';
 import { onRecentNode } from './start.ts';
 
@@ -97,15 +97,8 @@ function findDataFolder({ env }: Context, flags: FolderFlags): string {
     return folder;
   }
   const path = flags.config ?? 'jobwire.json';
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw new UsageError(
-      `The configuration file ${path} can’t be read${formatCode(findCode(cause))}. Name it with --config, or the folder with --data-dir.`,
-      { cause },
-    );
-  }
+  const advice = ' Name it with --config, or the folder with --data-dir.';
+  const text = readInputFile(path, `The configuration file ${path}`, advice).toString();
   try {
     const storage = parseStorage(parseConfigText(path, text), env, dirname(path));
     if (storage.dynamodbEndpoint === undefined) return storage.dataDir;

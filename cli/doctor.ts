@@ -9,7 +9,7 @@ import { findOtherOwner } from '../local/owner.ts';
 import { formatTime, quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
-import { findCode, formatCode } from '../shared/error-codes.ts';
+import { formatCode } from '../shared/error-codes.ts';
 import { type Context, UsageError } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, checkStore, toTestCheck } from './doctor-running.ts';
 import {
@@ -23,6 +23,7 @@ import {
   probeUrl,
   type Region,
 } from './doctor-servers.ts';
+import { readInputFile } from './input.ts';
 import { clean, count } from './output.ts';
 import { isLoopback, isUnencrypted } from './profiles.ts';
 import { describeNodeFix, findNode } from './start.ts';
@@ -139,14 +140,7 @@ interface ConfigFile {
 /** Throws {@link UsageError} if the file can't be read or is not JSON: the address and the data folder are then unknown. */
 function readConfig(path: string, env: Context['env']): ConfigFile {
   const check = 'Configuration';
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw new UsageError(`The configuration file ${path} can’t be read${formatCode(findCode(cause))}.`, {
-      cause,
-    });
-  }
+  const text = readInputFile(path, `The configuration file ${path}`).toString();
   let raw: Record<string, unknown>;
   try {
     raw = parseConfigText(path, text) as Record<string, unknown>;

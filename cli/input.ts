@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { ApiError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
-import { formatCode } from '../shared/error-codes.ts';
+import { findCode, formatCode } from '../shared/error-codes.ts';
 import { type Context, type Flags, InterruptedError, suggest, UsageError } from './command.ts';
 
 /** Options that select events of all accounts. */
@@ -121,16 +121,19 @@ export function ignoreGone(cause: unknown): undefined {
 /** Returns the parameters of a path with one id. */
 export const withId = (id: string) => ({ params: { path: { id } } });
 
+/** Reads a file. `what` names it in the error, which ends with `advice`. Throws {@link UsageError}. */
+export function readInputFile(path: string, what: string, advice = ''): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    throw new UsageError(`${what} can’t be read${formatCode(findCode(cause))}.${advice}`, { cause });
+  }
+}
+
 /** Reads a secret from the first line of a file. Errors never quote it. */
 export function readSecretFile(flag: string, path: string): string {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`--${flag}: the file ${path} can’t be read${formatCode(code)}.`, { cause });
-  }
-  return validateSecret(`--${flag}: the file ${path}`, text);
+  const where = `--${flag}: the file ${path}`;
+  return validateSecret(where, readInputFile(path, where).toString());
 }
 
 /** Reads a secret from an environment variable. */
@@ -211,19 +214,13 @@ export function prompt(
 
 /** Reads a file with a JSON object. `flag`: the option that names it, or `FILE` for the argument. Throws {@link UsageError}. */
 export function readJsonFile(flag: string, file: string): object {
-  const name = flag === 'FILE' ? flag : `--${flag}`;
-  let text: string;
+  const where = `${flag === 'FILE' ? flag : `--${flag}`}: ${file}`;
+  const bytes = readInputFile(file, where);
   try {
-    text = readFileSync(file, 'utf8');
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`${name}: ${file} can’t be read${formatCode(code)}.`, { cause });
-  }
-  try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(bytes.toString());
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
     // Reported below.
   }
-  throw new UsageError(`${name}: ${file} must contain a JSON object, such as {"subject": "…"}.`);
+  throw new UsageError(`${where} must contain a JSON object, such as {"subject": "…"}.`);
 }

@@ -1,9 +1,7 @@
 /** `jobwire recipients …` */
 
-import { readFileSync } from 'node:fs';
 import type { ImportReport, Recipient, RecipientUpdate } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
-import { formatCode } from '../shared/error-codes.ts';
 import {
   csvHeader,
   decodeCsv,
@@ -20,7 +18,7 @@ import {
   UsageError,
   withoutDefaults,
 } from './command.ts';
-import { parseList, withId } from './input.ts';
+import { parseList, readInputFile, withId } from './input.ts';
 import { clean } from './output.ts';
 
 /** Exit code of an import with invalid rows. */
@@ -273,14 +271,7 @@ function formatScope({ orderGroup, orderNumber, jobNumber }: Recipient): string 
 }
 
 function readCsv(file: string): string {
-  let bytes: Uint8Array;
-  try {
-    bytes = readFileSync(file);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`FILE: ${file} can’t be read${formatCode(code)}.`, { cause });
-  }
-  const text = decodeCsv(bytes);
+  const text = decodeCsv(readInputFile(file, `FILE: ${file}`));
   if (text === undefined) throw new UsageError(`FILE: ${file} ${NOT_UTF8}.`);
   if (text.trim() === '')
     throw new UsageError(`FILE: ${file} is empty. Its first line must name the columns.`);
