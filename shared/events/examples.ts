@@ -57,10 +57,10 @@ function observedAt(at: string, view: Observed['view'] = 'list'): { at: string; 
   return { at, observed: { at, since: new Date(Date.parse(at) - 120_000).toISOString(), view } };
 }
 
-/** Returns an event about a job; `now` is its current state. */
+/** Returns an event about a job; `now` is its current state. No field has changed unless `rest` has `changes`. */
 function about<D extends object>(now: JobSummary, at: string, rest: D, view?: Observed['view']) {
   const { observed } = observedAt(at, view);
-  return { at, jobNumber: now.jobNumber, data: { job: now, observed, ...rest } };
+  return { at, jobNumber: now.jobNumber, data: { job: now, observed, changes: {}, ...rest } };
 }
 
 function aboutAccount<D extends object>(at: string, rest: D) {
@@ -79,7 +79,6 @@ const ENDPOINT = 'erp';
 
 const drafts: Drafts = {
   'job.created': about({ ...job, status: 'Awaiting artwork' }, '2026-03-02T16:04:11.250Z', {
-    changes: {},
     occurredAt: '2026-03-02T09:02:47-07:00',
   }),
   'job.status_changed': about(job, '2026-03-03T15:30:12.008Z', {
@@ -88,7 +87,7 @@ const drafts: Drafts = {
   'job.line_status_changed': about(
     job,
     '2026-03-03T15:30:13.371Z',
-    { changes: {}, lines: [{ jobLineId: 90211, from: 'Awaiting artwork', to: 'In production' }] },
+    { lines: [{ jobLineId: 90211, from: 'Awaiting artwork', to: 'In production' }] },
     'detail',
   ),
   'job.dispatched': about(sent, '2026-03-04T22:22:10.640Z', {
@@ -104,20 +103,11 @@ const drafts: Drafts = {
     { changes: { dateOut: { from: DISPATCHED_ON, to: null } } },
     'detail',
   ),
-  'job.tracking_added': about(sentWithParcel, '2026-03-04T23:12:14.902Z', {
-    changes: {},
-    tracking: [parcel],
-  }),
+  'job.tracking_added': about(sentWithParcel, '2026-03-04T23:12:14.902Z', { tracking: [parcel] }),
   'job.tracking_updated': about(sentWithParcel, '2026-03-04T23:40:12.455Z', {
-    changes: {},
     tracking: [{ from: { ...parcel, link: null }, to: parcel }],
   }),
-  'job.tracking_removed': about(
-    sent,
-    '2026-03-05T00:04:11.783Z',
-    { changes: {}, tracking: [parcel] },
-    'detail',
-  ),
+  'job.tracking_removed': about(sent, '2026-03-05T00:04:11.783Z', { tracking: [parcel] }, 'detail'),
   'job.due_date_changed': about(job, '2026-03-03T17:02:10.334Z', {
     changes: {
       dateDue: { from: '2026-03-06T17:00:00-07:00', to: '2026-03-05T17:00:00-07:00' },
@@ -132,21 +122,18 @@ const drafts: Drafts = {
     changes: { canEdit: { from: false, to: true } },
   }),
   'job.overdue': about(job, '2026-03-06T00:02:10.071Z', {
-    changes: {},
     dueAt: '2026-03-06T00:00:00.000Z',
     zone: 'America/Denver',
   }),
   'job.due_soon': about(job, '2026-03-04T00:02:10.071Z', {
-    changes: {},
     dueAt: '2026-03-06T00:00:00.000Z',
     zone: '-07:00',
   }),
   'job.stalled': about({ ...job, status: 'Scheduled' }, '2026-03-10T15:32:10.512Z', {
-    ...{ changes: {}, status: 'Scheduled', inStatusSince: '2026-03-03T15:30:12.008Z' },
+    ...{ status: 'Scheduled', inStatusSince: '2026-03-03T15:30:12.008Z' },
     ...{ workingDays: 5, zone: 'America/Denver' },
   }),
   'job.needs_attention': about({ ...job, status: 'Awaiting artwork' }, '2026-03-02T16:04:11.250Z', {
-    changes: {},
     status: 'Awaiting artwork',
   }),
   'job.production_started': about(
@@ -155,21 +142,20 @@ const drafts: Drafts = {
     { changes: { isCancelable: { from: true, to: false } } },
     'detail',
   ),
-  'job.closed': about(sentWithParcel, '2026-03-06T18:30:14.266Z', { changes: {} }, 'search'),
+  'job.closed': about(sentWithParcel, '2026-03-06T18:30:14.266Z', {}, 'search'),
   'job.cancelled': about(
     cancelled,
     '2026-03-04T18:44:12.809Z',
-    { changes: {}, inferred: true as const, jobStatus: 'Cancelled' },
+    { inferred: true as const, jobStatus: 'Cancelled' },
     'detail',
   ),
   'job.unavailable': about(
     cancelled,
     '2026-03-04T18:44:12.809Z',
-    { changes: {}, inferred: true as const, jobStatus: null },
+    { inferred: true as const, jobStatus: null },
     'detail',
   ),
   'job.reopened': about(cancelled, '2026-03-05T16:10:11.438Z', {
-    changes: {},
     previousOutcome: 'cancelled' as const,
   }),
   'job.invoiced': about(
