@@ -76,48 +76,44 @@ export interface TemplateVariable {
   readonly channel?: Channel;
 }
 
+/** Descriptions of the variables of all channels, by name. */
+const COMMON_VARIABLES = {
+  order:
+    'Order group, otherwise order number, otherwise job number. Empty if the jobs have none of these in common',
+  group: 'Order group. May be empty',
+  name: 'Name of the recipient. May be empty',
+  brand: 'Branding: name, website, logo, color, color_text (white or black) and footer (lines)',
+  count: 'Number of jobs',
+  jobs: 'Each with label, number, order_number, description, date_out, date_due, former_date_due, note and parcels',
+  parcel_count: 'Number of parcels',
+  link_count: 'Number of parcels with a link',
+  parcels: 'Each with number and link. One of them may be empty',
+  shipments: 'Groups of parcels with the same jobs: parcels and jobs',
+  untracked: 'Jobs without tracking',
+  date_out: 'Formatted dispatch date. Empty if it is not the same for all jobs',
+  date_due: 'Formatted due date',
+  former_date_due: 'Formatted previous due date, if it changed',
+  kind: 'Kind of the message, such as dispatched or tracking',
+  locale: 'Locale of the recipient, such as en-GB',
+  unsubscribe_url: 'URL of the unsubscribe page. Required in a custom HTML or text version',
+};
+/** Further variables of SMS. */
+const SMS_VARIABLES = {
+  details: 'Description of a single job, or the order numbers of several, if they fit',
+  tracking: 'Tracking links or numbers, as many as fit',
+};
+
 export const templateVariables: readonly TemplateVariable[] = [
-  {
-    name: 'order',
-    description:
-      'Order group, otherwise order number, otherwise job number. Empty if the jobs have none of these in common',
-  },
-  { name: 'group', description: 'Order group. May be empty' },
-  { name: 'name', description: 'Name of the recipient. May be empty' },
-  {
-    name: 'brand',
-    description: 'Branding: name, website, logo, color, color_text (white or black) and footer (lines)',
-  },
-  { name: 'count', description: 'Number of jobs' },
-  {
-    name: 'jobs',
-    description:
-      'Each with label, number, order_number, description, date_out, date_due, former_date_due, note and parcels',
-  },
-  { name: 'parcel_count', description: 'Number of parcels' },
-  { name: 'link_count', description: 'Number of parcels with a link' },
-  { name: 'parcels', description: 'Each with number and link. One of them may be empty' },
-  { name: 'shipments', description: 'Groups of parcels with the same jobs: parcels and jobs' },
-  { name: 'untracked', description: 'Jobs without tracking' },
-  {
-    name: 'date_out',
-    description: 'Formatted dispatch date. Empty if it is not the same for all jobs',
-  },
-  { name: 'date_due', description: 'Formatted due date' },
-  { name: 'former_date_due', description: 'Formatted previous due date, if it changed' },
-  { name: 'kind', description: 'Kind of the message, such as dispatched or tracking' },
-  { name: 'locale', description: 'Locale of the recipient, such as en-GB' },
-  {
-    name: 'unsubscribe_url',
-    description: 'URL of the unsubscribe page. Required in a custom HTML or text version',
-  },
-  {
-    name: 'details',
-    description: 'Description of a single job, or the order numbers of several, if they fit',
-    channel: 'sms',
-  },
-  { name: 'tracking', description: 'Tracking links or numbers, as many as fit', channel: 'sms' },
+  ...toVariables(COMMON_VARIABLES),
+  ...toVariables(SMS_VARIABLES, 'sms'),
 ];
+
+function toVariables(descriptions: Readonly<Record<string, string>>, channel?: Channel) {
+  return Object.entries(descriptions).map(([name, description]) => ({
+    ...{ name, description },
+    ...(channel && { channel }),
+  }));
+}
 
 export type { Template };
 export type TemplateKey = Pick<Template, 'kind' | 'channel' | 'locale'>;
