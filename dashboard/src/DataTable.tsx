@@ -218,7 +218,7 @@ function More({
 }) {
   return (
     <div className={css.more}>
-      <Button size="xs" variant="default" {...button}>
+      <Button size="xs" {...button}>
         {label}
       </Button>
     </div>

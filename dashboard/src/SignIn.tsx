@@ -98,6 +98,7 @@ function IssuerButton(props: {
   const [leaving, setLeaving] = useState(false);
   return (
     <Button
+      variant="filled"
       fullWidth
       autoFocus
       loading={leaving}
@@ -131,7 +132,7 @@ export function NoAccess(props: {
             Sign in as another user
           </IssuerButton>
         )}
-        <Button variant="default" fullWidth onClick={() => props.onOther(null)}>
+        <Button fullWidth onClick={() => props.onOther(null)}>
           Use an API key
         </Button>
       </div>

@@ -167,7 +167,7 @@ export function NotFound({ href, children }: { readonly href: string; readonly c
 export function Failure({ error, again }: { readonly error: unknown; readonly again?: () => unknown }) {
   const id = error instanceof ApiError ? error.requestId : undefined;
   const button = again ? (
-    <Button size="xs" variant="default" onClick={() => void again()}>
+    <Button size="xs" onClick={() => void again()}>
       Try again
     </Button>
   ) : null;
@@ -356,10 +356,9 @@ function ConfirmForm(props: { readonly confirmation: Confirmation; readonly clos
         )}
         {error ? <Failure error={error} /> : null}
         <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
+          <Button onClick={close}>Cancel</Button>
           <Button
+            variant="filled"
             type="submit"
             color={confirmation.destructive ? 'red' : 'indigo'}
             loading={busy}

@@ -54,7 +54,6 @@ export function ExportButton(props: {
       </span>
       <Button
         size={size}
-        variant="default"
         leftSection={iconOnly ? null : icon}
         loading={busy}
         aria-label={`Export CSV: ${name}`}

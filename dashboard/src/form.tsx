@@ -63,11 +63,11 @@ export function FormActions(props: {
     <>
       <FormErrors />
       <div className={ui.actions}>
-        <Button type="submit" loading={busy} disabled={props.isDisabled ?? false}>
+        <Button variant="filled" type="submit" loading={busy} disabled={props.isDisabled ?? false}>
           {props.verb}
         </Button>
         {props.cancel === undefined ? null : (
-          <Button component={Link} variant="default" href={props.cancel}>
+          <Button component={Link} href={props.cancel}>
             Cancel
           </Button>
         )}
@@ -138,11 +138,7 @@ function ConflictHelp({ reload }: { readonly reload: () => Promise<void> }) {
       </p>
       {failure ? <Failure error={failure} /> : null}
       <div>
-        <Button
-          size="xs"
-          variant="default"
-          onClick={() => void reload().then(() => setFailure(null), setFailure)}
-        >
+        <Button size="xs" onClick={() => void reload().then(() => setFailure(null), setFailure)}>
           Load latest version
         </Button>
       </div>

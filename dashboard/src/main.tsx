@@ -35,6 +35,8 @@ const theme = createTheme({
   primaryColor: 'indigo',
   cursorType: 'pointer',
   components: {
+    // The one main action of a page or form is `filled`.
+    Button: { defaultProps: { variant: 'default' } },
     Modal: {
       defaultProps: { centered: true, lockScroll: false, closeButtonProps: { 'aria-label': 'Close' } },
     },

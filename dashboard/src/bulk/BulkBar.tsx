@@ -79,7 +79,7 @@ export default function BulkBar<T>(props: {
             {rows.length.toLocaleString()} of {formatCount(total, noun)} selected
           </strong>
           {actions.map((action) => (
-            <Button key={action.label} size="compact-sm" variant="default" onClick={() => ask(action)}>
+            <Button key={action.label} size="compact-sm" onClick={() => ask(action)}>
               {action.label}
             </Button>
           ))}
@@ -112,7 +112,7 @@ function Results({ outcome, close }: { readonly outcome: Outcome; readonly close
       live
       tone={tone}
       actions={
-        <Button size="compact-xs" variant="default" onClick={close}>
+        <Button size="compact-xs" onClick={close}>
           Close results
         </Button>
       }

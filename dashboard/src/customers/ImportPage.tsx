@@ -110,13 +110,13 @@ export default function ImportPage({ account }: { readonly account: string }) {
           <Report report={step.report} />
           <div className={ui.actions}>
             {step.report.created + step.report.updated > 0 ? (
-              <Button onClick={() => void run(file.text, false)}>
+              <Button variant="filled" onClick={() => void run(file.text, false)}>
                 Import {formatCount(step.report.created + step.report.updated, 'row')}
               </Button>
             ) : (
               <span>No changes to import.</span>
             )}
-            <Button component={Link} variant="default" href={href('recipients')}>
+            <Button component={Link} href={href('recipients')}>
               Cancel
             </Button>
           </div>
@@ -126,7 +126,7 @@ export default function ImportPage({ account }: { readonly account: string }) {
         <Panel title="Imported">
           <Report report={step.report} />
           <div className={ui.actions}>
-            <Button component={Link} href={href('recipients')}>
+            <Button variant="filled" component={Link} href={href('recipients')}>
               Show recipients
             </Button>
           </div>
@@ -168,11 +168,7 @@ function Picker(props: { readonly busy: boolean; readonly choose: (file: File | 
           reset.current?.();
         }}
       >
-        {(button) => (
-          <Button variant="default" {...button}>
-            Choose a file
-          </Button>
-        )}
+        {(button) => <Button {...button}>Choose a file</Button>}
       </FileButton>
       <span className={ui.hint}>or drop it here. You see a preview before anything is imported.</span>
     </div>

@@ -170,13 +170,7 @@ function TestEmail(props: {
           />
           {failure ? <Failure error={failure} /> : null}
           <div>
-            <Button
-              type="submit"
-              size="xs"
-              variant="default"
-              loading={busy}
-              disabled={disabled || !to.trim()}
-            >
+            <Button type="submit" size="xs" loading={busy} disabled={disabled || !to.trim()}>
               Send test e-mail
             </Button>
           </div>

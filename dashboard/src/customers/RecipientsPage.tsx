@@ -45,7 +45,6 @@ export default function RecipientsPage({ account }: { readonly account: string }
         <>
           {may('operate') ? (
             <Button
-              variant="default"
               leftSection={<ArrowDownTrayIcon width={16} aria-hidden />}
               disabled={data.length === 0}
               onClick={() => download(`recipients-${account}.csv`, [toCsv(data)])}
@@ -57,13 +56,13 @@ export default function RecipientsPage({ account }: { readonly account: string }
             <>
               <Button
                 component={Link}
-                variant="default"
                 leftSection={<ArrowUpTrayIcon width={16} aria-hidden />}
                 href={href('recipients', { form: 'import' })}
               >
                 Import
               </Button>
               <Button
+                variant="filled"
                 component={Link}
                 leftSection={<PlusIcon width={16} aria-hidden />}
                 href={href('recipients', { form: 'new' })}

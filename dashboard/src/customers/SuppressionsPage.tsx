@@ -166,7 +166,6 @@ function Suppressions({ account }: { readonly account: string }) {
             render: (one) => (
               <Button
                 size="xs"
-                variant="default"
                 aria-label={`Lift suppression: ${formatAddress(one)}`}
                 onClick={() => lift(one)}
               >

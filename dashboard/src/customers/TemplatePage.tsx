@@ -182,14 +182,15 @@ function Editor(props: {
           )}
           {may ? (
             <div className={ui.actions}>
-              <Button onClick={() => void save()} loading={busy} disabled={!changed || isEmpty}>
+              <Button
+                variant="filled"
+                onClick={() => void save()}
+                loading={busy}
+                disabled={!changed || isEmpty}
+              >
                 Save
               </Button>
-              {changed ? (
-                <Button variant="default" onClick={() => setText(before)}>
-                  Discard changes
-                </Button>
-              ) : null}
+              {changed ? <Button onClick={() => setText(before)}>Discard changes</Button> : null}
               {saved.custom ? (
                 <Button variant="subtle" color="red" onClick={remove}>
                   Delete
@@ -252,7 +253,6 @@ function TemplateFieldInput(props: {
       {readOnly ? null : (
         <Button
           size="compact-xs"
-          variant="default"
           className={css.fieldButton}
           aria-label={`${button}: ${field.label}`}
           onClick={() => onChange(isDefault ? (fallback ?? field.initialText ?? '') : undefined)}

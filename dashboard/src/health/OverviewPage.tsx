@@ -169,7 +169,7 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
       ) : null}
       {all.length > 0 ? <ExportButton name={`${kind}s`} source={csv} /> : null}
       {canCreate ? (
-        <Button component={Link} size="compact-sm" href={href(`/setup/new-${kind}`)}>
+        <Button variant="filled" component={Link} size="compact-sm" href={href(`/setup/new-${kind}`)}>
           New {kind}
         </Button>
       ) : null}

@@ -19,7 +19,7 @@ export function RedeliveryButton(props: {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button size="xs" variant="default" onClick={() => setOpen(true)}>
+      <Button size="xs" onClick={() => setOpen(true)}>
         {children}
       </Button>
       <Modal

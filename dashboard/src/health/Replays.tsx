@@ -79,7 +79,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
             hiddenName: true,
             render: (replay) =>
               isRunning(replay) && may('operate') ? (
-                <Button size="compact-xs" variant="default" onClick={() => cancel(replay)}>
+                <Button size="compact-xs" onClick={() => cancel(replay)}>
                   Stop
                 </Button>
               ) : null,

@@ -42,7 +42,7 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
       title="Customer notifications"
       aside={
         may('operate') ? (
-          <Button size="compact-xs" variant="default" onClick={() => setIsNotifying(true)}>
+          <Button size="compact-xs" onClick={() => setIsNotifying(true)}>
             Notify
           </Button>
         ) : undefined
@@ -120,7 +120,7 @@ function MessageRow({
         </span>
       )}
       {text === null ? null : (
-        <Button size="compact-xs" variant="default" onClick={() => open(message)}>
+        <Button size="compact-xs" onClick={() => open(message)}>
           Show text
         </Button>
       )}

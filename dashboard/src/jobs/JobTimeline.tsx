@@ -235,7 +235,6 @@ function Resend(props: { readonly event: JobEvent; readonly endpoint: string; re
   return (
     <Button
       size="compact-xs"
-      variant="default"
       onClick={() =>
         ask({
           title: `Resend this event to ${endpoint}?`,

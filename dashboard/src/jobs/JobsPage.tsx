@@ -155,7 +155,6 @@ function Filters(props: {
       />
       <Button
         className={css.more}
-        variant="default"
         aria-expanded={shown}
         aria-controls="job-filters"
         onClick={() => setShown(!shown)}
@@ -307,7 +306,7 @@ function Summary(props: {
         </Button>
       ) : null}
       {result.cut ? (
-        <Button size="compact-sm" variant="default" onClick={search.readMore}>
+        <Button size="compact-sm" onClick={search.readMore}>
           Load more
         </Button>
       ) : null}

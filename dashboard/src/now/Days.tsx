@@ -26,7 +26,6 @@ export function Days({ days }: { readonly days: readonly Rollup[] }) {
           <Button
             className={css.toggle}
             size="compact-xs"
-            variant="default"
             aria-pressed={table}
             onClick={() => setTable(!table)}
           >

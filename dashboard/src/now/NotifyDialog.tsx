@@ -210,10 +210,10 @@ function NoteForm(props: Target & { readonly recipients: readonly JobRecipient[]
       )}
       {failure ? <Failure error={failure} /> : null}
       <Group justify="flex-end" className={css.send}>
-        <Button variant="default" onClick={() => (preview === null ? close() : setPreview(null))}>
+        <Button onClick={() => (preview === null ? close() : setPreview(null))}>
           {preview === null ? 'Cancel' : 'Change'}
         </Button>
-        <Button type="submit" loading={isBusy} disabled={!place || text.trim() === ''}>
+        <Button variant="filled" type="submit" loading={isBusy} disabled={!place || text.trim() === ''}>
           {preview === null ? 'Preview' : 'Send'}
         </Button>
       </Group>

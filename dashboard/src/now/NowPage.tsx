@@ -139,7 +139,6 @@ function WallDisplayToggle() {
     return (
       <Button
         size="xs"
-        variant="default"
         leftSection={<TvIcon width={15} aria-hidden />}
         onClick={() => {
           change({ wall: '1' });
@@ -153,7 +152,7 @@ function WallDisplayToggle() {
   return (
     <>
       <Clock />
-      <Button size="xs" variant="default" onClick={leave}>
+      <Button size="xs" onClick={leave}>
         Exit wall display
       </Button>
     </>

@@ -67,9 +67,7 @@ export default function QueueBulkBar(props: {
         <>
           <Menu position="bottom-start" width={240} withinPortal withInitialFocusPlaceholder={false}>
             <Menu.Target>
-              <Button size="compact-sm" variant="default">
-                Snooze…
-              </Button>
+              <Button size="compact-sm">Snooze…</Button>
             </Menu.Target>
             <Menu.Dropdown>
               {snoozes.map((action) => (
@@ -79,7 +77,7 @@ export default function QueueBulkBar(props: {
               ))}
             </Menu.Dropdown>
           </Menu>
-          <Button size="compact-sm" variant="default" onClick={() => setAssigns(true)}>
+          <Button size="compact-sm" onClick={() => setAssigns(true)}>
             Assign…
           </Button>
           <TextDialog

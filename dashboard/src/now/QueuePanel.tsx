@@ -138,7 +138,7 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
           {items.length < total && !isWall ? (
             <>
               First {items.length} of {total.toLocaleString()}.{' '}
-              <Button size="compact-xs" variant="default" onClick={more}>
+              <Button size="compact-xs" onClick={more}>
                 Show more
               </Button>{' '}
             </>
@@ -254,7 +254,6 @@ function EmptyQueue({
         No items match the filters. {formatCount(counts.open, 'item is', 'items are')} open in total.{' '}
         <Button
           size="compact-xs"
-          variant="default"
           onClick={() => change(Object.fromEntries(FILTERS.map((name) => [name, undefined])))}
         >
           Clear filters
@@ -442,7 +441,6 @@ const Row = memo(function Row(props: {
           <Button
             key={action.label}
             size="compact-xs"
-            variant="default"
             tabIndex={tabIndex}
             loading={runner.busy === `${item.id} ${action.label}`}
             disabled={runner.busy !== null}

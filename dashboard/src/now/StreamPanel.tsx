@@ -68,6 +68,7 @@ export default function StreamPanel({ className }: { readonly className?: string
         </span>
         {held && waiting > 0 ? (
           <Button
+            variant="filled"
             className={css.new}
             size="xs"
             radius="xl"
@@ -244,7 +245,7 @@ function StreamProblems({ live }: { readonly live: StreamState }) {
           tone="bad"
           live
           actions={
-            <Button size="compact-xs" variant="default" onClick={() => setKnown(gap.number)}>
+            <Button size="compact-xs" onClick={() => setKnown(gap.number)}>
               Dismiss
             </Button>
           }
@@ -265,7 +266,6 @@ function EmptyList({ filtered }: { readonly filtered: boolean }) {
       No recent events match the filters. New matching events appear here.{' '}
       <Button
         size="compact-xs"
-        variant="default"
         onClick={() => change({ types: undefined, account: undefined, text: undefined })}
       >
         Clear filters

@@ -173,10 +173,8 @@ function TextForm({ label, value, maxLength, close, save }: Parameters<typeof Te
       />
       {failure ? <Failure error={failure} /> : null}
       <Group justify="flex-end">
-        <Button variant="default" onClick={close}>
-          Cancel
-        </Button>
-        <Button type="submit" loading={isBusy}>
+        <Button onClick={close}>Cancel</Button>
+        <Button variant="filled" type="submit" loading={isBusy}>
           Save
         </Button>
       </Group>

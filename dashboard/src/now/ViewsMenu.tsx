@@ -33,7 +33,7 @@ export function ViewsMenu() {
     <>
       <Menu position="bottom-end" width={220} withinPortal withInitialFocusPlaceholder={false}>
         <Menu.Target>
-          <Button size="xs" variant="default" leftSection={<BookmarkIcon width={13} aria-hidden />}>
+          <Button size="xs" leftSection={<BookmarkIcon width={13} aria-hidden />}>
             {current?.name ?? 'Views'}
           </Button>
         </Menu.Target>

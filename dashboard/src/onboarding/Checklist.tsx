@@ -168,7 +168,9 @@ function FormStep<T extends readonly unknown[]>(props: {
       {state === 'open' ? (
         <div className={ui.actions}>
           {props.choice}
-          <Button onClick={() => setOpen(true)}>{props.verb}</Button>
+          <Button variant="filled" onClick={() => setOpen(true)}>
+            {props.verb}
+          </Button>
         </div>
       ) : null}
       {props.children}
@@ -246,7 +248,7 @@ function ObservationStep(props: {
       </Note>
       {may('operate') && status?.problem ? (
         <div className={ui.actions}>
-          <Button size="xs" variant="default" loading={isTesting} onClick={() => onTest(account.id)}>
+          <Button size="xs" loading={isTesting} onClick={() => onTest(account.id)}>
             Test the credentials
           </Button>
           <Link href={link(accountHref(account.id))}>View health</Link>
@@ -280,7 +282,7 @@ function DeliveryStep(props: {
       </p>
       <div className={ui.actions}>
         {may('operate') ? (
-          <Button size="xs" variant="default" loading={isPinging} onClick={() => onPing(endpoint)}>
+          <Button size="xs" loading={isPinging} onClick={() => onPing(endpoint)}>
             Ping {endpoint.id}
           </Button>
         ) : null}

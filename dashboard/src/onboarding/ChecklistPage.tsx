@@ -33,7 +33,7 @@ export function ChecklistPanel(props: { readonly steps: readonly Step[]; readonl
     <Panel title="Getting started" aside={<Count steps={steps} />}>
       <Checklist steps={steps} deployment={deployment} />
       <div className={ui.actions}>
-        <Button size="xs" variant="default" onClick={() => setDismissed(true)}>
+        <Button size="xs" onClick={() => setDismissed(true)}>
           Dismiss
         </Button>
         <span className={ui.hint}>To open it again, choose Getting started in the user menu.</span>

@@ -204,7 +204,7 @@ function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readon
       {runner.failure ? <Failure error={runner.failure} /> : null}
       {may('admin') ? (
         <div className={ui.actions}>
-          <Button variant="default" loading={runner.busy === 'test'} onClick={() => void test()}>
+          <Button loading={runner.busy === 'test'} onClick={() => void test()}>
             Send test message
           </Button>
           <Button variant="light" color="red" onClick={remove}>

@@ -237,21 +237,13 @@ function Rows(props: {
         // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other identity
         <div key={at} className={css.pair}>
           {props.children(`${list}.${at}`, at + 1)}
-          <Button
-            variant="default"
-            aria-label={`Remove ${noun} ${at + 1}`}
-            onClick={() => form.removeListItem(list, at)}
-          >
+          <Button aria-label={`Remove ${noun} ${at + 1}`} onClick={() => form.removeListItem(list, at)}>
             Remove
           </Button>
         </div>
       ))}
       <div>
-        <Button
-          size="xs"
-          variant="default"
-          onClick={() => form.insertListItem(list, { name: '', value: '' })}
-        >
+        <Button size="xs" onClick={() => form.insertListItem(list, { name: '', value: '' })}>
           Add a {noun}
         </Button>
       </div>

@@ -153,9 +153,7 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
         rotation, requests can also be signed with the previous secrets until the receiver has the new one.
       </p>
       <div>
-        <Button variant="default" onClick={() => setOpen(true)}>
-          Rotate secret
-        </Button>
+        <Button onClick={() => setOpen(true)}>Rotate secret</Button>
       </div>
       <Modal opened={isOpen} onClose={() => setOpen(false)} title={`Rotate the secret of ${id}`}>
         <RotationForm

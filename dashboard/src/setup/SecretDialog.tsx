@@ -73,7 +73,6 @@ function SecretContent(props: { readonly secret: NewSecret; readonly onClose: ()
       />
       <div className={ui.actions}>
         <Button
-          variant="default"
           leftSection={
             copied ? <CheckIcon width={16} aria-hidden /> : <ClipboardDocumentIcon width={16} aria-hidden />
           }
@@ -93,7 +92,7 @@ function SecretContent(props: { readonly secret: NewSecret; readonly onClose: ()
         onChange={({ currentTarget }) => setStored(currentTarget.checked)}
       />
       <div className={ui.actions}>
-        <Button disabled={!stored} onClick={onClose}>
+        <Button variant="filled" disabled={!stored} onClick={onClose}>
           Close
         </Button>
       </div>

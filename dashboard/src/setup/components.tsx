@@ -18,7 +18,7 @@ import css from './setup.module.css';
 /** A link in the form of a button. */
 export function ButtonLink(props: { readonly href: string; readonly children: ReactNode }) {
   return (
-    <Button component={Link} href={props.href} className={css.button}>
+    <Button variant="filled" component={Link} href={props.href} className={css.button}>
       {props.children}
     </Button>
   );

@@ -98,7 +98,7 @@ function CredentialsTester(props: {
   return (
     <>
       <div className={ui.actions}>
-        <Button variant="default" loading={busy} onClick={() => void run()}>
+        <Button loading={busy} onClick={() => void run()}>
           {label}
         </Button>
         {hint === undefined ? null : <span className={ui.hint}>{hint}</span>}

@@ -29,7 +29,7 @@ export class ErrorBoundary extends Component<{ readonly instead: ReactNode; read
 
 function FailedPage() {
   const reload = (
-    <Button size="xs" variant="default" onClick={() => window.location.reload()}>
+    <Button size="xs" onClick={() => window.location.reload()}>
       Reload
     </Button>
   );

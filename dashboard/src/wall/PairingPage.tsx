@@ -55,9 +55,7 @@ export default function PairingPage(props: {
         code.
       </p>
       {pairing ? <Remaining until={pairing.expiresAt} /> : null}
-      <Button variant="default" onClick={onSignIn}>
-        Sign in instead
-      </Button>
+      <Button onClick={onSignIn}>Sign in instead</Button>
     </main>
   );
 }
