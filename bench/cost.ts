@@ -25,6 +25,7 @@ import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { getDrainName, historySchema, keys, pollDue, sentPk } from '../shared/storage/schema.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
 import { KMS_KEY, sealWithKms } from '../test/support/kms.ts';
+import { subscribeQueue } from '../test/support/queues.ts';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
 import { startChild } from './child.ts';
 import {
@@ -69,7 +70,7 @@ const [dynamo, fauxqs] = await Promise.all([startDynamo(), startFauxqs({ unsigne
 const client = dynamo.client();
 await createTables(client, 'bench');
 const topicArn = await fauxqs.ensureTopic('bench-events.fifo');
-await fauxqs.subscribeQueue(topicArn, 'bench-events.fifo');
+await subscribeQueue(fauxqs, topicArn, 'bench-events.fifo');
 const queues = await Promise.all(
   ['polls', 'lone-polls', 'drains', 'messages'].map(async (name) => [name, await makeQueue(name)] as const),
 );

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
-import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
-import { CreateQueueCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { CreateTopicCommand, SNSClient } from '@aws-sdk/client-sns';
+import { SQSClient } from '@aws-sdk/client-sqs';
 import type { buildApp } from 'fauxqs';
 import { explainError } from '../shared/error-codes.ts';
 import { type AwsCredentials, newAwsCredentials } from './data-dir.ts';
@@ -31,13 +31,6 @@ export interface FauxqsOptions {
   readonly unsigned?: boolean;
 }
 
-/** A queue subscribed to a topic. */
-export interface SubscribedQueue {
-  readonly queueUrl: string;
-  readonly queueArn: string;
-  readonly subscriptionArn: string;
-}
-
 /** The running embedded SNS and SQS. */
 export interface EmbeddedFauxqs {
   /** `http://127.0.0.1:<port>` */
@@ -49,15 +42,6 @@ export interface EmbeddedFauxqs {
   sqs(): SQSClient;
   /** Creates a FIFO topic (its name ends in `.fifo`) if it does not exist, and returns its ARN. */
   ensureTopic(name: string): Promise<string>;
-  /**
-   * Creates a FIFO queue (its name ends in `.fifo`) if it does not exist, and subscribes it to the topic if it is not subscribed.
-   * Attributes set the delivery; by default messages are raw. Throws if the subscription exists with other attributes.
-   */
-  subscribeQueue(
-    topicArn: string,
-    queueName: string,
-    attributes?: Readonly<Record<string, string>>,
-  ): Promise<SubscribedQueue>;
   /** Idempotent. */
   stop(): Promise<void>;
 }
@@ -86,7 +70,7 @@ export async function startFauxqs(options: FauxqsOptions = {}): Promise<Embedded
   const sns = () => register(new SNSClient(settings));
   // A queue's URL keeps the port it was created with. Client and server both use the name in it.
   const sqs = () => register(new SQSClient(settings));
-  const ownClients = { sns: sns(), sqs: sqs() };
+  const ownClient = sns();
   let stopped: Promise<void> | undefined;
 
   return {
@@ -94,34 +78,13 @@ export async function startFauxqs(options: FauxqsOptions = {}): Promise<Embedded
     sns,
     sqs,
     async ensureTopic(name) {
-      const created = await ownClients.sns.send(
+      const created = await ownClient.send(
         new CreateTopicCommand({ Name: name, Attributes: { FifoTopic: 'true' } }),
       );
-      return requireValue(created.TopicArn, 'topic ARN');
-    },
-    async subscribeQueue(topicArn, queueName, attributes = { RawMessageDelivery: 'true' }) {
-      await ownClients.sqs.send(
-        new CreateQueueCommand({ QueueName: queueName, Attributes: { FifoQueue: 'true' } }),
-      );
-      const queueUrl = `${endpoint}/${topicArn.split(':')[4]}/${queueName}`;
-      const { Attributes } = await ownClients.sqs.send(
-        new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['QueueArn'] }),
-      );
-      const queueArn = requireValue(Attributes?.QueueArn, 'queue ARN');
-      const subscription = await ownClients.sns.send(
-        new SubscribeCommand({
-          TopicArn: topicArn,
-          Protocol: 'sqs',
-          Endpoint: queueArn,
-          Attributes: attributes,
-          ReturnSubscriptionArn: true,
-        }),
-      );
-      return {
-        queueUrl,
-        queueArn,
-        subscriptionArn: requireValue(subscription.SubscriptionArn, 'subscription ARN'),
-      };
+      if (created.TopicArn === undefined) {
+        throw new QueuesError('The embedded SNS and SQS returned no topic ARN.');
+      }
+      return created.TopicArn;
     },
     stop() {
       stopped ??= (async () => {
@@ -233,10 +196,6 @@ async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
   const app = fauxqs.buildApp({ logger: false, stores });
   app.addHook('onClose', () => storage.close());
   return app;
-}
-function requireValue(value: string | undefined, what: string): string {
-  if (value === undefined) throw new QueuesError(`The embedded SNS and SQS returned no ${what}.`);
-  return value;
 }
 
 function toMessage(cause: unknown): string {

@@ -34,6 +34,7 @@ import type { LoggedEvent } from '../../shared/log/log.ts';
 import { type AccountRef, cellLog } from '../../shared/storage/schema.ts';
 import { apiParts } from '../support/api.ts';
 import { createDeliveryRig, delivered, moved, REGION, someDeliveries } from '../support/delivery-world.ts';
+import { subscribeQueue } from '../support/queues.ts';
 import { anyCharacter, runs } from '../support/runs.ts';
 
 const PUBLIC_URL = 'https://us.jobwire.example';
@@ -49,7 +50,7 @@ afterEach(async () => {
 describe('FIFO topic', () => {
   test('each event reaches consumers once and in order per job, although a drain crashes and consumers fail', async () => {
     const { queues, topic } = await startSns();
-    const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
+    const { queueUrl } = await subscribeQueue(queues, topic, 'jobs.fifo');
     const rig = await createDeliveryRig(delivered, { accounts: ['acme', 'zeta'] });
     const said: LoggedEvent[] = [];
     for (const ref of rig.refs) {
@@ -131,7 +132,7 @@ describe('FIFO topic', () => {
 
   test('an undeleted message delays its group, not others, and returns before later ones', async () => {
     const { queues, topic } = await startSns();
-    const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
+    const { queueUrl } = await subscribeQueue(queues, topic, 'jobs.fifo');
     const sqs = queues.sqs();
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
     const [a1, a2, b1] = await readDeliveries([moved(1, 'a'), moved(1, 'b'), moved(2, 'a')]);
@@ -147,7 +148,7 @@ describe('FIFO topic', () => {
 
   test('a duplicate publication arrives once, a requested repetition arrives again', async () => {
     const { queues, topic } = await startSns();
-    const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
+    const { queueUrl } = await subscribeQueue(queues, topic, 'jobs.fifo');
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
     const deliveries = await someDeliveries(10);
     const ids = deliveries.map(({ event }) => event.id).sort();
@@ -162,7 +163,7 @@ describe('FIFO topic', () => {
 
   test("a message has its event's attributes for filtering, ten at most", async () => {
     const { queues, topic } = await startSns();
-    const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
+    const { queueUrl } = await subscribeQueue(queues, topic, 'jobs.fifo');
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
     const [job, group, account] = await readDeliveries([
       withJob(moved(4711, 'a'), { originCode: 'WEB', orderGroup: 'Ä/1', description: 'x'.repeat(300_000) }),
@@ -204,11 +205,11 @@ describe('FIFO topic', () => {
 
   test('a subscription with a filter policy gets the matching events, raw or wrapped', async () => {
     const { queues, topic } = await startSns();
-    const raw = await queues.subscribeQueue(topic, 'moves-of-acme.fifo', {
+    const raw = await subscribeQueue(queues, topic, 'moves-of-acme.fifo', {
       RawMessageDelivery: 'true',
       FilterPolicy: JSON.stringify({ type: ['job.status_changed'], accountId: ['acme'] }),
     });
-    const wrapped = await queues.subscribeQueue(topic, 'groups.fifo', {
+    const wrapped = await subscribeQueue(queues, topic, 'groups.fifo', {
       FilterPolicy: JSON.stringify({ type: [{ prefix: 'order_group.' }], orderGroup: ['G2'] }),
     });
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
@@ -249,7 +250,7 @@ describe('docs/sns.md', () => {
     const subscribed = [];
     for (const [at, policy] of policies.entries()) {
       subscribed.push(
-        await queues.subscribeQueue(topic, `chosen-${at}.fifo`, { FilterPolicy: JSON.stringify(policy) }),
+        await subscribeQueue(queues, topic, `chosen-${at}.fifo`, { FilterPolicy: JSON.stringify(policy) }),
       );
     }
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
@@ -346,7 +347,7 @@ describe('standard topic', () => {
 describe('limits', () => {
   test('a batch too large for one call is split into several, each within the limit, and all arrive', async () => {
     const { queues, topic } = await startSns();
-    const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
+    const { queueUrl } = await subscribeQueue(queues, topic, 'jobs.fifo');
     const wire = await startWire(queues.endpoint);
     const sink = createSnsSink(wire.client, topic, { publicUrl: PUBLIC_URL });
     const deliveries = await readDeliveries(
@@ -394,7 +395,7 @@ describe('limits', () => {
 
   test('an event over the limit becomes a reference to it in the feed: of an account, and of a region', async () => {
     const { queues, topic } = await startSns();
-    const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
+    const { queueUrl } = await subscribeQueue(queues, topic, 'jobs.fifo');
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: `${PUBLIC_URL}/` });
     const rig = await createDeliveryRig(delivered, { accounts: [] });
     const api = createApi({
@@ -561,7 +562,7 @@ describe('answers', () => {
 
   test('one invalid event does not delay the others of its batch', async () => {
     const { queues, topic } = await startSns();
-    const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
+    const { queueUrl } = await subscribeQueue(queues, topic, 'jobs.fifo');
     const wire = await startWire(queues.endpoint);
     const sink = createSnsSink(wire.client, topic, { publicUrl: PUBLIC_URL });
     const deliveries = await someDeliveries(5);
@@ -614,7 +615,7 @@ describe('answers', () => {
 
   test('after an outage of SNS nothing is missing', async () => {
     const { queues, topic } = await startSns();
-    const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
+    const { queueUrl } = await subscribeQueue(queues, topic, 'jobs.fifo');
     const wire = await startWire(queues.endpoint);
     const rig = await createDeliveryRig(delivered);
     await rig.say([moved(1, 'a'), moved(1, 'b'), moved(2, 'a')]);

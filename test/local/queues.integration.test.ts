@@ -17,8 +17,10 @@ import {
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newAwsCredentials } from '../../local/data-dir.ts';
 import { type FauxqsOptions, QueuesError, startFauxqs } from '../../local/queues.ts';
+import { subscribeQueue } from '../support/queues.ts';
 
 const modulePath = JSON.stringify(new URL('../../local/queues.ts', import.meta.url).href);
+const supportPath = JSON.stringify(new URL('../support/queues.ts', import.meta.url).href);
 
 describe('the embedded SNS and SQS', () => {
   test('listen on loopback only, with or without a folder for their data', async () => {
@@ -118,7 +120,7 @@ describe('the embedded SNS and SQS', () => {
   test('a message published to the topic arrives in the subscribed queue, raw and in order', async () => {
     const fauxqs = await fauxqsForTest();
     const topic = await fauxqs.ensureTopic('events.fifo');
-    const { queueUrl } = await fauxqs.subscribeQueue(topic, 'erp.fifo');
+    const { queueUrl } = await subscribeQueue(fauxqs, topic, 'erp.fifo');
     const sns = fauxqs.sns();
     for (const text of ['first', 'second', 'second']) await sns.send(publish(topic, text));
     const sqs = fauxqs.sqs();
@@ -131,8 +133,8 @@ describe('the embedded SNS and SQS', () => {
     const fauxqs = await fauxqsForTest();
     const topic = await fauxqs.ensureTopic('events.fifo');
     expect(await fauxqs.ensureTopic('events.fifo')).toBe(topic);
-    const subscribed = await fauxqs.subscribeQueue(topic, 'erp.fifo');
-    expect(await fauxqs.subscribeQueue(topic, 'erp.fifo')).toEqual(subscribed);
+    const subscribed = await subscribeQueue(fauxqs, topic, 'erp.fifo');
+    expect(await subscribeQueue(fauxqs, topic, 'erp.fifo')).toEqual(subscribed);
     await fauxqs.sns().send(publish(topic, 'once'));
     const sqs = fauxqs.sqs();
     expect(await receive(sqs, subscribed.queueUrl)).toBe('once');
@@ -144,7 +146,7 @@ describe('the embedded SNS and SQS', () => {
     const program = runProgram(`
       const fauxqs = await startFauxqs({ dataDir: ${JSON.stringify(dataDir)} });
       const topic = await fauxqs.ensureTopic('events.fifo');
-      const { queueUrl } = await fauxqs.subscribeQueue(topic, 'erp.fifo');
+      const { queueUrl } = await subscribeQueue(fauxqs, topic, 'erp.fifo');
       const { PublishCommand } = await import('@aws-sdk/client-sns');
       await fauxqs.sns().send(new PublishCommand({
         TopicArn: topic, Message: 'first', MessageGroupId: 'job', MessageDeduplicationId: '1',
@@ -166,7 +168,7 @@ describe('the embedded SNS and SQS', () => {
     expect(await receive(sqs, queueUrl)).toBe('first');
     expect(await receive(sqs, queueUrl)).toBe('second');
     expect(await third.ensureTopic('events.fifo')).toBe(topic);
-    expect((await third.subscribeQueue(topic, 'erp.fifo')).queueUrl).toContain(third.endpoint);
+    expect((await subscribeQueue(third, topic, 'erp.fifo')).queueUrl).toContain(third.endpoint);
     await third.stop();
 
     const fourth = await fauxqsForTest({ dataDir });
@@ -227,7 +229,7 @@ function runProgram(code: string): {
   line(): Promise<string>;
   ended: Promise<unknown>;
 } {
-  const imports = `import { startFauxqs } from ${modulePath};`;
+  const imports = `import { startFauxqs } from ${modulePath}; import { subscribeQueue } from ${supportPath};`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', `${imports}\n${code}`], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
