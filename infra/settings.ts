@@ -8,7 +8,7 @@ import { SignInSettings } from '../shared/api/sign-in-input.ts';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/waiting-limit.ts';
 import { type ConfigError, parseConfigText } from '../shared/config.ts';
 import { parseQueueAddress } from '../shared/delivery/queue-address.ts';
-import { corsOrigins, formatIssue, integerFrom } from '../shared/validation.ts';
+import { corsOrigins, flag, formatIssue, integerFrom } from '../shared/validation.ts';
 import {
   ApiRegion,
   checkEnvironment,
@@ -159,15 +159,13 @@ const CellSettings = z
         realm: z.string(REALM_RULE).min(1, REALM_RULE).describe('Realm of the identity provider.'),
       })
       .describe('Addresses of the ordering API in this region.'),
-    established: z
-      .boolean('must be true or false')
+    established: flag
       .default(false)
       .describe(
         'Whether the first deployment of the cell has succeeded. If `false`, its tables have no deletion protection and its topic has no archive, because CloudFormation could not roll back a failed first deployment with them.',
       ),
     publicUrl: httpsUrl.describe('Base URL of the cell’s HTTP API. The schema URLs of events begin with it.'),
-    dashboard: z
-      .boolean('must be true or false')
+    dashboard: flag
       .default(true)
       .describe(
         'Whether the cell has the dashboard. A CloudFront distribution then serves the page and the API.',
@@ -230,8 +228,7 @@ const CellSettings = z
       .describe(
         'Monthly budget of the cell (US dollars). AWS Budgets compares the actual and forecast costs with it, and notifies the ops topic when they exceed it. A budget costs nothing, and requires that the cost allocation tags `project`, `stage` and `cell` are activated. Absent: no budget.',
       ),
-    standardTopic: z
-      .boolean('must be true or false')
+    standardTopic: flag
       .default(false)
       .describe(
         'Whether there is a second topic, for subscribers that a FIFO topic does not support: e-mail, SMS, Lambda, HTTP.',
@@ -273,8 +270,7 @@ const CellSettings = z
       .email('must be an e-mail address')
       .optional()
       .describe('E-mail address that receives alarms. Other recipients subscribe to the cell’s ops topic.'),
-    customerKey: z
-      .boolean('must be true or false')
+    customerKey: flag
       .default(false)
       .describe(
         'Whether the KMS key of the cell, which encrypts its secrets, also encrypts its tables, queues, topics and logs. If `false`, the tables, queues and logs are encrypted with keys of AWS, and the topics are not encrypted. If `true`, AWS charges a fee for each call of KMS. From the second year on, the yearly rotation of the key costs $1 to $2 a month more.',
@@ -389,9 +385,7 @@ const StageSettings = z.strictObject({
     .describe(
       'Id of the AWS account to which the stacks are deployed. Required if `protected` is `true`. Absent: the account of the AWS credentials.',
     ),
-  protected: z
-    .boolean('must be true or false')
-    .describe('Whether tables and stacks are protected against deletion.'),
+  protected: flag.describe('Whether tables and stacks are protected against deletion.'),
   eventRetentionDays: integerFrom(7, 365).describe('Retention of events in the logs of accounts (days).'),
   topicArchiveDays: integerFrom(1, 365)
     .nullable()
@@ -456,8 +450,7 @@ const StageSettings = z.strictObject({
       streams: integerFrom(1, MAX_SLOTS_PER_KEY).describe(
         'Maximum number of concurrent streams and waiting long polls of all keys of a cell together. Each of them occupies an invocation. The AWS account’s limit of concurrent invocations (10 in a new account) must leave room for the polls, drains and ticks of its cells.',
       ),
-      waf: z
-        .boolean('must be true or false')
+      waf: flag
         .default(false)
         .describe(
           'Whether the API has a web ACL, with AWS’s common rules, known bad inputs and a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Almost all routes require a key anyway, so it is useful only if unknown clients can reach the API.',

@@ -22,6 +22,7 @@ import { findSimilarName } from './similar-name.ts';
 import {
   corsOrigins,
   endpointId,
+  flag,
   formatIssue,
   id,
   integerFrom,
@@ -74,8 +75,7 @@ const notifications = z.strictObject({
       port: integerFrom(1, 65_535, 'must be a port number from 1 to 65535')
         .default(587)
         .describe('Port of the mail server.'),
-      secure: z
-        .boolean('must be true or false')
+      secure: flag
         .optional()
         .describe(
           'Whether the connection begins with TLS. If not, STARTTLS is used if the server offers it. With a password, STARTTLS is required, except on loopback. Default: `true` for port 465, otherwise `false`.',
@@ -230,8 +230,7 @@ export const configSchema = z
         'URL of a server with the DynamoDB API. It stores the tables instead of SQLite. Default: SQLite.',
       )
       .meta({ examples: ['http://127.0.0.1:8000'] }),
-    sns: z
-      .boolean('must be true or false')
+    sns: flag
       .default(true)
       .describe(
         'Whether Jobwire runs an embedded SNS and SQS, and publishes all events to a topic per region. `false` saves memory and CPU if no queue is subscribed to the topics. If it becomes `true` again, the events that were recorded in the meantime are published.',
@@ -320,8 +319,7 @@ export const configSchema = z
       ),
     webhooks: z
       .strictObject({
-        allowPrivateNetworks: z
-          .boolean('must be true or false')
+        allowPrivateNetworks: flag
           .default(false)
           .describe(
             'Whether endpoints may have `http` URLs, private addresses and any port. Only for tests and trusted networks.',

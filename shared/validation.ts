@@ -35,6 +35,8 @@ export const endpointId = id.refine(
 export const MAX_JOB_NUMBER = 999_999_999_999;
 export const JOB_NUMBER_RULE = `must be an integer from 1 to ${MAX_JOB_NUMBER}`;
 
+export const flag = z.boolean('must be true or false');
+
 /** An integer in a range, inclusive. */
 export const integerFrom = (
   least: number,

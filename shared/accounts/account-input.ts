@@ -1,6 +1,6 @@
 /** Input schemas of accounts. Every error message names the field and the accepted values. */
 import * as z from 'zod';
-import { id, integerFrom } from '../validation.ts';
+import { flag, id, integerFrom } from '../validation.ts';
 import { EventSettingsUpdate } from './event-settings.ts';
 
 const part = (what: string) =>
@@ -56,10 +56,7 @@ export const NewAccount = z
     credentials: NewCredentials.optional(),
     secretRef: secretRef.optional(),
     pollIntervalSeconds: interval.default(DEFAULT_INTERVAL_SECONDS),
-    paused: z
-      .boolean('must be true or false')
-      .default(false)
-      .describe('Whether polling is paused. Default: `false`.'),
+    paused: flag.default(false).describe('Whether polling is paused. Default: `false`.'),
     events: EventSettingsUpdate.optional(),
   })
   .refine((account) => (account.credentials === undefined) !== (account.secretRef === undefined), {

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { zone } from '../notifications/notification-input.ts';
 import { count, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
-import { existingId, id, integerFrom, line, nullableFields } from '../validation.ts';
+import { existingId, flag, id, integerFrom, line, nullableFields } from '../validation.ts';
 
 /** Conditions of rules: the unit of their value and threshold, and what the value is. */
 export const conditions = {
@@ -129,11 +129,9 @@ const fields = {
   repeatMinutes: integerFrom(5, 10_080).describe(
     'Interval of reminders while the rule fires, in minutes, 5 to 10080. Default: no reminders.',
   ),
-  notifyResolved: z
-    .boolean('must be true or false')
-    .describe('Whether a message is sent when the rule no longer fires. Default: `true`.'),
+  notifyResolved: flag.describe('Whether a message is sent when the rule no longer fires. Default: `true`.'),
   quietHours: QuietHours.describe('Times in which nothing is sent. Default: none.'),
-  enabled: z.boolean('must be true or false').describe('Whether the rule is evaluated. Default: `true`.'),
+  enabled: flag.describe('Whether the rule is evaluated. Default: `true`.'),
   target,
 };
 

@@ -9,6 +9,7 @@ import { JobSummary } from '../events/catalogue.ts';
 import {
   endpointId,
   existingId,
+  flag,
   id,
   integerFrom,
   JOB_NUMBER_RULE,
@@ -299,8 +300,7 @@ export const Redelivery = z
       .partial()
       .optional()
       .describe('Filter of the events. All given fields must match. Default: all events.'),
-    dryRun: z
-      .boolean('must be true or false')
+    dryRun: flag
       .optional()
       .describe('`true`: only count the events; nothing is sent or changed. Default: `false`.'),
   })

@@ -4,7 +4,7 @@
  * Rules that need more than the input are checked elsewhere: mobile numbers, and whether a template renders.
  */
 import * as z from 'zod';
-import { id, integerFrom, jobNumber, line, lines, nullableFields } from '../validation.ts';
+import { flag, id, integerFrom, jobNumber, line, lines, nullableFields } from '../validation.ts';
 import { checkEmail } from './email-address.ts';
 import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './types.ts';
 
@@ -45,7 +45,6 @@ const quietHours = z
 
 const between = (least: number, most: number, unit: string) =>
   integerFrom(least, most, `must be an integer number of ${unit} from ${least} to ${most}`);
-const flag = z.boolean('must be true or false');
 /** A length and a pattern without lookahead, so that RE2 accepts it. */
 const SENDER_RULE = 'must be 1 to 11 letters and digits, with at least one letter';
 
@@ -151,7 +150,7 @@ const fields = {
     .max(20, 'must not repeat kinds')
     .transform(once)
     .describe(`Kinds of messages. Default: ${DEFAULT_KINDS.join(' and ')}.`),
-  paused: z.boolean('must be true or false').describe('Whether notifications to the recipient are paused.'),
+  paused: flag.describe('Whether notifications to the recipient are paused.'),
   orderGroup: z
     .string('must be the name of an order group')
     .min(1, 'must not be empty')

@@ -17,7 +17,7 @@ import {
   liftSuppression,
   listSuppressions,
 } from '../../notifications/suppressions.ts';
-import { isId } from '../../validation.ts';
+import { flag, isId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import { toRecipientResponse } from '../notification-responses.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, one } from '../parameters.ts';
@@ -100,8 +100,7 @@ export const recipientRoutes: readonly Route[] = [
             .string('must be the text of a CSV file')
             .min(1, 'must not be empty')
             .describe('CSV table with a header line.'),
-          dryRun: z
-            .boolean('must be true or false')
+          dryRun: flag
             .default(false)
             .describe(
               '`true`: the rows are only validated, and the expected result is returned. Default: `false`.',
