@@ -24,10 +24,8 @@ const CELL_NAME = /^[a-z][a-z0-9]{0,15}$/;
 const CELL_NAME_RULE =
   'is not the name of a cell, which must be 1–16 lower-case letters and digits, beginning with a letter';
 const AWS_REGION = /^[a-z]{2}(-[a-z]+)+-\d$/;
-const CERTIFICATE_RULE = 'must be the ARN of a certificate in us-east-1, as CloudFront requires';
 const ACCOUNT_RULE = 'must be the id of an AWS account, 12 digits as a string';
 const REALM_RULE = 'must be the name of the realm';
-const TABLE_RULE = 'must be the name of a table';
 /** Retentions that CloudWatch Logs offers (days), `RetentionDays` of the CDK without importing it here. */
 const RETENTIONS = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
@@ -36,14 +34,14 @@ const RETENTION_RULE = 'must be a number of days that CloudWatch Logs accepts, s
 const KEY_RULE = 'must be the ARN of a KMS key';
 const SAMPLE_RULE = 'must be a number from 0.01 to 100';
 const QUEUE_RULE = 'must be the ARN of an SQS queue';
-const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
+
+/** A text that matches a pattern. `rule`: the message for any other value. */
+const matching = (pattern: RegExp, rule: string) => z.string(rule).regex(pattern, rule);
 
 const FROM_RULE =
   'must be an e-mail address, or a name and an address such as Print Shop <orders@print.example>';
 const IDENTITY_RULE = 'must be a domain such as print.example, or the ARN of an existing SES identity';
-const SENDER_RULE = 'must be 1–11 letters and digits, one of them a letter';
-const DOMAIN_RULE = 'must be a host name such as us.jobwire.example';
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
 
 /** Settings of customer notifications; see infra/notifications.ts. */
@@ -63,9 +61,10 @@ const NotificationSettings = z.strictObject({
   sms: z
     .strictObject(
       {
-        senderId: z
-          .string(SENDER_RULE)
-          .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, SENDER_RULE)
+        senderId: matching(
+          /^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/,
+          'must be 1–11 letters and digits, one of them a letter',
+        )
           .optional()
           .describe(
             'Sender id of SMS for accounts without a sender id of their own. It is used in countries that allow custom sender ids.',
@@ -82,20 +81,17 @@ const NotificationSettings = z.strictObject({
     ),
 });
 
-const ORGANIZATION_RULE = 'must be the id of an organization, such as o-a1b2c3d4e5';
 const SUBSCRIBERS_RULE = 'must contain accounts or organization';
 
 /** Settings of subscribers in other AWS accounts; see infra/subscribers.ts. */
 const SubscriberSettings = z
   .strictObject({
     accounts: z
-      .array(z.string(ACCOUNT_RULE).regex(/^\d{12}$/, ACCOUNT_RULE), 'must be a list of ids of AWS accounts')
+      .array(matching(/^\d{12}$/, ACCOUNT_RULE), 'must be a list of ids of AWS accounts')
       .max(100, 'must have at most 100 entries')
       .default([])
       .describe('Ids of AWS accounts.'),
-    organization: z
-      .string(ORGANIZATION_RULE)
-      .regex(/^o-[a-z0-9]{10,32}$/, ORGANIZATION_RULE)
+    organization: matching(/^o-[a-z0-9]{10,32}$/, 'must be the id of an organization, such as o-a1b2c3d4e5')
       .optional()
       .describe('Id of an organization in AWS Organizations. All its accounts may subscribe.'),
   })
@@ -112,33 +108,25 @@ const QueueSettings = z.strictObject({
     .describe(
       'ARN of the queue. The queue can be in another AWS region, and also in another AWS account if its policy allows the AWS account of the cell to send to it.',
     ),
-  keyArn: z
-    .string(KEY_RULE)
-    .regex(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
+  keyArn: matching(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
     .optional()
     .describe(
       'ARN of the KMS key of the queue. Absent: the queue is encrypted with a key of SQS, or not at all.',
     ),
 });
 
-const VAULT_RULE = 'must be the ARN of a backup vault';
-const VAULT_NAME_RULE = 'must be the name of a backup vault';
-const ZONE_RULE = 'must be the id of a hosted zone, such as Z0123456789ABC';
-const API_CERTIFICATE_RULE = 'must be the ARN of a certificate';
-const hostName = () => z.string(DOMAIN_RULE).regex(DOMAIN, DOMAIN_RULE);
+const hostName = () => matching(DOMAIN, 'must be a host name such as us.jobwire.example');
 
 /** Settings of backups by AWS Backup; see infra/backup.ts. */
 const BackupSettings = z.strictObject({
-  vault: z
-    .string(VAULT_NAME_RULE)
-    .regex(/^[\w-]{2,50}$/, VAULT_NAME_RULE)
-    .describe(
-      'Name of an existing vault in the AWS region of the cell. The key of the vault encrypts the backups ([backups](deploying.md#backups-in-another-aws-region)).',
-    ),
+  vault: matching(/^[\w-]{2,50}$/, 'must be the name of a backup vault').describe(
+    'Name of an existing vault in the AWS region of the cell. The key of the vault encrypts the backups ([backups](deploying.md#backups-in-another-aws-region)).',
+  ),
   retentionDays: integerFrom(1, 3650).default(7).describe('Retention of backups and of their copies (days).'),
-  copyTo: z
-    .string(VAULT_RULE)
-    .regex(/^arn:[^:]+:backup:[a-z0-9-]+:\d{12}:backup-vault:[\w.-]+$/, VAULT_RULE)
+  copyTo: matching(
+    /^arn:[^:]+:backup:[a-z0-9-]+:\d{12}:backup-vault:[\w.-]+$/,
+    'must be the ARN of a backup vault',
+  )
     .optional()
     .describe('ARN of an existing vault in another AWS region, to which each backup is copied.'),
 });
@@ -173,9 +161,10 @@ const CellSettings = z
     dashboardDomain: z
       .strictObject({
         name: hostName().describe('Host name.'),
-        certificateArn: z
-          .string(CERTIFICATE_RULE)
-          .regex(/^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/, CERTIFICATE_RULE)
+        certificateArn: matching(
+          /^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/,
+          'must be the ARN of a certificate in us-east-1, as CloudFront requires',
+        )
           .optional()
           .describe(
             'ARN of a certificate in us-east-1. Absent: the stack creates one, which requires `hostedZone` and a cell in us-east-1.',
@@ -186,9 +175,10 @@ const CellSettings = z
     apiDomain: z
       .strictObject({
         name: hostName().describe('Host name.'),
-        certificateArn: z
-          .string(API_CERTIFICATE_RULE)
-          .regex(/^arn:[^:]+:acm:[a-z0-9-]+:\d{12}:certificate\/[\w-]+$/, API_CERTIFICATE_RULE)
+        certificateArn: matching(
+          /^arn:[^:]+:acm:[a-z0-9-]+:\d{12}:certificate\/[\w-]+$/,
+          'must be the ARN of a certificate',
+        )
           .optional()
           .describe(
             'ARN of a certificate in the AWS region of the cell. Absent: the stack creates one, which requires `hostedZone`.',
@@ -198,10 +188,9 @@ const CellSettings = z
       .describe('Your own host name for the API alone, without CloudFront.'),
     hostedZone: z
       .strictObject({
-        id: z
-          .string(ZONE_RULE)
-          .regex(/^Z[A-Z0-9]{5,31}$/, ZONE_RULE)
-          .describe('Id of the zone.'),
+        id: matching(/^Z[A-Z0-9]{5,31}$/, 'must be the id of a hosted zone, such as Z0123456789ABC').describe(
+          'Id of the zone.',
+        ),
         name: hostName().describe('Domain of the zone.'),
       })
       .optional()
@@ -277,17 +266,12 @@ const CellSettings = z
       ),
     stateTable: z
       .strictObject({
-        name: z
-          .string(TABLE_RULE)
-          .regex(/^[\w.-]{3,255}$/, TABLE_RULE)
-          .describe('Name of the table.'),
-        streamArn: z
-          .string(STREAM_RULE)
-          .regex(/^arn:[^:]+:dynamodb:[^:]+:\d{12}:table\/[^/]+\/stream\/.+$/, STREAM_RULE)
-          .describe('ARN of the stream of the table.'),
-        keyArn: z
-          .string(KEY_RULE)
-          .regex(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
+        name: matching(/^[\w.-]{3,255}$/, 'must be the name of a table').describe('Name of the table.'),
+        streamArn: matching(
+          /^arn:[^:]+:dynamodb:[^:]+:\d{12}:table\/[^/]+\/stream\/.+$/,
+          'must be the ARN of the table’s stream',
+        ).describe('ARN of the stream of the table.'),
+        keyArn: matching(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
           .optional()
           .describe(
             'ARN of the KMS key that encrypts the secrets in the table, if another stack created it (its output `KeyArn`), or of its replica in the AWS region of the cell. With `customerKey`, its policy must allow the services of the cell to use it ([recovery](deploying.md#recovery-in-another-aws-region)), and it must belong to the AWS account of the table. Absent: the key of this stack.',
@@ -378,9 +362,7 @@ const StageSettings = z.strictObject({
     .string('must be the name of the stage')
     .regex(/^[a-z][a-z0-9]{1,15}$/, 'must be 2–16 lower-case letters and digits, beginning with a letter')
     .describe('Part of the names of stacks, secrets and the topic.'),
-  awsAccount: z
-    .string(ACCOUNT_RULE)
-    .regex(/^\d{12}$/, ACCOUNT_RULE)
+  awsAccount: matching(/^\d{12}$/, ACCOUNT_RULE)
     .optional()
     .describe(
       'Id of the AWS account to which the stacks are deployed. Required if `protected` is `true`. Absent: the account of the AWS credentials.',
