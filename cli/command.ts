@@ -314,13 +314,15 @@ function parseValues(name: string, chosen: Command, argv: string[]) {
     throw new UsageError(`Unexpected argument "${extra.slice(0, 60)}". Usage: ${usage(name, chosen)}`);
   }
   chosen.args.forEach((arg, at) => {
-    const choices = chosen.choices?.[arg.replace(/\?$/, '')];
+    const argument = arg.replace(/\?$/, '');
+    const choices = chosen.choices?.[argument];
     const text = positionals[at];
-    if (choices && text !== undefined) checkChoice(arg.replace(/\?$/, ''), text, choices);
+    if (text === '') throw new UsageError(`${argument} must not be empty.`);
+    if (choices && text !== undefined) checkChoice(argument, text, choices);
   });
   for (const [flag, { required, value, many, range, choices, default: fallback }] of Object.entries(flags)) {
     if (required && values[flag] === undefined) throw new UsageError(`--${flag} ${value} is missing.`);
-    if (values[flag] === '') throw new UsageError(`--${flag} must not be empty.`);
+    if (isEmpty(values[flag])) throw new UsageError(`--${flag} must not be empty.`);
     if (choices) for (const text of splitValues(values[flag])) checkChoice(`--${flag}`, text, choices);
     if (range && typeof values[flag] === 'string') values[flag] = parseRange(flag, values[flag], range);
     values[flag] ??= many ? [] : value === undefined ? false : fallback;
@@ -330,6 +332,10 @@ function parseValues(name: string, chosen: Command, argv: string[]) {
     flags: values as unknown as FlagValues<typeof COMMON_FLAGS & typeof API_FLAGS>,
   };
 }
+
+/** Returns whether the value of an option is empty, or one of the values of a repeatable option, such as that of an unset variable. */
+const isEmpty = (given: unknown): boolean =>
+  given === '' || (Array.isArray(given) && given.some((text) => splitValues([text]).length === 0));
 
 /** Splits comma-separated values of a repeatable option. Returns the value of another option unchanged. */
 const splitValues = (given: unknown): string[] =>
