@@ -54,7 +54,7 @@ const SHUTDOWN_MS = 2_500;
 const TRACES_MS = 500;
 /** Maximum time of each step of the check of the mail server at the start. */
 const MAIL_CHECK_MS = 10_000;
-/** Exit code for an invalid configuration. A service manager need not start Jobwire again. */
+/** Exit code for an invalid command line, or a configuration that is invalid or unreadable. A service manager need not start Jobwire again. */
 const INVALID_CONFIG = 2;
 /** Address that the CLI uses by default. */
 const CLI_DEFAULT_URL = 'http://127.0.0.1:4000';
@@ -332,7 +332,7 @@ function readArguments(): { config?: string; port?: number; seed?: number; verbo
     }));
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.split('. ')[0] : '';
-    throw new StartError(`${why}. ${USAGE}`, { cause });
+    throw new ConfigError(`${why}. ${USAGE}`, { cause });
   }
   if (values.help) {
     for (const line of [USAGE, '', ...HELP]) terminal.line(line);
@@ -342,7 +342,7 @@ function readArguments(): { config?: string; port?: number; seed?: number; verbo
     const text = values[name];
     if (text === undefined) return {};
     if (!/^\d{1,10}$/.test(text) || Number(text) > most) {
-      throw new StartError(`--${name} must be an integer from 0 to ${most}.`);
+      throw new ConfigError(`--${name} must be an integer from 0 to ${most}.`);
     }
     return { [name]: Number(text) };
   };
@@ -359,7 +359,7 @@ function readConfig(path: string): Config {
   try {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
-    throw new StartError(`The configuration file ${path} can’t be read${formatCode(findCode(cause))}.`, {
+    throw new ConfigError(`The configuration file ${path} can’t be read${formatCode(findCode(cause))}.`, {
       cause,
     });
   }

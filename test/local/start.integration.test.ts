@@ -41,9 +41,9 @@ test.each([
   ],
   [['--prot', '1'], /^Unknown option '--prot'\. Usage: npm start/, undefined],
   [['--port', 'x'], '--port must be an integer from 0 to 65535.', undefined],
-])('%s: one error message and exit code 1', async (args, sentence, command) => {
+])('%s: one error message and exit code 2', async (args, sentence, command) => {
   const { code, lines } = await waitForEnd(launchJobwire(args, { ...(command && { command }) }));
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(sentence);
 });
