@@ -233,10 +233,11 @@ export const recipients = {
         );
         return 5;
       }
-      out.line(csvHeader);
+      const rows: string[] = [];
       const all = client.list('/v1/accounts/{id}/recipients', 'recipients', withId(account));
       // The own user's recipient is excluded, because it is synchronized from upstream.
-      for await (const one of all) if (one.source === 'manual') out.line(formatCsvRow(one));
+      for await (const one of all) if (one.source === 'manual') rows.push(formatCsvRow(one));
+      for (const row of [csvHeader, ...rows]) out.line(row);
       return undefined;
     },
   }),

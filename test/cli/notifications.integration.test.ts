@@ -99,6 +99,13 @@ test('a template is set, shown, listed and removed', async () => {
   expect(await json('templates', 'show', ...place)).toMatchObject({ custom: false });
 });
 
+test('recipients export prints nothing to stdout if it fails, so a file does not look like an account without recipients', async () => {
+  expect(await run('recipients', 'export', 'nobody')).toEqual({
+    ...{ code: 3, out: '' },
+    err: 'There is no such account.\n',
+  });
+});
+
 test('recipients are added, changed, exported, imported and removed', async () => {
   const add = ['--id', 'ann', '--name', 'Lee, "Ann"', '--email', 'ann@example.com', '--kinds', 'dispatched'];
   expect((await run('recipients', 'add', 'acme', ...add, '--job', String(site.job))).out).toBe(
