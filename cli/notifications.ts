@@ -465,7 +465,7 @@ export const notifications = {
 
   'suppressions remove': command({
     about: 'Removes a suppression. The address can receive messages again.',
-    more: 'If the recipient unsubscribed, remove the suppression only if the recipient asks for it.',
+    more: 'SUPPRESSION is the id in the list, in which addresses are masked. To get the id for an address, run jobwire suppressions add with this address. If the recipient unsubscribed, remove the suppression only if the recipient asks for it.',
     args: ['ACCOUNT', 'SUPPRESSION'],
     example: 'suppressions remove acme email-pU7qQJc-Bv8jrfz928FNII-h8oI3ktgk',
     async run({ api, out }, [account, id]) {
