@@ -20,7 +20,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { explainError, findCode } from '../shared/error-codes.ts';
@@ -108,6 +108,19 @@ export function isLocked(folder: string): boolean {
 /** Returns the time (epoch ms) at which the process that holds the folder started. */
 export const readStartTime = (folder: string): number => statSync(join(folder, LOCK_FILE)).mtimeMs;
 
+/** Creates a folder and those above it. Returns the first one that it created. */
+function createFolder(path: string): string | undefined {
+  try {
+    return mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    // Node reports ENOENT for a read-only file system too.
+    let above = dirname(path);
+    while (!existsSync(above) && above !== dirname(above)) above = dirname(above);
+    accessSync(above, constants.W_OK);
+    throw cause;
+  }
+}
+
 /**
  * Opens and locks the folder, and creates it if necessary. Without a folder, creates a temporary one.
  * The lock is the operating system's, on an SQLite file. It ends with the process, even after kill -9, so a restart never waits. The folder
@@ -120,7 +133,7 @@ export function openDataDir(folder?: string): DataDir {
   let created: string | undefined;
   let lock: DatabaseSync | undefined;
   try {
-    created = mkdirSync(path, { recursive: true, mode: 0o700 });
+    created = createFolder(path);
     closeToOthers(path);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
     if (!existsSync(lockFile)) {

@@ -1,0 +1,37 @@
+/** Data folders that cannot be created. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { openDataDir } from '../../local/data-dir.ts';
+
+/** On a read-only file system, Node reports ENOENT if it creates folders recursively, and EROFS otherwise. */
+vi.mock('node:fs', async (load) => {
+  const fs = await load<typeof import('node:fs')>();
+  const fail = (code: string) => {
+    throw Object.assign(new Error(code), { code });
+  };
+  return {
+    ...fs,
+    mkdirSync: (...[path, options]: Parameters<typeof fs.mkdirSync>) =>
+      String(path).includes('read-only') ? fail('ENOENT') : fs.mkdirSync(path, options),
+    accessSync: (path: string, mode?: number) =>
+      path.endsWith('read-only') ? fail('EROFS') : fs.accessSync(path, mode),
+    existsSync: (path: string) => path.endsWith('read-only') || fs.existsSync(path),
+  };
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-data-dir-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('openDataDir', () => {
+  it.each(['data', 'a/b'])(
+    'says that the file system is read-only if the folder %s cannot be created there',
+    (name) => {
+      const path = join(folder, 'read-only', name);
+      expect(() => openDataDir(path)).toThrow(
+        `The data folder ${path} can’t be used: the file system is read-only (EROFS).`,
+      );
+    },
+  );
+});
