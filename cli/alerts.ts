@@ -83,8 +83,16 @@ const FIELDS = {
     choices: ['slack', 'teams', 'webhook'],
     field: 'target',
   },
-  'url-file': { value: 'FILE', about: 'With --post: file that contains the URL, which is a secret' },
-  'url-env': { value: 'NAME', about: 'With --post: environment variable that contains the URL' },
+  'url-file': {
+    value: 'FILE',
+    about: 'With --post: file that contains the URL, which is a secret',
+    field: 'target.url',
+  },
+  'url-env': {
+    value: 'NAME',
+    about: 'With --post: environment variable that contains the URL',
+    field: 'target.url',
+  },
 } as const satisfies Flags;
 
 export const alerts = {

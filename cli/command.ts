@@ -421,8 +421,11 @@ export function toInputNames(
 ): string {
   if (typeof field !== 'string' || !message.startsWith(`${field} `)) return message;
   const [name = ''] = field.replace(/^(filter|credentials)\./, '').split('[');
-  const options = Object.entries(command.flags).flatMap(([flag, one]) =>
-    (one.field ?? toCamelCase(flag)) === name ? [flag] : [],
+  const [parent] = name.split('.');
+  const flags = Object.entries(command.flags);
+  const exact = flags.filter(([flag, one]) => (one.field ?? toCamelCase(flag)) === name);
+  const options = (exact.length > 0 ? exact : flags.filter(([, one]) => one.field === parent)).map(
+    ([flag]) => flag,
   );
   const given = options.find((flag) => isGiven((values as Record<string, unknown>)[flag])) ?? options[0];
   const argument = command.args

@@ -133,6 +133,9 @@ export const recipients = {
     example: 'recipients add acme --name Ann --email ann@example.com --order-group Spring',
     async run({ api, out }, [account], flags) {
       const { paused, id } = flags;
+      if (flags.email === undefined && flags.mobile === undefined) {
+        throw new UsageError('--email or --mobile is missing.');
+      }
       const body = { id, ...toBody(flags), ...toScope(flags), ...(paused ? { paused } : {}) };
       const created = await api().post('/v1/accounts/{id}/recipients', { ...withId(account), body });
       out.document(

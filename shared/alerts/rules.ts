@@ -313,7 +313,8 @@ function checkTarget(
     const reason = checkUrl(target.url, allowPrivateNetworks);
     return reason === undefined ? undefined : rejected(`target.url is not accepted. ${reason}`);
   }
-  if (!canMail) return rejected('target.kind cannot be email: no mail server is configured.');
+  if (!canMail)
+    return rejected('target cannot be used: the kind email requires a mail server, and none is configured.');
   const at = target.to.findIndex((address) => checkEmail(address).kind === 'rejected');
   return at < 0 ? undefined : rejected(`target.to[${at}] must be an e-mail address.`);
 }
