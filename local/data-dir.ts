@@ -173,7 +173,7 @@ export function openDataDir(folder?: string): DataDir {
   return {
     ...{ path, apiKeyPath, awsCredentialsPath, secretKeyPath },
     queuesPath: join(path, 'queues'),
-    apiKey: () => readOrCreate(apiKeyPath, () => randomBytes(24).toString('base64url')),
+    apiKey: () => readOrCreateApiKey(apiKeyPath),
     awsCredentials: () => toAwsCredentials(readOrCreate(awsCredentialsPath, newAwsCredentialsFile)),
     secretKey: (given) =>
       given === undefined
@@ -232,6 +232,15 @@ function readRestoredAt(file: string): number | undefined {
   throw new DataDirError(`${file} must contain the time of the restore, in the past (ISO 8601, UTC).`);
 }
 
+function readOrCreateApiKey(file: string): string {
+  const key = readOrCreate(file, () => randomBytes(24).toString('base64url'));
+  if (/^[\x21-\x7e]{16,}$/.test(key)) return key;
+  throw new DataDirError(
+    `${file} must contain at least 16 printable ASCII characters without spaces.`,
+    RECREATE,
+  );
+}
+
 const SECRET_KEY_BYTES = 32;
 
 function readOrCreateSecretKey(file: string): Uint8Array {
@@ -247,6 +256,8 @@ function toSecretKey(text: string, where: string): Uint8Array {
   return key;
 }
 
+const RECREATE = 'Copy its former content into it, or remove it. Jobwire then creates a new one.';
+
 /** Returns the text of a file that only this user can read. The first call creates it. */
 function readOrCreate(file: string, create: () => string): string {
   if (!existsSync(file)) {
@@ -258,10 +269,7 @@ function readOrCreate(file: string, create: () => string): string {
   }
   const text = readFileSync(file, 'utf8').trim();
   if (text !== '') return text;
-  throw new DataDirError(
-    `${file} is empty.`,
-    'Copy its former content into it, or remove it. Jobwire then creates a new one.',
-  );
+  throw new DataDirError(`${file} is empty.`, RECREATE);
 }
 
 function newAwsCredentialsFile(): string {

@@ -173,6 +173,7 @@ export const configSchema = z
     apiKey: z
       .string('must be text')
       .min(16, 'must be at least 16 characters')
+      .regex(/^[\x21-\x7e]*$/, 'must be printable ASCII without spaces')
       .optional()
       .describe('API key with the role `admin`. Default: generated, in `dataDir`.'),
     signIn: SignInSettings.optional().describe(

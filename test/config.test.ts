@@ -82,6 +82,15 @@ test('both ports can be 0, for any free ports', () => {
   expect(parseConfig(withEndpoint({}, { port: 0, metrics: { port: 0 } }), {}).metrics?.port).toBe(0);
 });
 
+test.each(['a key with some spaces', 'schlüssel-schlüssel'])(
+  'an API key that clients cannot send is rejected: %s',
+  (apiKey) => {
+    expect(findRejection({ ...withEndpoint({}), apiKey })).toBe(
+      'apiKey must be printable ASCII without spaces.',
+    );
+  },
+);
+
 test('event settings of an account are optional and checked', () => {
   const account = (events: object) => ({
     accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's', events }],

@@ -1,5 +1,5 @@
-/** Data folders that cannot be created. */
-import { mkdtempSync, rmSync } from 'node:fs';
+/** Data folders that cannot be used. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
@@ -32,6 +32,18 @@ describe('openDataDir', () => {
       expect(() => openDataDir(path)).toThrow(
         `The data folder ${path} can’t be used: the file system is read-only (EROFS).`,
       );
+    },
+  );
+
+  it.each(['short', 'two words of a key', 'schlüssel-schlüssel'])(
+    'rejects an API key that clients cannot send: %s',
+    (key) => {
+      const dataDir = openDataDir(join(folder, 'keys'));
+      writeFileSync(dataDir.apiKeyPath, `${key}\n`);
+      expect(() => dataDir.apiKey()).toThrow(
+        `${dataDir.apiKeyPath} must contain at least 16 printable ASCII characters without spaces. Copy its former content into it, or remove it. Jobwire then creates a new one.`,
+      );
+      dataDir.release();
     },
   );
 });
