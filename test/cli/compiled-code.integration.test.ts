@@ -65,7 +65,7 @@ describe('compiled code', () => {
       const names = readdirSync(join(folder, 'jobwire')).filter((name) => name.startsWith('start.cjs-'));
       return names.map((name) => join(folder, 'jobwire', name));
     };
-    const expected = { status: 1, stderr: expect.stringContaining('missing.json') };
+    const expected = { status: 2, stderr: expect.stringContaining('missing.json') };
 
     test('contains the functions that were called, and only a damaged file is written again', () => {
       expect(fail()).toEqual(expected);
