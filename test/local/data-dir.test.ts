@@ -1,33 +1,34 @@
 /** Data folders that cannot be used. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
-
-/** On a read-only file system, Node reports ENOENT if it creates folders recursively, and EROFS otherwise. */
-vi.mock('node:fs', async (load) => {
-  const fs = await load<typeof import('node:fs')>();
-  const fail = (code: string) => {
-    throw Object.assign(new Error(code), { code });
-  };
-  return {
-    ...fs,
-    mkdirSync: (...[path, options]: Parameters<typeof fs.mkdirSync>) =>
-      String(path).includes('read-only') ? fail('ENOENT') : fs.mkdirSync(path, options),
-    accessSync: (path: string, mode?: number) =>
-      path.endsWith('read-only') ? fail('EROFS') : fs.accessSync(path, mode),
-    existsSync: (path: string) => path.endsWith('read-only') || fs.existsSync(path),
-  };
-});
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-data-dir-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Makes the file system read-only: Node reports ENOENT if it creates folders recursively, and EROFS otherwise. */
+function makeReadOnly(): void {
+  const fail = (code: string) => () => {
+    throw Object.assign(new Error(code), { code });
+  };
+  vi.spyOn(fs, 'mkdirSync').mockImplementation(fail('ENOENT'));
+  vi.spyOn(fs, 'accessSync').mockImplementation(fail('EROFS'));
+  vi.spyOn(fs, 'existsSync').mockImplementation((path) => String(path).endsWith('read-only'));
+  syncBuiltinESMExports();
+}
+afterEach(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+});
 
 describe('openDataDir', () => {
   it.each(['data', 'a/b'])(
     'says that the file system is read-only if the folder %s cannot be created there',
     (name) => {
+      makeReadOnly();
       const path = join(folder, 'read-only', name);
       expect(() => openDataDir(path)).toThrow(
         `The data folder ${path} can’t be used: the file system is read-only (EROFS).`,
