@@ -141,13 +141,12 @@ export async function measureSystem(
     });
     const killedAt = await processes.kill(part);
     await respond({});
-    const restartedAt = readClockMs();
     await system.start();
     const startedAt = readClockMs();
     const isComplete = async () => (await ask({})).events >= events;
     await waitUntil(isComplete, 'the outstanding events', RECOVERY_MS).catch(() => {});
     await sleep(Math.max(SETTLE_MS, startedAt + sizes.duplicateSeconds * 1000 - readClockMs()));
-    const verdict = judge(omitUnread(await listDeliveries(), killedAt, restartedAt), events);
+    const verdict = judge(omitUnread(await listDeliveries(), killedAt), events);
     return { ...verdict, ...(verdict.lost === 0 ? { seconds: (verdict.lastAt - killedAt) / 1000 } : {}) };
   }
 

@@ -3,7 +3,7 @@
  * phase, whose paths are `/<phase>/<endpoint>`: those that it accepted, so that the sender received its response.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Delivery, readClockMs } from './results.ts';
 
@@ -42,6 +42,8 @@ let behaviour: Behaviour = {};
 let nextAt = 0;
 let deliveries: Delivery[] = [];
 let accepted = new Set<string>();
+/** Times at which connections were opened. */
+const connections = new WeakMap<Socket, number>();
 
 const server = createServer((request, response) => {
   const parts: Buffer[] = [];
@@ -61,10 +63,12 @@ const server = createServer((request, response) => {
     const body = Buffer.concat(parts).toString('latin1');
     const event = Number(/"orderNumber": *"PO-(\d+)"/.exec(body)?.[1]);
     const job = Number(/"jobNumber": *(\d+)/.exec(body)?.[1]);
-    deliveries.push({ endpoint: Number(endpoint), event, job, at, respondedAt });
+    const connectedAt = connections.get(request.socket) ?? 0;
+    deliveries.push({ endpoint: Number(endpoint), event, job, at, connectedAt, respondedAt });
     accepted.add(`${endpoint}/${event}`);
   });
 });
+server.on('connection', (socket) => connections.set(socket, readClockMs()));
 // Connections stay open, so that no system has to reconnect.
 server.keepAliveTimeout = 120_000;
 server.listen(0, '127.0.0.1', () => {

@@ -10,7 +10,8 @@ export interface Delivery {
   readonly job: number;
   /** Time of arrival (ms of the monotonic clock of the machine). */
   readonly at: number;
-  /** Time of the response, by the same clock. */
+  /** Times at which its connection was opened and the response was sent, by the same clock. */
+  readonly connectedAt: number;
   readonly respondedAt: number;
 }
 
@@ -56,15 +57,13 @@ export function judge(deliveries: readonly Delivery[], events: number, endpoints
 }
 
 /**
- * Omits the deliveries to which the receiver responded while the sender was dead. The connections of a killed process close only when its
- * memory has been freed; until then, the receiver sends responses that are not read.
+ * Omits the deliveries whose response was sent to a killed process. Its connections close only when its memory has been freed; until then,
+ * the receiver sends responses that are not read.
  */
-export function omitUnread(
-  deliveries: readonly Delivery[],
-  killedAt: number,
-  restartedAt: number,
-): readonly Delivery[] {
-  return deliveries.filter(({ respondedAt }) => respondedAt < killedAt || respondedAt > restartedAt);
+export function omitUnread(deliveries: readonly Delivery[], killedAt: number): readonly Delivery[] {
+  return deliveries.filter(
+    ({ connectedAt, respondedAt }) => respondedAt < killedAt || connectedAt > killedAt,
+  );
 }
 
 /** Rows of the table: key and title. */

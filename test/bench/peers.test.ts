@@ -4,7 +4,14 @@ import { type Delivery, judge, type Measured, omitUnread, toTable } from '../../
 
 /** Deliveries to one endpoint at 1 ms, 2 ms and so on: event and job. */
 function arrive(...deliveries: readonly (readonly [event: number, job: number])[]): Delivery[] {
-  return deliveries.map(([event, job], at) => ({ endpoint: 0, event, job, at: at + 1, respondedAt: at + 1 }));
+  return deliveries.map(([event, job], at) => ({
+    endpoint: 0,
+    event,
+    job,
+    at: at + 1,
+    connectedAt: 0,
+    respondedAt: at + 1,
+  }));
 }
 
 it('finds no fault in events that arrive once and in the order of their jobs', () => {
@@ -25,9 +32,11 @@ it('counts repeated events as duplicates, which affect neither order nor times',
   ]);
 });
 
-it('does not count responses that were sent while the sender was dead', () => {
-  const answered = arrive([1, 7], [2, 7], [3, 7], [1, 7], [2, 7]);
-  const verdict = judge(omitUnread(answered, 2, 3.5), 3);
+it('does not count responses that were sent to a killed process', () => {
+  const [first, second, third, ...others] = arrive([1, 7], [2, 7], [3, 7], [1, 7], [2, 7]);
+  if (!first || !second || !third) throw new Error('There are five deliveries.');
+  const restarted = others.map((one) => ({ ...one, connectedAt: 3.5 }));
+  const verdict = judge(omitUnread([first, second, third, ...restarted], 2), 3);
   expect(verdict).toMatchObject({ lost: 1, duplicates: 1, jobsOutOfOrder: 0 });
 });
 
