@@ -475,10 +475,11 @@ export class CursorRuns {
   }
 
   /** Reports whether an unfinished cursor can be stored now, although few of its events are done. */
-  #mayStoreEarly({ heldSince }: Run): boolean {
+  #mayStoreEarly({ heldSince, window }: Run): boolean {
     const now = this.#deps.now();
-    // Events that arrive soon after those at the head are stored together with them.
-    if (heldSince !== undefined && now - heldSince < LINGERING.holdMs) return false;
+    // Events that arrive soon after those at the head are stored together with them, unless they have to wait for their delivery.
+    const isHeld = heldSince !== undefined && now - heldSince < LINGERING.holdMs;
+    if (isHeld && window.waiting === 0) return false;
     return this.#deps.earlyStores?.take(now) === true;
   }
 

@@ -1003,6 +1003,46 @@ describe('a lingering drain', () => {
     expect(await drained).toMatchObject({ outcome: 'drained', delivered: 6 });
   });
 
+  test('stores each event that a slow endpoint accepted although an earlier position waits at the head', async () => {
+    const rig = await createDeliveryRig(delivered);
+    const waiting: (() => void)[] = [];
+    const stored: unknown[] = [];
+    const { table } = rig;
+    const watched: typeof table = {
+      ...table,
+      write(write) {
+        if ('update' in write && write.set.position !== undefined) stored.push(write.set.position);
+        return table.write(write);
+      },
+    };
+    rig.port.deliver = async (events) => {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      return events.map(() => ({ kind: 'delivered' }) as const);
+    };
+    const news = [jobs(60, 'b')];
+    const linger = async () => {
+      const [next] = news.splice(0);
+      if (!next) return undefined;
+      await rig.say(next);
+      return { accounts: ['acme'], due: false };
+    };
+    await rig.say([moved(1, 'a')]);
+    const deps = { ...rig.deps, table: watched, linger, earlyStores: new EarlyStores() };
+    const drained = drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
+    const answer = async (passMs: number): Promise<void> => {
+      while (waiting.length === 0) await setImmediate();
+      rig.state.now += passMs;
+      waiting.shift()?.();
+      // Until the write has ended.
+      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+    };
+    await answer(1);
+    for (let sent = 0; sent < 3; sent += 1) await answer(20);
+    expect(stored).toEqual([1, 2, 3, 4]);
+    for (let sent = 0; sent < 57; sent += 1) await answer(1);
+    expect(await drained).toMatchObject({ outcome: 'drained', delivered: 61 });
+  });
+
   test.each([
     { ordered: true, what: 'does not wait for the delivery log, which is written first' },
     { ordered: undefined, what: 'waits until the delivery log is written' },
