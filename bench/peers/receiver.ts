@@ -1,6 +1,6 @@
 /**
  * A child process: the receiver of the webhooks of all compared systems. It verifies no signatures. It records the deliveries of one
- * phase, whose paths are `/<phase>/<endpoint>`: those that it accepted, so that the sender received its response.
+ * phase, whose paths are `/<phase>/<endpoint>`: those that it accepted.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';

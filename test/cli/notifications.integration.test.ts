@@ -100,7 +100,7 @@ test('a template is set, shown, listed and removed', async () => {
 });
 
 test('recipients export prints nothing to stdout if it fails, so a file does not look like an account without recipients', async () => {
-  expect(await run('recipients', 'export', 'nobody')).toEqual({
+  expect(await run('recipients', 'export', 'unknown')).toEqual({
     ...{ code: 3, out: '' },
     err: 'There is no such account.\n',
   });

@@ -970,55 +970,18 @@ describe('a lingering drain', () => {
   ])('stores $what, so that a crash does not repeat them', async ({ passMs, expected }) => {
     const rig = await createDeliveryRig(delivered);
     await rig.say(jobs(6, 'a'));
-    const waiting: (() => void)[] = [];
-    const stored: unknown[] = [];
-    const { table } = rig;
-    const watched: typeof table = {
-      ...table,
-      write(write) {
-        if ('update' in write && write.set.position !== undefined) stored.push(write.set.position);
-        return table.write(write);
-      },
-    };
-    rig.port.deliver = async (events) => {
-      await new Promise<void>((resolve) => waiting.push(resolve));
-      return events.map(() => ({ kind: 'delivered' }) as const);
-    };
-    const deps = {
-      ...rig.deps,
-      table: watched,
-      linger: async () => undefined,
-      earlyStores: new EarlyStores(),
-    };
-    const drained = drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
-    for (let sent = 0; sent < 5; sent += 1) {
-      while (waiting.length === 0) await setImmediate();
-      rig.state.now += passMs;
-      waiting.shift()?.();
-      // Until the write has ended.
-      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
-    }
+    const { deps, stored, answer } = watchPositions(rig);
+    const lingering = { ...deps, linger: async () => undefined };
+    const drained = drainSink(lingering, REGION, 'erp', rig.state.now + 60_000);
+    for (let sent = 0; sent < 5; sent += 1) await answer(passMs);
     expect(stored).toEqual(expected);
-    waiting.shift()?.();
+    await answer(0);
     expect(await drained).toMatchObject({ outcome: 'drained', delivered: 6 });
   });
 
   test('stores each event that a slow endpoint accepted although an earlier position waits at the head', async () => {
     const rig = await createDeliveryRig(delivered);
-    const waiting: (() => void)[] = [];
-    const stored: unknown[] = [];
-    const { table } = rig;
-    const watched: typeof table = {
-      ...table,
-      write(write) {
-        if ('update' in write && write.set.position !== undefined) stored.push(write.set.position);
-        return table.write(write);
-      },
-    };
-    rig.port.deliver = async (events) => {
-      await new Promise<void>((resolve) => waiting.push(resolve));
-      return events.map(() => ({ kind: 'delivered' }) as const);
-    };
+    const { deps, stored, answer } = watchPositions(rig);
     const news = [jobs(60, 'b')];
     const linger = async () => {
       const [next] = news.splice(0);
@@ -1027,15 +990,7 @@ describe('a lingering drain', () => {
       return { accounts: ['acme'], due: false };
     };
     await rig.say([moved(1, 'a')]);
-    const deps = { ...rig.deps, table: watched, linger, earlyStores: new EarlyStores() };
-    const drained = drainSink(deps, REGION, 'erp', rig.state.now + 60_000);
-    const answer = async (passMs: number): Promise<void> => {
-      while (waiting.length === 0) await setImmediate();
-      rig.state.now += passMs;
-      waiting.shift()?.();
-      // Until the write has ended.
-      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
-    };
+    const drained = drainSink({ ...deps, linger }, REGION, 'erp', rig.state.now + 60_000);
     await answer(1);
     for (let sent = 0; sent < 3; sent += 1) await answer(20);
     expect(stored).toEqual([1, 2, 3, 4]);
@@ -1199,3 +1154,33 @@ test('endpoint.recovered is emitted when the sink accepts an event, not when it 
   await rig.drain();
   expect(await types()).toEqual(['endpoint.disabled', 'endpoint.recovered']);
 });
+
+/**
+ * Records the positions that a drain stores, and makes its deliveries wait. `answer` accepts the one that waits longest, after a time (ms),
+ * and returns when its position can have been stored.
+ */
+function watchPositions(rig: Awaited<ReturnType<typeof createDeliveryRig>>) {
+  const waiting: (() => void)[] = [];
+  const stored: unknown[] = [];
+  const table: typeof rig.table = {
+    ...rig.table,
+    write(write) {
+      if ('update' in write && write.set.position !== undefined) stored.push(write.set.position);
+      return rig.table.write(write);
+    },
+  };
+  rig.port.deliver = async (events) => {
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    return events.map(() => ({ kind: 'delivered' }) as const);
+  };
+  return {
+    stored,
+    deps: { ...rig.deps, table, earlyStores: new EarlyStores() },
+    async answer(passMs: number): Promise<void> {
+      while (waiting.length === 0) await setImmediate();
+      rig.state.now += passMs;
+      waiting.shift()?.();
+      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+    },
+  };
+}

@@ -43,9 +43,8 @@ export function TriageMenu(props: {
   const at = withId(item.id);
   const { name } = item.subject;
   const run = (act: () => Promise<unknown>, done: string) => void runner.run(item.id, act, done);
-  const save = async (path: 'assign' | 'note', body: object, done: string): Promise<void> => {
-    // The bodies of the operations differ.
-    await api.post(`/v1/attention/{id}/${path}`, { ...at, body: body as never });
+  const save = async (request: Promise<unknown>, done: string): Promise<void> => {
+    await request;
     showToast(done);
     void queries.invalidateQueries({ queryKey: ['attention'] });
   };
@@ -105,8 +104,7 @@ export function TriageMenu(props: {
         close={() => setDialog(null)}
         save={(text) =>
           save(
-            'assign',
-            { assignee: text === '' ? null : text },
+            api.post('/v1/attention/{id}/assign', { ...at, body: { assignee: text === '' ? null : text } }),
             text === '' ? 'Assignee removed.' : `Assigned to ${text}.`,
           )
         }
@@ -118,7 +116,12 @@ export function TriageMenu(props: {
         value={item.note ?? ''}
         maxLength={500}
         close={() => setDialog(null)}
-        save={(text) => save('note', { note: text === '' ? null : text }, 'The note is saved.')}
+        save={(text) =>
+          save(
+            api.post('/v1/attention/{id}/note', { ...at, body: { note: text === '' ? null : text } }),
+            'The note is saved.',
+          )
+        }
       />
       <Modal opened={dialog === 'history'} onClose={() => setDialog(null)} title={`History of ${name}`}>
         <History id={item.id} />
