@@ -539,7 +539,7 @@ export const EXIT_CODES = {
   4: 'The API can’t be reached, or failed to respond correctly (5xx).',
   5: 'The API key is missing, invalid, or lacks permission (401, 403).',
   6: 'Some rows of an import are invalid. The valid rows were imported.',
-  130: 'Interrupted with Ctrl-C.',
+  130: 'Interrupted with Ctrl-C. For start, Ctrl-C is the regular stop, with exit code 0.',
   141: 'The program that reads stdout exited first, as in jobwire jobs list acme | head -1. For backup, the exit code is 1.',
 } as const;
 

@@ -29,12 +29,17 @@ const QUICK: Sizes = {
 
 /** Compares the systems and prints a table. Sets the exit code 1 if something is missing or a phase failed. */
 export async function comparePeers(options: CompareOptions): Promise<void> {
-  const systems = parseSystems(options.systems);
+  const names: readonly string[] = options.systems?.split(',') ?? SYSTEMS;
+  const systems = SYSTEMS.filter((system) => names.includes(system));
   const rounds = Number(options.rounds ?? 3);
-  if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds must be an integer from 1.');
-  const missing = findMissing(systems);
-  if (missing !== undefined) {
-    console.error(missing);
+  const problem =
+    systems.length !== names.length
+      ? `--systems must be a list of ${SYSTEMS.join(', ')}.`
+      : !Number.isInteger(rounds) || rounds < 1
+        ? '--rounds must be an integer from 1.'
+        : findMissing(systems);
+  if (problem !== undefined) {
+    console.error(problem);
     process.exitCode = 1;
     return;
   }
@@ -72,11 +77,4 @@ export async function comparePeers(options: CompareOptions): Promise<void> {
     `\n${cpus().length} cores (${cpus()[0]?.model}), rounds: ${rounds}. Median (minimum–maximum).\n`,
   );
   console.log(toTable(results));
-}
-
-function parseSystems(text: string | undefined): SystemName[] {
-  const names = text?.split(',') ?? SYSTEMS;
-  const systems = SYSTEMS.filter((system) => names.includes(system));
-  if (systems.length !== names.length) throw new Error(`--systems must be a list of ${SYSTEMS.join(', ')}.`);
-  return systems;
 }
