@@ -276,7 +276,7 @@ export const catalogue = {
     data: fields(() => ({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) })),
   },
   'order_group.partially_dispatched': {
-    when: 'The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group, and again only if all dispatches of the group were revoked in between. Not emitted after `order_group.dispatched`.',
+    when: 'The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group, and again only with the first dispatch after all dispatches of the group were revoked. Not emitted after `order_group.dispatched`.',
     data: fields(() => ({
       ...ofGroup,
       openJobs: z
@@ -320,7 +320,7 @@ export const catalogue = {
     data: fields(() => ofAccount),
   },
   'account.identity_mismatch': {
-    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms that the credentials are correct again, or that the account now has the other id.',
+    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator corrects the credentials or accepts the other id, and confirms the account.',
     data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {
@@ -344,7 +344,7 @@ export const catalogue = {
     })),
   },
   'account.resumed': {
-    when: 'A quarantine ended, either automatically or because an operator confirmed the account. Or an identity mismatch ended, because an operator confirmed the account.',
+    when: 'A quarantine ended automatically, or an operator confirmed an account in quarantine or with an identity mismatch.',
     data: fields(() => ({
       ...ofAccount,
       previousState: z.enum(['quarantined', 'identity_mismatch']),
