@@ -21,6 +21,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { eventTypes } from '../../shared/events/catalogue.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { getExample } from '../../shared/events/examples.ts';
 import { newSecret, someDeliveries } from '../support/delivery-world.ts';
 
 const run = promisify(execFile);
@@ -267,26 +270,38 @@ for body, headers, secret in json.loads(sys.argv[1]):
     }
   });
 
-  test('the SQL stores each event once, and the latest state of a job for any order of arrival', () => {
+  test('the SQL stores an event of any type once, and the latest state of a job for any order of arrival', () => {
     const [tables = '', seen = '', state = ''] = findBlocks('With SQL', 'sql');
+    const isForJobs = state.startsWith('-- Only if the event has data.job.');
     const db = new DatabaseSync(':memory:');
     open.push(() => db.close());
     db.exec(tables);
-    const take = (epoch: string, sequence: number) => {
-      const place = String(sequence).padStart(20, '0');
-      if (db.prepare(seen).run({ $1: `acme.${epoch}.${sequence}` }).changes === 0) return 'repeat';
-      const values = { $1: '/regions/us/accounts/acme', $2: 'jobs/1', $3: epoch, $4: place };
-      return db.prepare(state).run({ ...values, $5: `${epoch}.${sequence}` }).changes === 1 ? 'new' : 'old';
+    const take = ({ id, subject, sequence, data: { region, account, job } }: JobEvent) => {
+      if (db.prepare(seen).run({ $1: id }).changes === 0) return 'repeat';
+      if (isForJobs && !job) return 'no job';
+      const key = { $1: `${region}/${account}`, $2: subject, $3: id.split('.')[1], $4: sequence };
+      const values = { ...key, $5: job && JSON.stringify(job) } as Record<string, string>;
+      return db.prepare(state).run(values).changes === 1 ? 'new' : 'old';
     };
-    const stateNow = () => db.prepare('SELECT state FROM job').all();
-    expect(take('t1', 9)).toBe('new');
-    expect(take('t1', 10)).toBe('new');
-    expect(take('t1', 10)).toBe('repeat');
-    expect(take('t1', 8)).toBe('old');
-    expect(stateNow()).toMatchObject([{ state: 't1.10' }]);
-    expect(take('t2', 1)).toBe('new');
-    expect(take('t1', 11)).toBe('old');
-    expect(stateNow()).toMatchObject([{ state: 't2.1' }]);
+    const examples = eventTypes.flatMap((type) => getExample(type) ?? []);
+    expect(examples.map((event) => [event.type, take(event)])).toEqual(
+      eventTypes.map((type) => [type, type.startsWith('job.') ? 'new' : 'no job']),
+    );
+    const [example] = examples as [JobEvent];
+    const takeAt = (epoch: string, sequence: number) => {
+      const id = `acme.${epoch}.${sequence}`;
+      const data = { account: 'acme', region: 'us', job: id };
+      return take({ ...example, id, subject: 'jobs/1', sequence: String(sequence).padStart(20, '0'), data });
+    };
+    const stateNow = () => db.prepare("SELECT state FROM job WHERE subject = 'jobs/1'").all();
+    expect(takeAt('t1', 9)).toBe('new');
+    expect(takeAt('t1', 10)).toBe('new');
+    expect(takeAt('t1', 10)).toBe('repeat');
+    expect(takeAt('t1', 8)).toBe('old');
+    expect(stateNow()).toMatchObject([{ state: '"acme.t1.10"' }]);
+    expect(takeAt('t2', 1)).toBe('new');
+    expect(takeAt('t1', 11)).toBe('old');
+    expect(stateNow()).toMatchObject([{ state: '"acme.t2.1"' }]);
   });
 });
 
