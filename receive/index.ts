@@ -1,6 +1,6 @@
 /**
  * Verifies and parses webhooks, and parses SQS and SNS messages, to typed events. Uses only Web APIs (Web Crypto, TextEncoder, atob), so it
- * runs on Node 20 and later, Deno, Bun and edge runtimes. Guide for receivers: docs/receiving-events.md.
+ * runs on Node 20.18 and later, Deno, Bun and edge runtimes. Guide for receivers: docs/receiving-events.md.
  */
 import type { EventDataByType } from './events.ts';
 
