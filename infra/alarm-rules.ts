@@ -21,8 +21,8 @@ export interface AlarmRule {
   readonly below?: number;
   /** Number of breaching periods out of the evaluated ones. Default: one of one. */
   readonly in?: readonly [periods: number, of: number];
-  /** Missing data is not breaching, unless set. */
-  readonly silence?: 'alarming';
+  /** Missing data is not breaching, unless set. `unchanged`: without data, the alarm keeps its state. */
+  readonly silence?: 'alarming' | 'unchanged';
   /** `event`: reports an occurrence, so no OK notification is sent. */
   readonly about: 'state' | 'event';
 }
@@ -68,7 +68,8 @@ function listPollingRules(metrics: CellMetrics, { polls }: MonitoredCell): Alarm
       title: 'polls-incomplete',
       means: 'For 15 minutes, a quarter of the polls have failed, or have not read or committed everything.',
       metric: metrics.metric('PollsIncomplete', Stats.AVERAGE),
-      ...{ from: 0.25, in: [3, 3], about: 'state' },
+      // A failing account is polled only every 15 minutes, so periods in between have no data.
+      ...{ from: 0.25, in: [3, 5], silence: 'unchanged', about: 'state' },
     },
     {
       title: 'upstream-outage',

@@ -126,8 +126,11 @@ export class Operations extends Construct {
           ? ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
           : ComparisonOperator.LESS_THAN_THRESHOLD,
       ...{ datapointsToAlarm, evaluationPeriods },
-      treatMissingData:
-        rule.silence === 'alarming' ? TreatMissingData.BREACHING : TreatMissingData.NOT_BREACHING,
+      treatMissingData: {
+        none: TreatMissingData.NOT_BREACHING,
+        alarming: TreatMissingData.BREACHING,
+        unchanged: TreatMissingData.IGNORE,
+      }[rule.silence ?? 'none'],
     });
     alarm.addAlarmAction(this.#action);
     if (rule.about === 'state') alarm.addOkAction(this.#action);

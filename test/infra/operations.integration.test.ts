@@ -34,6 +34,7 @@ import { ERROR_KINDS } from '../../shared/ordering/errors.ts';
 import { DRAIN_SHARDS, historySchema, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { type Table, TableError } from '../../shared/storage/table.ts';
+import { simulateBackOff } from '../support/back-off.ts';
 import { synthesize } from '../support/cells.ts';
 import { createDeliveryRig, delivered, moved, newSecret, startReceiver } from '../support/delivery-world.ts';
 import { findApiRequests, findRequestProblem } from '../support/documented-requests.ts';
@@ -912,8 +913,10 @@ interface AlarmProperties {
   readonly AlarmDescription: string;
   readonly AlarmActions?: readonly unknown[];
   readonly OKActions?: readonly unknown[];
-  readonly TreatMissingData: string;
+  readonly Threshold: number;
+  readonly DatapointsToAlarm: number;
   readonly EvaluationPeriods: number;
+  readonly TreatMissingData: string;
   readonly Period?: number;
   readonly Metrics?: readonly { readonly MetricStat?: { readonly Metric: MetricProperties } }[];
 }
@@ -1005,7 +1008,7 @@ describe('alarms and dashboard', () => {
     const silent = alarms.filter(({ TreatMissingData }) => TreatMissingData === 'breaching');
     expect(silent.map(({ AlarmName }) => getTitle(AlarmName))).toEqual(['tick-not-running']);
     expect(new Set(alarms.map(({ TreatMissingData }) => TreatMissingData))).toEqual(
-      new Set(['breaching', 'notBreaching']),
+      new Set(['breaching', 'notBreaching', 'ignore']),
     );
     // A metric emitted on activity cannot be missing for long during activity.
     for (const { name } of alarms.flatMap(getMetrics)) {
@@ -1013,6 +1016,44 @@ describe('alarms and dashboard', () => {
       if (silent.flatMap(getMetrics).some((one) => one.name === name)) expect(metric.emitted).toBe('each');
     }
   });
+
+  /** Returns whether an alarm is in the state ALARM after each period, given the values of the periods. */
+  function findAlarmStates(alarm: AlarmProperties, values: readonly (number | undefined)[]): boolean[] {
+    const { Threshold, DatapointsToAlarm, EvaluationPeriods, TreatMissingData } = alarm;
+    let inAlarm = false;
+    return values.map((_, at) => {
+      const window = values.slice(Math.max(0, at + 1 - EvaluationPeriods), at + 1);
+      const filled = window.map((value) => value ?? (TreatMissingData === 'notBreaching' ? 0 : undefined));
+      const known = filled.filter((value) => value !== undefined);
+      const breaching = known.filter((value) => value >= Threshold).length;
+      if (breaching >= DatapointsToAlarm) inAlarm = true;
+      else if (known.length > breaching) inAlarm = false;
+      return inAlarm;
+    });
+  }
+
+  test.each([60, 120, 300])(
+    'polls-incomplete is in ALARM as long as the only account of a cell fails, at a poll interval of %i s',
+    (interval) => {
+      const alarm = alarms.find(({ AlarmName }) => getTitle(AlarmName) === 'polls-incomplete');
+      const [hour, period] = [3600, 300];
+      const failing = { from: hour, to: 4 * hour, until: 5 * hour };
+      const polls = simulateBackOff(interval, failing);
+      for (let shift = 0; shift < period; shift += 10) {
+        const toPeriod = (at: number) => Math.floor((at + shift) / period);
+        const averages = Array.from({ length: toPeriod(failing.until) }, (_, index) => {
+          const failures = polls.filter(({ at }) => toPeriod(at) === index).map(({ failed }) => Number(failed));
+          return failures.length === 0 ? undefined : failures.reduce((a, b) => a + b) / failures.length;
+        });
+        const states = alarm ? findAlarmStates(alarm, averages) : [];
+        const first = states.indexOf(true);
+        expect(first, `${shift}`).toBeGreaterThanOrEqual(toPeriod(failing.from));
+        expect(first, `${shift}`).toBeLessThanOrEqual(toPeriod(failing.from + 25 * 60));
+        expect(new Set(states.slice(first, toPeriod(failing.to)))).toEqual(new Set([true]));
+        expect(states.at(-1)).toBe(false);
+      }
+    },
+  );
 
   test("alarms and dashboard use only emitted metrics, or AWS metrics of the cell's resources", () => {
     const shown = [...alarms.flatMap(getMetrics), ...dashboardMetrics()];

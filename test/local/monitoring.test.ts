@@ -12,6 +12,7 @@ import {
   SELF_HOSTED_METRICS,
   toPrometheusName,
 } from '../../shared/metrics.ts';
+import { simulateBackOff } from '../support/back-off.ts';
 
 /** Alarms about AWS services that a self-hosted Jobwire does not use. */
 const ONLY_ON_AWS = [
@@ -96,6 +97,37 @@ function checkQuery(query: string): Series[] {
       if (!labels.includes(label)) throw new Error(`No label ${label}: ${query}`);
   }
   return used;
+}
+
+type Node = ReturnType<typeof parser.parse>['topNode'];
+
+/**
+ * Evaluates a query for one region, where sums by region change nothing. `series`: the values of gauges, and the increases of counters in
+ * their ranges, by their selectors. Returns `undefined` for an empty result.
+ */
+function evaluate(query: string, series: Readonly<Record<string, number>>): number | undefined {
+  const getValue = (node: Node): number | undefined => {
+    const text = query.slice(node.from, node.to);
+    if (node.name === 'NumberDurationLiteral') return Number(text);
+    if (node.name.endsWith('Selector')) {
+      expect(Object.keys(series)).toContain(text);
+      return series[text];
+    }
+    const children: Node[] = [];
+    for (let child = node.firstChild; child; child = child.nextSibling) children.push(child);
+    const operands = children.filter(({ name }) => /(Expr|Selector|Call|CallBody|Literal)$/.test(name));
+    const [left, right] = operands.map(getValue);
+    if (node.name !== 'BinaryExpr') return left;
+    const operator = children[1]?.name;
+    if (operator === 'Or') return left ?? right;
+    if (operator === 'Unless') return right === undefined ? left : undefined;
+    if (left === undefined || right === undefined) return undefined;
+    if (operator === 'Div') return left / right;
+    const holds = { Gte: left >= right, Eql: left === right }[operator ?? ''];
+    if (holds === undefined) throw new Error(`Unknown operator ${operator}: ${query}`);
+    return holds ? left : undefined;
+  };
+  return getValue(parser.parse(query).topNode);
 }
 
 test.each([
@@ -201,6 +233,49 @@ describe('docs/prometheus/alerts.yml', () => {
         for (const one of series) expect(one.labels, alert).toContain(label);
       }
       expect(annotations.summary, alert).toMatch(/^.{30,150}\.$/);
+    }
+  });
+
+  /** Returns the times (s) at which JobwirePollsIncomplete fires, if the polls of the only account of a region fail. */
+  function findFiringTimes(interval: number, failing: { from: number; to: number; until: number }): number[] {
+    const { expr = '', for: duration = '0m' } =
+      rules.find(({ alert }) => alert === 'JobwirePollsIncomplete') ?? {};
+    const polls = simulateBackOff(interval, failing);
+    const times: number[] = [];
+    let since: number | undefined;
+    for (let at = 0; at < failing.until; at += 15) {
+      const past = polls.filter((poll) => poll.at <= at);
+      const recent = past.filter((poll) => poll.at > at - 300);
+      const value = evaluate(expr, {
+        'jobwire_polls_total[5m]': recent.length,
+        'jobwire_polls_incomplete_total[5m]': recent.filter(({ failed }) => failed).length,
+        'jobwire_accounts{state="failing"}': past.at(-1)?.state === 'failing' ? 1 : 0,
+        'jobwire_accounts{state!="paused"}': 1,
+        jobwire_upstream_outage: 0,
+      });
+      since = value === undefined ? undefined : (since ?? at);
+      if (since !== undefined && at - since >= 60 * Number.parseInt(duration, 10)) times.push(at);
+    }
+    return times;
+  }
+
+  const HOUR = 3600;
+
+  test.each([60, 120, 300])(
+    'polls-incomplete fires as long as the only account of a region fails, at a poll interval of %i s',
+    (interval) => {
+      const times = findFiringTimes(interval, { from: HOUR, to: 4 * HOUR, until: 5 * HOUR });
+      const [first = 0] = times;
+      expect(first).toBeGreaterThan(HOUR);
+      expect(first).toBeLessThanOrEqual(HOUR + 20 * 60);
+      expect(times.slice(0, (4 * HOUR - first) / 15).at(-1)).toBe(4 * HOUR - 15);
+      expect(times.at(-1)).toBeLessThan(4.5 * HOUR);
+    },
+  );
+
+  test('polls-incomplete does not fire if polls fail for five minutes', () => {
+    for (const interval of [60, 120, 300]) {
+      expect(findFiringTimes(interval, { from: HOUR, to: HOUR + 300, until: 2 * HOUR })).toEqual([]);
     }
   });
 });
