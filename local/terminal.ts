@@ -154,6 +154,10 @@ function describe(event: JobEvent, text: Sanitize): string {
       return `${text(data.orderGroup)}: ${text((data.jobs as number[]).join(', '))}; open: ${text((data.openJobs as number[]).join(', '))}`;
     case 'order_group.dispatched':
       return `${text(data.orderGroup)}: ${text((data.jobs as number[]).join(', '))}`;
+    case 'account.identity_mismatch':
+      return `expected ${text(data.expectedId)}, found ${text(data.actualId)}`;
+    case 'account.poll_recovered':
+      return `after ${text(data.failedPolls)} failed polls`;
     case 'account.quarantined':
       return `${Number(data.suspected) + Number(data.contradictory)} jobs disappeared; not reported until they return or an operator confirms`;
     case 'account.resumed':
@@ -171,6 +175,13 @@ function describe(event: JobEvent, text: Sanitize): string {
       return text(data.status);
     case 'upstream.recovered':
       return `after ${data.durationSeconds} s`;
+    case 'endpoint.events_lost':
+      return `${text(data.endpoint)}: events ${text(data.first)} to ${text(data.last)}`;
+    case 'endpoint.disabled':
+    case 'endpoint.event_dead':
+      return `${text(data.endpoint)}: ${text(data.reason)}`;
+    case 'endpoint.recovered':
+      return text(data.endpoint);
     default:
       return changes.length > 0 ? changes.join('; ') : text(data.reason ?? '');
   }

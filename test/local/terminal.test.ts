@@ -27,6 +27,25 @@ describe('an event of a Jobwire that is not trusted', () => {
   });
 });
 
+describe('an event about an account, an endpoint or the region', () => {
+  const types = eventTypes.filter((type) => /^(account|endpoint|upstream)\./.test(type));
+  it.each(types.filter((type) => type !== 'account.credentials_accepted'))('%s has a description', (type) => {
+    const stream = new PassThrough() as unknown as NodeJS.WriteStream & PassThrough;
+    const event = getExample(type) as JobEvent;
+    createTerminal(stream).event(event);
+    const [, description = ''] = String(stream.read()).split(type);
+    const { endpoint = '' } = event.data as { endpoint?: string };
+    expect(description).toMatch(/\w/);
+    expect(description).toContain(endpoint);
+  });
+
+  it('shows both ids of an identity mismatch', () => {
+    const stream = new PassThrough() as unknown as NodeJS.WriteStream & PassThrough;
+    createTerminal(stream).event(getExample('account.identity_mismatch') as JobEvent);
+    expect(String(stream.read())).toContain('expected 20418, found 20977');
+  });
+});
+
 describe('a long text of an event', () => {
   const reason = `The ordering API is not at this address. ${'x'.repeat(300)}.`;
   const print = (isTTY: boolean) => {
