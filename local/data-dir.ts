@@ -209,7 +209,9 @@ function closeToOthers(path: string): void {
     if (isLink || uid !== me) {
       throw new DataDirError(
         `${entry} ${isLink ? 'is a symbolic link' : 'belongs to another user'}, so Jobwire may not have created it.`,
-        'Remove it, or set another dataDir.',
+        isLink
+          ? 'Remove it, or set another dataDir.'
+          : 'If you copied it there, change its owner to the user that runs Jobwire. Otherwise remove it, or set another dataDir.',
       );
     }
     const isFolder = (mode & constants.S_IFMT) === constants.S_IFDIR;

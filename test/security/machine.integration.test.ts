@@ -63,14 +63,14 @@ test('a symbolic link in an open data folder is not followed, and other files ar
 });
 
 test.runIf(process.getuid?.() === 0)(
-  'a data folder with a file of another user is rejected with one message',
+  'a data folder with a file of another user is rejected with one message, which does not suggest to remove a file that the operator copied',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     writeFileSync(join(folder, 'api-key'), 'known to somebody else');
     chownSync(join(folder, 'api-key'), 12_345, 12_345);
     expect(() => openDataDir(folder)).toThrow(
-      /api-key belongs to another user, .*Remove it, or set another dataDir\.$/,
+      /api-key belongs to another user, .*If you copied it there, change its owner .* Otherwise remove it, or set another dataDir\.$/,
     );
   },
 );
