@@ -1042,7 +1042,9 @@ describe('alarms and dashboard', () => {
       for (let shift = 0; shift < period; shift += 10) {
         const toPeriod = (at: number) => Math.floor((at + shift) / period);
         const averages = Array.from({ length: toPeriod(failing.until) }, (_, index) => {
-          const failures = polls.filter(({ at }) => toPeriod(at) === index).map(({ failed }) => Number(failed));
+          const failures = polls
+            .filter(({ at }) => toPeriod(at) === index)
+            .map(({ failed }) => Number(failed));
           return failures.length === 0 ? undefined : failures.reduce((a, b) => a + b) / failures.length;
         });
         const states = alarm ? findAlarmStates(alarm, averages) : [];
