@@ -53,6 +53,11 @@ describe('the columns of a list', () => {
     });
   });
 
+  it('are those of the first array, if a page has another one', () => {
+    const page = z.object({ things: z.array(entry), next: z.string(), upcoming: z.array(z.object({})) });
+    expect(describeCsv(page)?.field).toBe('things');
+  });
+
   it('do not exist for a response that is not a page', () => {
     expect(describeCsv(undefined)).toBeUndefined();
     expect(describeCsv(entry)).toBeUndefined();

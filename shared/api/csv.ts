@@ -15,13 +15,16 @@ export interface CsvPage {
   readonly columns: readonly string[];
 }
 
-/** Returns how a response becomes CSV. `undefined` if it is not a page: an object with `next` and one array of objects. */
+/**
+ * Returns how a response becomes CSV: a row for each entry of its first array. `undefined` if it is not a page: an object with `next` and
+ * an array of objects.
+ */
 export function describeCsv(schema: z.ZodType | undefined): CsvPage | undefined {
   if (!(schema instanceof z.ZodObject) || !('next' in schema.shape)) return undefined;
-  const arrays = Object.entries<z.ZodType>(schema.shape).filter(([, of]) => unwrap(of) instanceof z.ZodArray);
-  const [[field, list] = ['', undefined]] = arrays;
-  if (!list || arrays.length > 1) return undefined;
-  const entry = unwrap((unwrap(list) as z.ZodArray).element as z.ZodType);
+  const list = Object.entries<z.ZodType>(schema.shape).find(([, of]) => unwrap(of) instanceof z.ZodArray);
+  if (!list) return undefined;
+  const [field, array] = list;
+  const entry = unwrap((unwrap(array) as z.ZodArray).element as z.ZodType);
   if (!(entry instanceof z.ZodObject)) return undefined;
   return { field, columns: listFields(entry) };
 }

@@ -1,6 +1,7 @@
 /** Lists of the API as CSV: the same entries and permissions as in JSON, on every list route. */
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it, vi } from 'vitest';
+import * as z from 'zod';
 import { createClient } from '../../client/index.ts';
 import { getCsvPage } from '../../shared/api/route.ts';
 import { routes } from '../../shared/api/routes/all.ts';
@@ -37,15 +38,12 @@ async function ask(address: string, accept: string, key = shared.world.keys['adm
 const toRows = (text: string) => parse(text) as string[][];
 
 it('is supported by every list of the API', () => {
-  expect(lists.map(({ path }) => path)).toEqual(
-    expect.arrayContaining([
-      ...['/v1/accounts', '/v1/endpoints', '/v1/keys', '/v1/events', '/v1/regions'],
-      ...['jobs', 'events', 'recipients', 'messages', 'suppressions', 'polls', 'templates'].map(
-        (list) => `/v1/accounts/{id}/${list}`,
-      ),
-      ...['deliveries', 'parked', 'dead', 'replays'].map((list) => `/v1/endpoints/{id}/${list}`),
-    ]),
+  const pages = routes.filter(
+    ({ spec: { method, answer } }) =>
+      method === 'get' && answer.schema instanceof z.ZodObject && 'next' in answer.schema.shape,
   );
+  expect(pages.length).toBeGreaterThan(20);
+  expect(lists.map(({ path }) => path)).toEqual(pages.map(({ spec }) => spec.path));
 });
 
 describe.each(lists)('GET $path as CSV', ({ path, field, columns }) => {
