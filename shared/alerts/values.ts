@@ -4,7 +4,7 @@ import { listAccounts } from '../accounts/accounts.ts';
 import { isEndpointKind } from '../built-in-sinks.ts';
 import { listSinks, type Sink } from '../delivery/sink.ts';
 import { listFailureAccounts } from '../notifications/message-history.ts';
-import { oldestUnsent } from '../notifications/oldest-unsent.ts';
+import { oldestDelayed } from '../notifications/oldest-unsent.ts';
 import { deadPk, openJobsPk } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import { countLate, toOpenJobCounts } from '../tracking/open-jobs.ts';
@@ -94,7 +94,7 @@ const readers: Readonly<
     }));
   },
   async notifications_delayed({ table }, region, now) {
-    const since = await oldestUnsent(table, region, now);
+    const since = await oldestDelayed(table, region, now);
     return since === undefined ? [] : [{ accounts: [], value: toMinutes(now - since) }];
   },
   async messages_failed({ history }, region, now) {

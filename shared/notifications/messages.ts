@@ -9,7 +9,14 @@
  * records are written from the current work items. Every change increments a message's revision, and a record never overwrites a newer one.
  * So a late writer changes nothing.
  */
-import { type AccountRef, cellLog, failedMessagesPk, keys, notifyDue } from '../storage/schema.ts';
+import {
+  type AccountRef,
+  cellLog,
+  failedMessagesPk,
+  keys,
+  notifyDue,
+  parseMessageDue,
+} from '../storage/schema.ts';
 import {
   type Clause,
   estimateSize,
@@ -63,6 +70,8 @@ export interface Work {
   readonly bytes: number;
   /** Sender that holds the message, and the time until which no other sender claims it (epoch ms). */
   readonly claim: { readonly id: string; readonly until: number } | null;
+  /** Time at which it was first due (epoch ms). Absent: it is final. */
+  readonly dueSince?: number | undefined;
   /** Whether there was an attempt with unknown outcome. True of each message that is claimed. Sending such an e-mail again is a repeat. */
   readonly maybeSent: boolean;
   /** SMS segments counted for it, and the month. */
@@ -413,7 +422,8 @@ function toWrites(now: number, { work, message, set = {}, along = [] }: Change):
       }
     : // A message that is being sent keeps its place in the index, so that it is found after a crash.
       message.state === 'waiting'
-      ? toDueKey(work, message.dueAt ?? now)
+      ? // A retry does not change the time at which it was first due. A wait for something else does.
+        toDueKey(work, message.dueAt ?? now, work.claim ? work.dueSince : undefined)
       : {};
   const own: Write = {
     update: toWorkKey(work),
@@ -428,8 +438,8 @@ export function toWorkKey({ ref, message }: Pick<Work, 'ref' | 'message'>): Key 
   return keys.message(ref, parseWorkId(message.id));
 }
 
-function toDueKey({ ref, message: { id } }: Pick<Work, 'ref' | 'message'>, dueAt: number) {
-  return notifyDue('messages', ref, parseWorkId(id), dueAt);
+function toDueKey({ ref, message: { id } }: Pick<Work, 'ref' | 'message'>, dueAt: number, since?: number) {
+  return notifyDue('messages', ref, parseWorkId(id), dueAt, since);
 }
 
 function toItem(work: Work): Item {
@@ -463,6 +473,7 @@ export function toWork(item: Item): Work {
     >),
     ...{ revision: Number(item.revision), bytes: estimateSize(item) },
     claim: claim && { id: claim.id, until: claim.until },
+    dueSince: typeof item.dueSk === 'string' ? parseMessageDue(item.dueSk) : undefined,
     maybeSent: item.maybeSent === true || claim !== null,
     reserved: typeof reserved === 'string' ? (JSON.parse(reserved) as Work['reserved']) : null,
     feedback: typeof feedback === 'string' ? (JSON.parse(feedback) as Feedback) : null,

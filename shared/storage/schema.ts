@@ -386,17 +386,27 @@ export const sentOfJobPk = (ref: AccountRef, jobNumber: number): string =>
 export const sentToRecipientPk = (ref: AccountRef, recipient: string): string =>
   `SENTTO#${formatRef(ref)}#${recipient}`;
 
-/** Returns the place in the `due` index of a thread whose window is open, or of a queued message. */
+/**
+ * Returns the place in the `due` index of a thread whose window is open, or of a queued message. `since`: time at which a message that is
+ * retried was first due (epoch ms).
+ */
 export function notifyDue(
   what: 'notices' | 'messages',
   ref: AccountRef,
   sk: string,
   dueAt: number,
+  since = dueAt,
 ): { duePk: string; dueSk: string } {
+  const first = since === dueAt ? '' : `#${formatTimestamp(since)}`;
   return {
     duePk: notifyDuePk(what, ref.region, shardOf(`${ref.account}#${sk}`, NOTIFY_SHARDS)),
-    dueSk: `${formatTimestamp(dueAt)}#${ref.account}#${sk}`,
+    dueSk: `${formatTimestamp(dueAt)}#${ref.account}#${sk}${first}`,
   };
+}
+/** Returns the time at which a queued message was first due (epoch ms) from its sort key in the `due` index. */
+export function parseMessageDue(dueSk: string): number {
+  const [dueAt = '', _account, _key, since = dueAt] = dueSk.split('#');
+  return Date.parse(since);
 }
 /** Partition of one shard of a region's threads or messages in the `due` index. */
 export const notifyDuePk = (what: 'notices' | 'messages', region: string, shard: number): string =>
