@@ -99,7 +99,7 @@ export function toSmsVariables(view: View, room: SmsDetail, labels: Labels): obj
       room.description === 0 ? null : job.description && oneLine(job.description, room.description),
   }));
   const parcels = view.parcels.slice(0, room.parcels).map((parcel) => ({
-    number: parcel.number,
+    ...parcel,
     link:
       room.links === 'all' || (room.links === 'unnumbered' && parcel.number === null) ? parcel.link : null,
   }));

@@ -735,6 +735,14 @@ describe('custom templates', () => {
     expect(problem({ subject: loop(loop(loop('{{ a }}'))) }).join()).toMatch(/^subject: .*limit/);
   });
 
+  test('for SMS can name the carrier of a parcel, as those for e-mails can', () => {
+    const template = { text: 'On its way{% for parcel in parcels %} with {{ parcel.carrier }}{% endfor %}' };
+    expect(problem(template, 'sms')).toEqual([]);
+    const tracking = [parcel('1Z8', 'https://www.ups.com/track?tracknum=1Z8')];
+    const content = notice({ jobs: [job({ tracking })] });
+    expect(sms({ content, template }).text).toBe('On its way with UPS');
+  });
+
   test('for SMS are rejected if they need more than two segments for a minimal notice', () => {
     expect(problem({ text: `${'Very long. '.repeat(40)}{{ tracking }}` }, 'sms')).toEqual([
       'text: it takes more than 2 segments even with the shortest values',
