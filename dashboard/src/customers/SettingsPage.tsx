@@ -64,7 +64,7 @@ function Warnings({ settings }: { readonly settings: Settings }) {
         <Note tone="warn">
           <p>
             <strong>No channel is configured:</strong> the configuration has no <code>notifications</code>, so
-            messages are suppressed. Self-hosted, add a sender and a mail server (<code>from</code> and{' '}
+            messages fail. Self-hosted, add a sender and a mail server (<code>from</code> and{' '}
             <code>smtp</code>) and restart Jobwire. On AWS, add <code>notifications</code> to the cell in{' '}
             <code>jobwire.cells.json</code> and deploy.
           </p>
@@ -153,7 +153,7 @@ function SettingsForm(props: {
           <CheckField
             name="ownUser"
             label="Notify the API user"
-            description="The user’s notification settings in the ordering system apply. The ordering system may also send its own messages."
+            description="The user’s notification settings in the ordering API apply. The ordering API may also send its own messages."
           />
           <TextField name="replyTo" label="Reply-to address" type="email" placeholder="orders@example.com" />
           <div className={ui.columns}>

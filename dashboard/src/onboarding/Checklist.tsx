@@ -58,8 +58,8 @@ export function Checklist(props: { readonly steps: readonly Step[]; readonly dep
     account: (state) => (
       <FormStep
         state={state}
-        done={`${formatCount(accounts.length, 'account')} of the ordering system.`}
-        purpose="An account of the ordering system, with the client id and the client secret of its API credentials."
+        done={`${formatCount(accounts.length, 'account')} of the ordering API.`}
+        purpose="An account of the ordering API, with the client id and the client secret of its API credentials."
         verb="Add an account"
         title="New account"
         onSaved={(account: Account) => {

@@ -233,7 +233,7 @@ function DeleteAccount(props: {
         'its notification settings, recipients, templates, messages and suppressions',
         'its stored credentials',
       ]}
-      kept="The ordering system is not changed."
+      kept="The ordering API is not changed."
       onDelete={async () => {
         props.onDeleted(await api.delete('/v1/accounts/{id}', withRevision(withId(id), revision)));
       }}

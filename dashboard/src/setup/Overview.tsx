@@ -26,7 +26,7 @@ export default function Overview() {
           name="Accounts"
           count={accounts?.length}
           note={declaredNote(accounts)}
-          purpose="Accounts of the ordering system that Jobwire polls. Each has a gapless log of its changes."
+          purpose="Accounts of the ordering API that Jobwire polls. Each has a gapless log of its changes."
         >
           <Link href={link(ACCOUNTS_PATH)}>View accounts</Link>
           {may('admin') && forAll ? <Link href={link('/setup/new-account')}>New account</Link> : null}

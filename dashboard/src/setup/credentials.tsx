@@ -20,7 +20,7 @@ export function CredentialFields() {
       <TextField
         name="credentials.clientId"
         label="Client id"
-        description="From the ordering system."
+        description="From the ordering API."
         required
       />
       <SecretField
