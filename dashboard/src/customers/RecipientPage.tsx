@@ -152,8 +152,8 @@ function RecipientForm(props: { readonly account: string; readonly resource: Res
     <Form of={form} className="">
       {isApiUser ? (
         <Note>
-          This recipient is the API user of the account. Change the name and addresses in the ordering API.
-          To stop messages, pause this recipient or turn off “Notify the API user” in the settings.
+          This recipient is the API user of the account. Change the name and addresses in the ordering API. To
+          stop messages, pause this recipient or turn off “Notify the API user” in the settings.
         </Note>
       ) : null}
       <RecipientFields recipient={recipient} />
