@@ -42,7 +42,8 @@ export class CellStack extends Stack {
         ...(stage.awsAccount === undefined ? {} : { account: stage.awsAccount }),
       },
       description: `Jobwire, ${stage.stage}: job events of the API region ${region}`,
-      terminationProtection: stage.protected,
+      // The CDK enables it before it creates the resources, so it could not delete what a failed first deployment left.
+      terminationProtection: stage.protected && cell.established,
     });
     Tags.of(this).add('project', 'jobwire');
     Tags.of(this).add('stage', stage.stage);

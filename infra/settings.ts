@@ -150,7 +150,7 @@ const CellSettings = z
     established: flag
       .default(false)
       .describe(
-        'Whether the first deployment of the cell has succeeded. If `false`, its tables have no deletion protection and its topic has no archive, because CloudFormation could not roll back a failed first deployment with them.',
+        'Whether the first deployment of the cell has succeeded. If `false`, its stack and tables have no deletion protection and its topic has no archive, because a failed first deployment could not be rolled back and repeated with them.',
       ),
     publicUrl: httpsUrl.describe('Base URL of the cell’s HTTP API. The schema URLs of events begin with it.'),
     dashboard: flag
@@ -367,7 +367,7 @@ const StageSettings = z.strictObject({
     .describe(
       'Id of the AWS account to which the stacks are deployed. Required if `protected` is `true`. Absent: the account of the AWS credentials.',
     ),
-  protected: flag.describe('Whether tables and stacks are protected against deletion.'),
+  protected: flag.describe('Whether the tables and stacks of established cells are protected against deletion.'),
   eventRetentionDays: integerFrom(7, 365).describe('Retention of events in the logs of accounts (days).'),
   topicArchiveDays: integerFrom(1, 365)
     .nullable()

@@ -116,8 +116,10 @@ describe('resources that outlive the stack', () => {
     },
   );
 
-  test('a first deployment that fails can be rolled back: no resource prevents its deletion or remains', () => {
-    const { resources, template } = synthesize('prod', { cell: { established: false } });
+  test('a first deployment that fails can be rolled back and repeated: nothing prevents its deletion or remains', () => {
+    const { app, resources, template } = synthesize('prod', { cell: { established: false } });
+    const [stack] = app.node.children as { terminationProtection?: boolean }[];
+    expect(stack?.terminationProtection).toBe(false);
     for (const [id, { Properties }] of resources('AWS::DynamoDB::GlobalTable'))
       expect(Properties.Replicas[0].DeletionProtectionEnabled ?? false, id).toBe(false);
     for (const [id, { Properties }] of resources('AWS::SNS::Topic'))
