@@ -1,7 +1,7 @@
 import { Aspects, CfnResource, Duration, type IAspect, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { CfnGlobalTable } from 'aws-cdk-lib/aws-dynamodb';
 import { CfnArchive, CfnEventBus } from 'aws-cdk-lib/aws-events';
-import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Policy, PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { CfnLogGroup } from 'aws-cdk-lib/aws-logs';
 import { CfnTopic } from 'aws-cdk-lib/aws-sns';
@@ -47,6 +47,11 @@ const ROTATION_DAYS = {
  */
 export class CellKey extends Construct implements IAspect {
   readonly arn: string;
+  /**
+   * Permissions of the functions to use the key. CloudFormation creates them before it encrypts anything with the key. The roles' own
+   * policies name queues and tables, so they change after these: in an existing cell, the functions would fail in between.
+   */
+  readonly #permissions = new Construct(this, 'Permissions');
 
   constructor(scope: Construct, id: string, props: Cell) {
     super(scope, id);
@@ -156,22 +161,25 @@ export class CellKey extends Construct implements IAspect {
     } else if (node instanceof CfnGlobalTable) {
       node.sseSpecification = { sseEnabled: true, sseType: 'KMS' };
       node.addPropertyOverride('Replicas.0.SSESpecification.KMSMasterKeyId', this.arn);
-    }
+    } else return;
+    node.node.addDependency(this.#permissions);
   }
 
   /** Called when all grants of a function are complete. */
   #allow(fn: CellFunction): void {
     const { region } = Stack.of(this);
     const granted = fn.grantedServices();
-    for (const [service, actions] of Object.entries(ACTIONS)) {
-      if (!granted.has(service)) continue;
-      fn.addToRolePolicy(
-        new PolicyStatement({
-          actions: actions.map((action) => `kms:${action}`),
-          resources: [this.arn],
-          conditions: { StringEquals: { 'kms:ViaService': `${service}.${region}.amazonaws.com` } },
-        }),
+    const statements = Object.entries(ACTIONS)
+      .filter(([service]) => granted.has(service))
+      .map(
+        ([service, actions]) =>
+          new PolicyStatement({
+            actions: actions.map((action) => `kms:${action}`),
+            resources: [this.arn],
+            conditions: { StringEquals: { 'kms:ViaService': `${service}.${region}.amazonaws.com` } },
+          }),
       );
-    }
+    if (statements.length === 0 || !fn.role) return;
+    new Policy(this.#permissions, fn.node.path, { roles: [fn.role], statements });
   }
 }

@@ -309,6 +309,21 @@ describe('a cell with its own key', () => {
     }
   });
 
+  test('is used for data only after every function has the permission, so an existing cell runs while it changes', () => {
+    const permissions = cell
+      .policies()
+      .filter(([, { Properties }]) => JSON.stringify(Properties).includes('kms:ViaService'));
+    expect(permissions.length).toBeGreaterThan(8);
+    for (const [id, { Properties }] of permissions) {
+      // A policy that names queues or tables changes after these.
+      const statements = Properties.PolicyDocument.Statement as Statement[];
+      for (const { Resource } of statements) expect(Resource, id).toEqual(KEY);
+    }
+    for (const type of ['AWS::DynamoDB::GlobalTable', 'AWS::SQS::Queue', 'AWS::SNS::Topic'])
+      for (const [id, { DependsOn }] of cell.resources(type))
+        expect(DependsOn, id).toEqual(expect.arrayContaining(permissions.map(([policy]) => policy)));
+  });
+
   test("changes nothing else of the functions' permissions", () => {
     const others = ({ functions }: typeof plain) =>
       functions().map(({ id, statements }) => [

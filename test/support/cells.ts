@@ -25,6 +25,7 @@ export interface Resource {
   readonly Properties: any;
   readonly DeletionPolicy?: string;
   readonly UpdateReplacePolicy?: string;
+  readonly DependsOn?: readonly string[];
 }
 
 /** The committed example of a settings file. */
