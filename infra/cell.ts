@@ -43,5 +43,8 @@ export function findCell(stages: readonly StageSettings[], name: string): Cell {
   throw new SettingsError(`--cell must be one of ${cells.map((cell) => cell.name).join(', ')}.`);
 }
 
+/** Prefix of the ids of accounts and endpoints of smoke tests. Those of an interrupted run are removed by the next one. */
+export const SMOKE_PREFIX = 'jobwire-smoke-';
+
 /** Returns the name of the stack of a cell's smoke test. */
 export const smokeStackName = (cell: string): string => `jobwire-${cell}-smoke`;

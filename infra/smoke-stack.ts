@@ -3,12 +3,12 @@ import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Architecture, FunctionUrlAuthType, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
-import { Topic } from 'aws-cdk-lib/aws-sns';
+import { SubscriptionFilter, Topic } from 'aws-cdk-lib/aws-sns';
 import { SqsSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Queue } from 'aws-cdk-lib/aws-sqs';
 import type { Construct } from 'constructs';
 import { bundling, entryPath } from './bundling.ts';
-import { type Cell, smokeStackName } from './cell.ts';
+import { type Cell, SMOKE_PREFIX, smokeStackName } from './cell.ts';
 
 interface Props extends Cell {
   /** FIFO topic of the cell. */
@@ -40,7 +40,10 @@ export class SmokeStack extends Stack {
     const webhooks = new Queue(this, 'Webhooks', common);
     const messages = new Queue(this, 'Messages', { ...common, fifo: true });
     Topic.fromTopicArn(this, 'Events', topicArn).addSubscription(
-      new SqsSubscription(messages, { rawMessageDelivery: true }),
+      new SqsSubscription(messages, {
+        rawMessageDelivery: true,
+        filterPolicy: { accountId: SubscriptionFilter.stringFilter({ matchPrefixes: [SMOKE_PREFIX] }) },
+      }),
     );
     const logGroup = new LogGroup(this, 'Logs', {
       retention: RetentionDays.ONE_DAY,

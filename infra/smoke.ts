@@ -22,7 +22,7 @@ import { SMOKE_CLIENT, SMOKE_HOOK, type SmokeWebhook } from '../functions/handle
 import { createReceiver, parseMessage } from '../receive/index.ts';
 import { secretPrefix } from '../shared/secrets.ts';
 import { readOutputs, requestAws } from './aws.ts';
-import { type Cell, findCell, smokeStackName } from './cell.ts';
+import { type Cell, findCell, SMOKE_PREFIX, smokeStackName } from './cell.ts';
 import { readStages, SETTINGS_FILE } from './settings.ts';
 
 const USAGE = `Usage: npm run smoke -- --cell NAME [options]
@@ -36,8 +36,6 @@ have its events. Then removes everything it created. The result is one line per 
   --minutes N      maximum time to wait for the events, 1 to 60 (10)`;
 
 const ROOT = join(import.meta.dirname, '..');
-/** Prefix of the ids of accounts and endpoints of smoke tests. Those of an interrupted run are removed by the next one. */
-const PREFIX = 'jobwire-smoke-';
 const KEY_NAME = 'jobwire-smoke';
 const KEY_LIFETIME_MS = 4 * 3_600_000;
 const LOOK_EVERY_MS = 2_000;
@@ -108,10 +106,10 @@ async function probe({ cell, settings, url, minutes, signal }: Options, cleanup:
     api.delete('/v1/keys/{id}', { params: { path: { id: key.id } } }),
   );
   const secrets = new SecretsManagerClient({ region: awsRegion });
-  const ownSecrets = `${secretPrefix(stage.stage, cellId)}${PREFIX}`;
+  const ownSecrets = `${secretPrefix(stage.stage, cellId)}${SMOKE_PREFIX}`;
   await removeRemains(api, key.id, secrets, ownSecrets);
 
-  const id = `${PREFIX}${randomBytes(4).toString('hex')}`;
+  const id = `${SMOKE_PREFIX}${randomBytes(4).toString('hex')}`;
   const secret = randomBytes(32).toString('base64url');
   const stack = await deploy(cell, settings, { topicArn: TopicArn, secret, signal }, cleanup);
   signal.throwIfAborted();
@@ -219,12 +217,12 @@ async function removeRemains(
 ): Promise<void> {
   const report = (what: string) => print('ok', 'removed', `${what} of an earlier run`);
   for await (const { id } of api.list('/v1/endpoints', 'endpoints')) {
-    if (!id.startsWith(PREFIX)) continue;
+    if (!id.startsWith(SMOKE_PREFIX)) continue;
     await api.delete('/v1/endpoints/{id}', { params: { path: { id } } });
     report(`the endpoint ${id}`);
   }
   for await (const { id } of api.list('/v1/accounts', 'accounts')) {
-    if (!id.startsWith(PREFIX)) continue;
+    if (!id.startsWith(SMOKE_PREFIX)) continue;
     await api.delete('/v1/accounts/{id}', { params: { path: { id } } });
     report(`the account ${id}`);
   }

@@ -2,10 +2,13 @@
  * The effect of a cell's settings on its stack: a restored table, its own key; and the resources that outlive the stack.
  * One file: its tests share the synthesized cells.
  */
-import { CfnResource, TagManager } from 'aws-cdk-lib';
+import { App, CfnResource, TagManager } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, test } from 'vitest';
-import { EVERY_OPTION, type Resource, type Statement, synthesize } from '../support/cells.ts';
+import { findCell, SMOKE_PREFIX } from '../../infra/cell.ts';
+import { SmokeStack } from '../../infra/smoke-stack.ts';
+import { EVERY_OPTION, type Resource, type Statement, stages, synthesize } from '../support/cells.ts';
 
 const TABLE = 'jobwire-prod-us-restored-2026-03-02';
 const STREAM = `arn:aws:dynamodb:us-east-1:111122223333:table/${TABLE}/stream/2026-03-02T09:00:00.000`;
@@ -840,5 +843,17 @@ describe('a cell with every option', () => {
       ApiUrl: { Value: 'https://api.us.jobwire.example/' },
       DashboardUrl: { Value: 'https://us.jobwire.example' },
     });
+  });
+});
+
+test('the queue of a smoke test receives no events of customers’ accounts', () => {
+  const app = new App({ context: { 'aws:cdk:bundling-stacks': [] } });
+  const topicArn = 'arn:aws:sns:us-east-1:111122223333:jobwire-prod-us-events.fifo';
+  const stack = new SmokeStack(app, {
+    ...findCell(stages, 'prod-us'),
+    ...{ topicArn, secretHash: '0', startedAt: 0 },
+  });
+  Template.fromStack(stack).hasResourceProperties('AWS::SNS::Subscription', {
+    FilterPolicy: { accountId: [{ prefix: SMOKE_PREFIX }] },
   });
 });
