@@ -75,7 +75,7 @@ export const accounts = {
       ...CREDENTIALS,
       'poll-interval': {
         value: 'SECONDS',
-        about: 'Time between polls. Default: 120',
+        about: 'Time between polls, on AWS at least 60. Default: 120',
         range: inputs['NewAccount.pollIntervalSeconds'],
         field: 'pollIntervalSeconds',
       },
@@ -238,7 +238,7 @@ export const accounts = {
     flags: {
       'poll-interval': {
         value: 'SECONDS',
-        about: 'Time between polls',
+        about: 'Time between polls, on AWS at least 60',
         range: inputs['AccountUpdate.pollIntervalSeconds'],
         field: 'pollIntervalSeconds',
       },
