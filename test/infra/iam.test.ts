@@ -11,7 +11,7 @@ const LIST = 'docs/internals/permissions.md';
 /** Allowed wildcards in resources, and why no narrower resource works. */
 const WILDCARDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
   [
-    /^all but arn:aws:sns:\*:\*:\*$/,
+    /^phone numbers \(all but arn:aws:sns:\*:\*:\*\)$/,
     'Phone numbers, which have no ARN: topics, and whatever else of SNS has one, are left out.',
   ],
   [/^\*$/, 'Whether a phone number has opted out can be asked of all of them, or of none.'],
@@ -166,7 +166,7 @@ function permissions(): Permission[] {
     }));
     const granted = getStatements(policies, id).flatMap(
       ({ Action, Resource: on, NotResource, Condition }) => {
-        const names = NotResource ? [`all but ${NotResource}`] : [on].flat().map(resourceName);
+        const names = NotResource ? [`phone numbers (all but ${NotResource})`] : [on].flat().map(resourceName);
         const from = Condition?.StringEquals?.['ses:FromAddress'];
         const context = Condition?.StringEquals?.[SECRETS];
         const of = `${from ? `, from ${from}` : ''}${context ? `, secrets of ${context}` : ''}`;
@@ -223,11 +223,11 @@ function resourceName(resource: unknown): string {
 
 const INTRODUCTION = `# Permissions
 
-This page lists all IAM permissions of the roles in a cell. Most roles belong to a function. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates this page. The tests fail
+This page lists the IAM permissions of the roles in a cell. Most roles belong to a function: \`PollingTick\` to \`tick\`, \`ApiManage\` to \`manage\`, and \`ApiFunction\` to \`api\`. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates this page. The tests fail
 if the permissions of the stack differ from it. Review every change to this page.
 
-The example is the cell \`us\` in the stage \`prod\`, with a standard topic, an event bus and notifications. Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`). Permissions on the KMS key of the cell
-are limited to the data keys of its secrets. If a cell encrypts all its data with this key (\`customerKey\`), its functions may also use the key through the services that they access. This page does not list these permissions.
+The example is the cell \`us\` in the stage \`prod\`, with a standard topic, an event bus and notifications. The settings \`backup\`, \`canary\`, \`customerKey\`, \`queues\`, \`staticEgress\` and \`tracing\` add permissions that are not listed.
+Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`), except those on indexes and on the stream. Permissions on the KMS key of the cell are limited to the data keys of its secrets. With \`customerKey\`, functions may also use the key through the services that they access.
 `;
 
 function toDocument(found: readonly Permission[]): string {
