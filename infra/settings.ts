@@ -247,7 +247,7 @@ const CellSettings = z
       .max(20, 'must have at most 20 entries')
       .default([])
       .describe(
-        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The cell has the permission to deliver events only to these queues.',
+        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The cell has the permission to deliver events only to these queues. Their ARNs, `signIn` and `corsOrigins` together have at most 2,500 characters, because they are in the environment of functions.',
       ),
     subscribers: SubscriberSettings.optional().describe(
       'Other AWS accounts that may subscribe to the topics. A subscriber can get the events of all accounts of the cell. Absent: only the AWS account of the cell.',
@@ -258,7 +258,7 @@ const CellSettings = z
     opsEmail: z
       .email('must be an e-mail address')
       .optional()
-      .describe('E-mail address that receives alarms. Other recipients subscribe to the cell’s ops topic.'),
+      .describe('E-mail address that receives alarms, once the recipient has confirmed the subscription by a link in a mail of SNS. Other recipients subscribe to the cell’s ops topic.'),
     customerKey: flag
       .default(false)
       .describe(
@@ -361,7 +361,7 @@ const StageSettings = z.strictObject({
   stage: z
     .string('must be the name of the stage')
     .regex(/^[a-z][a-z0-9]{1,15}$/, 'must be 2–16 lower-case letters and digits, beginning with a letter')
-    .describe('Part of the names of stacks, secrets and the topic.'),
+    .describe('Name of the stage, 2–16 lower-case letters and digits, beginning with a letter. Part of the names of stacks, secrets and the topic.'),
   awsAccount: matching(/^\d{12}$/, ACCOUNT_RULE)
     .optional()
     .describe(
@@ -373,7 +373,7 @@ const StageSettings = z.strictObject({
     .nullable()
     .default(30)
     .describe(
-      'Time for which the FIFO topics of established cells keep messages for late subscribers (days). `null`: no archive. If a topic has an archive, neither the topic nor its stack can be deleted until the archive is disabled by hand.',
+      'Time for which the FIFO topics of established cells keep messages for late subscribers (days). `null`: no archive. Before you change the value to `null`, or delete the topic or its stack, delete the archive by hand ([archive](sns.md#replay-from-the-archive)).',
     ),
   logRetention: z.literal(RETENTIONS, RETENTION_RULE).describe('Retention of log groups (days).'),
   pollConcurrency: integerFrom(2, 1000).describe(
@@ -414,7 +414,7 @@ const StageSettings = z.strictObject({
     ),
   api: z
     .strictObject({
-      requestsPerSecond: integerFrom(1, 10_000).describe('Maximum rate of requests of the cell’s API.'),
+      requestsPerSecond: integerFrom(1, 10_000).describe('Maximum rate of requests of the cell’s API. Streams can be opened at a tenth of this rate, but at least one per second.'),
       burst: integerFrom(1, 5000).describe('Maximum number of requests at once.'),
       requestsPerMinutePerKey: integerFrom(10, 600_000)
         .nullish()

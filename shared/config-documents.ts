@@ -142,6 +142,7 @@ function describeType(schema: JsonSchema, plural = false): string {
     return `text${s}${describeLimits(' of ', least, schema.maxLength, ' characters')}`;
   }
   if (type === 'number' || type === 'integer') {
+    if (schema.enum) return schema.enum.join(', ').replace(/, (?=\S+$)/, ' or ');
     if (schema.exclusiveMinimum !== undefined) return `${type}${s} above ${schema.exclusiveMinimum}`;
     const most = schema.maximum === Number.MAX_SAFE_INTEGER ? undefined : schema.maximum;
     return `${type}${s}${describeLimits(most === undefined ? ', ' : ' from ', schema.minimum, most)}`;

@@ -23,6 +23,10 @@ test.each(Object.entries(configDocuments()))(
   },
 );
 
+test('the reference lists the accepted numbers of a setting that accepts only some', () => {
+  expect(readFileSync('docs/aws-settings.md', 'utf8')).toContain('| `minutes` | 5, 10, 15 or 30 |');
+});
+
 describe('the example configuration', () => {
   it('is accepted by Jobwire and by the JSON Schema', () => {
     const { privateKey } = generateKeyPairSync('rsa', {
