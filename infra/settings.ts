@@ -258,7 +258,9 @@ const CellSettings = z
     opsEmail: z
       .email('must be an e-mail address')
       .optional()
-      .describe('E-mail address that receives alarms, once the recipient has confirmed the subscription by a link in a mail of SNS. Other recipients subscribe to the cell’s ops topic.'),
+      .describe(
+        'E-mail address that receives alarms, once the recipient has confirmed the subscription by a link in a mail of SNS. Other recipients subscribe to the cell’s ops topic.',
+      ),
     customerKey: flag
       .default(false)
       .describe(
@@ -361,13 +363,17 @@ const StageSettings = z.strictObject({
   stage: z
     .string('must be the name of the stage')
     .regex(/^[a-z][a-z0-9]{1,15}$/, 'must be 2–16 lower-case letters and digits, beginning with a letter')
-    .describe('Name of the stage, 2–16 lower-case letters and digits, beginning with a letter. Part of the names of stacks, secrets and the topic.'),
+    .describe(
+      'Name of the stage, 2–16 lower-case letters and digits, beginning with a letter. Part of the names of stacks, secrets and the topic.',
+    ),
   awsAccount: matching(/^\d{12}$/, ACCOUNT_RULE)
     .optional()
     .describe(
       'Id of the AWS account to which the stacks are deployed. Required if `protected` is `true`. Absent: the account of the AWS credentials.',
     ),
-  protected: flag.describe('Whether the tables and stacks of established cells are protected against deletion.'),
+  protected: flag.describe(
+    'Whether the tables and stacks of established cells are protected against deletion.',
+  ),
   eventRetentionDays: integerFrom(7, 365).describe('Retention of events in the logs of accounts (days).'),
   topicArchiveDays: integerFrom(1, 365)
     .nullable()
@@ -414,7 +420,9 @@ const StageSettings = z.strictObject({
     ),
   api: z
     .strictObject({
-      requestsPerSecond: integerFrom(1, 10_000).describe('Maximum rate of requests of the cell’s API. Streams can be opened at a tenth of this rate, but at least one per second.'),
+      requestsPerSecond: integerFrom(1, 10_000).describe(
+        'Maximum rate of requests of the cell’s API. Streams can be opened at a tenth of this rate, but at least one per second.',
+      ),
       burst: integerFrom(1, 5000).describe('Maximum number of requests at once.'),
       requestsPerMinutePerKey: integerFrom(10, 600_000)
         .nullish()

@@ -166,7 +166,9 @@ function permissions(): Permission[] {
     }));
     const granted = getStatements(policies, id).flatMap(
       ({ Action, Resource: on, NotResource, Condition }) => {
-        const names = NotResource ? [`phone numbers (all but ${NotResource})`] : [on].flat().map(resourceName);
+        const names = NotResource
+          ? [`phone numbers (all but ${NotResource})`]
+          : [on].flat().map(resourceName);
         const from = Condition?.StringEquals?.['ses:FromAddress'];
         const context = Condition?.StringEquals?.[SECRETS];
         const of = `${from ? `, from ${from}` : ''}${context ? `, secrets of ${context}` : ''}`;
