@@ -11,7 +11,7 @@
  */
 import { cellLog, dueUntil, keys, NOTIFY_SHARDS, notifyDuePk } from '../storage/schema.ts';
 import { gatherTableReads } from '../storage/shared-reads.ts';
-import { type Item, type Key, type Table, TableError, type Write } from '../storage/table.ts';
+import { type Item, type Key, type Table, TableError } from '../storage/table.ts';
 import { mapAsync, prefetch } from './async-iterables.ts';
 import { normalizeAddress } from './email-address.ts';
 import { belongsToChannel } from './message-ids.ts';
@@ -37,7 +37,13 @@ import { afterAttempt, type DecisionContext, decide, findNews, getExpiry } from 
 import { SendPool } from './send-pool.ts';
 import { reportFault, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
-import { REGION_MONTHLY_SEGMENTS, readSmsUse, toMonth, toSmsUseWrite } from './sms-limits.ts';
+import {
+  REGION_MONTHLY_SEGMENTS,
+  readSmsUse,
+  toMonth,
+  toReturnWrites,
+  toSmsUseWrite,
+} from './sms-limits.ts';
 import { findSuppressions, suppress } from './suppressions.ts';
 import { findValidJobs } from './thread-store.ts';
 import { type Channel, channels, type SendOutcome } from './types.ts';
@@ -400,7 +406,6 @@ class SendRun {
         return undefined;
       }
       const { claim, ready: claimed } = this.#toClaim(ready, { month: use.month, segments });
-      // Segments of an SMS that is not sent are returned to the account. For the region they stay counted.
       const along = [toSmsUseWrite(ref, use, segments), toSmsUseWrite(region, all, segments)];
       const [done] = await claimMessages(this.#deps, [{ ...claim, along }]);
       if (done) return claimed;
@@ -472,8 +477,7 @@ class SendRun {
       : after.message;
     // An SMS that was certainly not sent is not counted.
     const back = outcome.kind === 'rejected' || outcome.kind === 'later' ? work.reserved : null;
-    const use = back && (await readSmsUse(table, work.ref, back.month));
-    const along: Write[] = back && use ? [toSmsUseWrite(work.ref, use, -back.segments)] : [];
+    const along = back ? await toReturnWrites(table, work.ref, back) : [];
     const set = {
       ...{ claim: undefined, ...(after.maybeSent ? { maybeSent: true } : {}) },
       ...(back ? { reserved: undefined } : {}),

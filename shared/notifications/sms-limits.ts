@@ -1,6 +1,6 @@
 /** Limits of SMS: quiet hours of a recipient, and monthly segments of an account. */
 import { tzOffset } from '@date-fns/tz/tzOffset';
-import { type AccountRef, keys } from '../storage/schema.ts';
+import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import type { QuietHours } from './records.ts';
 
@@ -82,6 +82,19 @@ export function toSmsUseWrite(ref: AccountRef, use: SmsUse, by: number): Write {
       [...(use.segments === 0 ? ['segments', 'absent or ='] : ['segments', '=']), use.segments] as never,
     ],
   };
+}
+
+/** Returns the writes that subtract the segments of an SMS that was not sent from the counts of its account and its region. */
+export function toReturnWrites(
+  table: Table,
+  ref: AccountRef,
+  { month, segments }: SmsUse,
+): Promise<Write[]> {
+  return Promise.all(
+    [ref, cellLog(ref.region)].map(async (counted) =>
+      toSmsUseWrite(counted, await readSmsUse(table, counted, month), -segments),
+    ),
+  );
 }
 
 function getSegments(item: Item | undefined): number {

@@ -704,6 +704,20 @@ describe('an SMS', () => {
     expect(await world.messages()).toMatchObject([optedOut, optedOut]);
   });
 
+  test('that was not sent does not count for the limit of the region, however often it is tried', async () => {
+    const world = await withSms();
+    await world.fold(draftEvent(DISPATCHED, 1, START));
+    const limited = { regionMonthlySegments: 2 };
+    world.answers.sms = async () => ({ kind: 'later', reason: 'no access', everything: true });
+    await world.send(CLOSED_AFTER, limited);
+    for (let attempt = 0; attempt < 3; attempt += 1) await world.send(2 * 60_000, limited);
+    expect(world.sms).toHaveLength(4);
+    world.answers.sms = async () => ({ kind: 'accepted', providerId: 'p' });
+    expect(await world.send(2 * 60_000, limited)).toMatchObject({ sent: 1, suppressed: 0 });
+    const region = { region: ACME.region, account: '_cell' };
+    expect((await readSmsUse(world.table, region, '2026-03')).segments).toBe(1);
+  });
+
   test('is not sent above the monthly limit of the region', async () => {
     const world = await withSms({ monthlySegments: 1_000 });
     await world.fold(
