@@ -289,15 +289,20 @@ class Drain {
    * new record takes over.
    */
   async #checkSettings(): Promise<void> {
-    const { table, now } = this.#deps;
+    const { now } = this.#deps;
     if (!hasElapsed(this.#checkedAt, CHECK_MS, now())) return;
     this.#checkedAt = now();
     try {
-      const item = await table.get(keys.sink(this.#sink.region, this.#sink.id));
-      if (!item || serializeSettings(item) !== this.#initialSettings) this.#isOutdated = true;
+      if (await this.#isChanged()) this.#isOutdated = true;
     } catch (cause) {
       this.#fault ??= { cause };
     }
+  }
+
+  /** Reports whether the sink was paused, changed or deleted since this drain began. */
+  async #isChanged(): Promise<boolean> {
+    const item = await this.#deps.table.get(keys.sink(this.#sink.region, this.#sink.id));
+    return !item || serializeSettings(item) !== this.#initialSettings;
   }
 
   // Sending
@@ -516,6 +521,9 @@ class Drain {
   /** Releases the lease together with the sink's new health, and records that it is disabled if it is. */
   async #conclude(): Promise<DrainReport> {
     const { now } = this.#deps;
+    const hasFailed = this.#status.failure !== null || this.#status.disableReason !== null;
+    // A failure of the former settings says nothing about the current ones, which get their own probe.
+    if (hasFailed && (await this.#isChanged())) this.#status.forgetFailure();
     const { failure } = this.#status;
     const { health, isStored } = await this.#status.conclude();
     const { nextSendAt } = this.#pacer;

@@ -47,6 +47,12 @@ export class SinkStatus {
     this.#health = sink.health;
   }
 
+  /** Called if the sink was changed since it failed. */
+  forgetFailure(): void {
+    this.failure = null;
+    this.disableReason = null;
+  }
+
   /** Number of events lost during this drain. */
   get lost(): number {
     return this.#lost;

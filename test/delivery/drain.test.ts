@@ -1081,6 +1081,31 @@ describe('a failing sink', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
   });
 
+  test.each([
+    ['fails', {}],
+    ['requests no more events', { disable: 'The endpoint responded with status 410.' }],
+  ])('whose URL is changed while the former one %s is probed at once at the new one', async (_, answer) => {
+    const urls: string[] = [];
+    const rig = await createDeliveryRig(async () => {
+      if (urls.length > 1) return { kind: 'delivered' };
+      const set = { target: 'https://erp.example.com/new', waitUntil: undefined };
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set });
+      return { kind: 'retry', reason: 'down', ...answer };
+    });
+    await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { failures: 3 } });
+    const open = async ({ target }: SinkRecord) => {
+      urls.push(target);
+      return rig.port;
+    };
+    const drain = () => drainSink({ ...rig.deps, open }, REGION, 'erp', rig.state.now + 60_000);
+    await rig.say([moved(1, 'a')]);
+    await drain();
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
+    expect(urls).toEqual(['http://127.0.0.1/', 'https://erp.example.com/new']);
+    expect(await rig.readCellLog()).toEqual([]);
+  });
+
   test('that is disabled again after an operator enabled it is emitted again', async () => {
     let isGone = true;
     const rig = await createDeliveryRig(() =>
