@@ -17,7 +17,7 @@ import {
 import type { Key, Table } from '../storage/table.ts';
 import type { EndpointDeps } from './endpoint-edits.ts';
 import { findPositions, type StartPosition, type StartPositions } from './positions.ts';
-import { follows, type SinkRecord } from './sink.ts';
+import { follows, markCursorDue, type SinkRecord } from './sink.ts';
 
 /**
  * Maximum number of a region's accounts for which an endpoint that follows all gets cursors. Other accounts
@@ -80,6 +80,17 @@ const dataPartitions = (region: string, id: string): readonly string[] => [
   deadPk(region, id),
   replayPk(region, id),
 ];
+
+/** Marks cursors due whose due work a drain has ended that began before the sink followed the accounts. */
+export async function keepCursorsDue(
+  deps: EndpointDeps,
+  record: SinkRecord,
+  accounts: Iterable<string>,
+): Promise<void> {
+  await pLimit(WRITES_AT_ONCE).map([...accounts], (account) =>
+    markCursorDue(deps.table, record, account, deps.now()),
+  );
+}
 
 /**
  * Deletes the remains of a deleted endpoint, and what users did about its item of the attention queue. Returns the

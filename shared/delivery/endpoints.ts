@@ -4,7 +4,7 @@
  * effective partial state:
  *
  *   create   lock ── remains of an earlier one gone ── secrets ── followers ── cursors ── sink item
- *   change   lock ── secrets ── followers ── cursors of added accounts ── sink item ── those of removed ones gone
+ *   change   lock ── secrets ── followers ── cursors of added accounts ── sink item ── these cursors due ── cursors of removed accounts gone
  *   delete   lock ── sink item gone ── cursors, parked and dead events, replays gone ── secrets gone
  *
  * Followers are the index of sinks by account. Without its sink item an endpoint does not exist, even if other items remain. The lock excludes concurrent
@@ -40,6 +40,7 @@ import { checkInput } from '../validation.ts';
 import { listEndpoints, toEndpoint } from './endpoint.ts';
 import {
   findStartPositions,
+  keepCursorsDue,
   listFollowedLogs,
   putCursors,
   removeAllData,
@@ -237,6 +238,7 @@ export async function updateEndpoint(
           return undefined;
         }
         current = changed.item;
+        await keepCursorsDue(deps, record, place.positions.keys());
       }
       // Also completes the cleanup of an earlier, interrupted change.
       if ('accounts' in change) await removeUnfollowed(deps, record);

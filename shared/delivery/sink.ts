@@ -256,16 +256,24 @@ export async function registerSinks(
     for (const sink of sinks) if (follows(sink, account)) behind.push({ sink, account });
   }
   // Last, because a drain of a sink that does not follow the account ends its due work.
-  await limit.map(behind, ({ sink: { region, id }, account }) =>
-    table.write({
-      update: keys.cursor(region, id, account),
-      set: drainDue(region, id, account, now),
-      when: [
-        ['sink', 'present'],
-        ['dueSk', 'absent'],
-      ],
-    }),
-  );
+  await limit.map(behind, ({ sink, account }) => markCursorDue(table, sink, account, now));
+}
+
+/** Marks a cursor due, unless it is due or was deleted. */
+export async function markCursorDue(
+  table: Table,
+  { region, id }: Pick<SinkRecord, 'region' | 'id'>,
+  account: string,
+  now: number,
+): Promise<void> {
+  await table.write({
+    update: keys.cursor(region, id, account),
+    set: drainDue(region, id, account, now),
+    when: [
+      ['sink', 'present'],
+      ['dueSk', 'absent'],
+    ],
+  });
 }
 
 /**

@@ -38,7 +38,7 @@ import {
   type SigningSecrets,
 } from '../../shared/delivery/signing-secrets.ts';
 import { registerSink, type SinkPort, toSink } from '../../shared/delivery/sink.ts';
-import { wakeSinks } from '../../shared/delivery/wakes.ts';
+import { listDueSinks, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { createEventLog } from '../../shared/log/log.ts';
@@ -449,6 +449,25 @@ eachTable('endpoints', (makeTable, kind) => {
         kind: 'rejected',
         reason: 'start is allowed only in a change that adds accounts.',
       });
+    });
+
+    test('delivers the events of added accounts, also if a drain began while they were being added', async () => {
+      const rig = await createRig(makeTable);
+      await rig.say('other', 3);
+      await rig.create({ id: 'erp', url: URL, accounts: ['acme'] });
+      const drain = () =>
+        drainSink({ ...rig.deps, random: Math.random, retrySeconds: [5] }, REGION, 'erp', rig.clock.now + 60_000);
+      const table: Table = {
+        ...rig.table,
+        async write(write) {
+          if ('update' in write && write.set.accounts) await drain();
+          return rig.table.write(write);
+        },
+      };
+      const change = { accounts: ['acme', 'other'], start: 'beginning' };
+      await updateEndpoint({ ...rig.deps, table }, REGION, 'erp', change);
+      expect(await listDueSinks(rig.table, REGION, rig.clock.now)).toEqual(['erp']);
+      expect(await drain()).toMatchObject({ outcome: 'drained', delivered: 3 });
     });
 
     test('that is rejected, because another request changed the endpoint, keeps its headers', async () => {
