@@ -287,6 +287,7 @@ class GuardedConnections implements Connections {
       let totalTimer: NodeJS.Timeout | undefined;
       let stage: Stage = 'connecting';
       let socket: Socket | undefined;
+      /** Bytes received before this request: not 0 if the connection is reused. Node sets `reusedSocket` only for idle connections. */
       let readBefore = 0;
       let answer:
         | { readonly status: number; readonly body: Excerpt; readonly isComplete: () => boolean }
@@ -307,9 +308,9 @@ class GuardedConnections implements Connections {
         // More bytes than the response has, for example if its `content-length` is too small, only end the connection.
         if (answer?.isComplete()) return;
         // In TLS 1.3, an endpoint that requires a certificate rejects the handshake after the client has sent its request.
-        if (stage === 'sent' && !request.reusedSocket && isTlsAlert(cause)) stage = 'securing';
+        if (stage === 'sent' && readBefore === 0 && isTlsAlert(cause)) stage = 'securing';
         const silent = stage === 'sent' && socket?.bytesRead === readBefore;
-        fail(describeError(cause, stage, socket), request.reusedSocket && silent && isReset(cause));
+        fail(describeError(cause, stage, socket), readBefore > 0 && silent && isReset(cause));
       };
 
       const send = target.secure ? httpsRequest : httpRequest;
@@ -325,7 +326,7 @@ class GuardedConnections implements Connections {
         socket = assigned;
         readBefore = assigned.bytesRead;
         totalTimer = setTimeout(late, totalMs);
-        if (request.reusedSocket) {
+        if (readBefore > 0) {
           stage = 'sent';
           return;
         }

@@ -439,6 +439,20 @@ describe('failures', () => {
     await server.closed();
   });
 
+  test('the endpoint does not answer a request that waited for its only connection within 15 s', async () => {
+    const asked = happening();
+    const server = await startServer('127.0.0.1', (_, response) =>
+      server.requests() === 1 ? response.end() : asked.happens(),
+    );
+    const client = createClient({}, 1);
+    const exchange = overdue(15_000, asked, async () => {
+      const [, waited] = await Promise.all([client.post(server.url), client.post(server.url)]);
+      return waited;
+    });
+    expect(await exchange).toEqual(sent('The endpoint did not respond in time.'));
+    await server.closed();
+  });
+
   test('its headers arrive byte by byte', async () => {
     const begun = happening();
     const server = await startTcp((socket) => {
