@@ -4,7 +4,7 @@
  *
  *   limit ──▶ all lanes in use, latency stable: × 2, after the first decrease + 1/8
  *         ──▶ latency far above the lowest one: × 3/4, at least INITIAL_LANES
- *         ──▶ failure (429, 5xx, timeout, …):    ÷ 2, stored for the next drain
+ *         ──▶ failure (429, 5xx, timeout, …):    ÷ 2, stored for the next drain until it is INITIAL_LANES again
  *         ──▶ after 50 windows:                  back to INITIAL_LANES, to measure the lowest latency anew
  *
  * Pure state: the caller measures the latencies.
@@ -46,7 +46,7 @@ export class SharedRequests {
 export class LaneLimit {
   readonly #max: number;
   #limit: number;
-  /** Whether the sink failed. Then the limit never doubles. */
+  /** Whether the sink failed and the limit has not grown to {@link INITIAL_LANES} since. Then it does not double after a new measurement. */
   #hasFailed: boolean;
   /** Whether the limit doubles: it was not decreased since the last measurement. */
   #isSearching: boolean;
@@ -97,6 +97,7 @@ export class LaneLimit {
     if (!isReached || median > 1.25 * this.#lowestMs + NOISE_MS) return;
     const more = this.#isSearching ? this.#limit : Math.ceil(this.#limit / 8);
     this.#limit = Math.min(this.#max, this.#limit + more);
+    if (this.#limit >= INITIAL_LANES) this.#hasFailed = false;
   }
 
   /** Called when the sink failed. */
@@ -106,7 +107,7 @@ export class LaneLimit {
     this.#limit = Math.max(1, Math.floor(this.#limit / 2));
   }
 
-  /** Limit to store for the next drain. `undefined`: the sink did not fail, so the next drain searches again. */
+  /** Limit to store for the next drain. `undefined`: the sink did not fail or has recovered, so the next drain searches again. */
   get stored(): number | undefined {
     return this.#hasFailed ? this.#limit : undefined;
   }

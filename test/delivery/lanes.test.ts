@@ -59,6 +59,16 @@ describe('the limit of concurrent lanes', () => {
     expect(new LaneLimit(undefined, limit.stored).current).toBe(limit.current);
   });
 
+  it('doubles again in the next drain once it has grown to its initial value after a failure', () => {
+    const limit = new LaneLimit(undefined, undefined);
+    limit.noteFailure();
+    send(limit, 4, () => 200);
+    expect(limit.stored).toBe(15);
+    send(limit, 1, () => 200);
+    const next = new LaneLimit(undefined, limit.stored);
+    expect(send(next, 5, () => 200)).toBe(MAX_LANES);
+  });
+
   it('measures the latency anew after 50 windows, because a receiver may stay slower than it was', () => {
     const limit = new LaneLimit(undefined, undefined);
     send(limit, 4, () => 20);
