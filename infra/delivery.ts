@@ -118,6 +118,8 @@ export class Delivery extends Construct {
       timeout: DRAIN_TIMEOUT,
       memoryMb: DRAINS.memoryMb,
     });
+    // Half of these threads resolve names, 2 by default: names whose servers do not respond would delay the other drains of the process.
+    drainSink.addEnvironment('UV_THREADPOOL_SIZE', '32');
     table.grant(drainSink, 'draining');
     history.grant(drainSink, 'recording', 'counting');
     secrets.grantRead(drainSink, 'endpoints');

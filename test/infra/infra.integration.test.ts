@@ -36,6 +36,7 @@ import { createTickHandler, LOOK_AHEAD_SECONDS, TOPIC_SINK } from '../../functio
 import { createWakeSinksHandler } from '../../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../../infra/cell-stack.ts';
 import { createApp } from '../../infra/create-app.ts';
+import { DRAINS } from '../../infra/delivery.ts';
 import type { StageSettings } from '../../infra/settings.ts';
 import { readApiFile } from '../../local/api-files.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
@@ -1699,6 +1700,16 @@ describe('functions', () => {
           'RetentionInDays',
         );
       }
+    }
+  });
+
+  test('an endpoint whose name does not resolve delays no other drain of its process', () => {
+    // A process runs up to DRAINS.batchSize drains. Only half of the threads resolve names.
+    for (const stackName of templates.keys()) {
+      if (!getFunctions(stackName).includes('drainSink')) continue;
+      expect(Number(getEnvironment('drainSink', stackName).UV_THREADPOOL_SIZE)).toBeGreaterThan(
+        2 * DRAINS.batchSize,
+      );
     }
   });
 
