@@ -1,6 +1,6 @@
 /**
  * Renders messages so that an account's own template cannot delay anything else. Own templates run in a worker thread with a memory limit,
- * one at a time. A template that takes too long is killed with the worker. Built-in templates are rendered in the calling
+ * one at a time. A template that takes too long is killed with the worker, and fails if that happens twice. Built-in templates are rendered in the calling
  * thread, which loads them for the first message: a start need not wait for them.
  */
 import { type ResourceLimits, Worker } from 'node:worker_threads';
@@ -127,7 +127,11 @@ export function createRenderer({
     if (before && before.until > Date.now()) return { kind: 'failed', reason: before.reason };
     killed.delete(name);
     try {
-      return (await enqueue({ what, input }, owner)) as Rendered<T>;
+      return (await enqueue({ what, input }, owner).catch((cause: unknown) => {
+        if (!(cause instanceof KilledError) || cause.message === TOO_MANY) throw cause;
+        // Once more: a machine that stalls also ends the time of a template.
+        return enqueue({ what, input }, owner);
+      })) as Rendered<T>;
     } catch (cause) {
       if (!(cause instanceof KilledError)) throw cause;
       const reason = `template: ${cause.message}`;

@@ -78,6 +78,12 @@ test('a killed template is not tried again for the next message', async () => {
   expect(turns).toBe(0);
 });
 
+test('a template whose worker was killed once, for example by a stall of the machine, is rendered', async () => {
+  process.once('worker', (worker) => void worker.terminate());
+  const outcome = await createRenderer().email(input({ subject: 'Sent' }), 'acme');
+  expect(outcome).toMatchObject({ kind: 'rendered' });
+});
+
 test('a template that hangs is rejected when it is saved', async () => {
   expect(await createRenderer(AT_ONCE).check(PLACE, { subject: BUSY }, 'acme')).toEqual([
     { field: 'subject', reason: 'it takes too long' },
@@ -119,5 +125,6 @@ test('one account’s templates delay another one’s by one at most, and more t
   );
   const other = renderer.email(input({ subject: 'Sent' }), 'other').then(note('other'));
   await Promise.all([...busy, other]);
-  expect(order).toEqual(['greedy 3 failed', 'greedy 1 failed', 'other rendered', 'greedy 2 failed']);
+  // A killed template is tried twice.
+  expect(order).toEqual(['greedy 3 failed', 'other rendered', 'greedy 1 failed', 'greedy 2 failed']);
 });
