@@ -17,9 +17,10 @@ export class SendPool {
   #state: 'probing' | 'open' | 'closed' = 'probing';
   #consecutiveUnknown = 0;
 
-  constructor(channel: Channel, { concurrency = 8 }: SendDeps) {
+  constructor(channel: Channel, { concurrency = 8, email }: SendDeps) {
     this.channel = channel;
-    this.#concurrency = concurrency;
+    const connections = channel === 'email' ? email?.connections : undefined;
+    this.#concurrency = Math.min(concurrency, connections ?? concurrency);
   }
 
   get isClosed(): boolean {

@@ -13,7 +13,7 @@ export interface SendDeps extends JournalDeps {
   /** Absent: no e-mail transport is configured. */
   readonly email?: EmailTransport | undefined;
   readonly sms?: SmsTransport | undefined;
-  /** Maximum number of concurrent sends of each channel. Default: 8. */
+  /** Maximum number of concurrent sends of each channel, if the transport has enough connections. Default: 8. */
   readonly concurrency?: number | undefined;
   /** Time after which the outcome of a send is unknown, ms. Default: 60 s. */
   readonly sendTimeoutMs?: number | undefined;

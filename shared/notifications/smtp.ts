@@ -65,7 +65,7 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   });
 
   return {
-    domain,
+    ...{ domain, connections },
     async send(mail) {
       const address = toAsciiAddress(mail.to.address);
       if (address === undefined) return INVALID_ADDRESS;

@@ -188,6 +188,8 @@ export interface OutgoingEmail {
 export interface EmailTransport {
   /** Domain of message ids. */
   readonly domain: string;
+  /** Maximum number of concurrent mails. Further ones wait, which counts as their time. Default: unlimited. */
+  readonly connections?: number;
   send(mail: OutgoingEmail): Promise<SendOutcome>;
   close(): void;
 }

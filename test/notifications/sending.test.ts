@@ -21,6 +21,7 @@ import { messageRenderer } from '../../shared/notifications/rendering.ts';
 import type { SendDeps } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../../shared/notifications/sms-limits.ts';
+import { createSmtpTransport } from '../../shared/notifications/smtp.ts';
 import { findSuppression, suppress } from '../../shared/notifications/suppressions.ts';
 import { saveTemplate } from '../../shared/notifications/templates.ts';
 import { takeDueNotices } from '../../shared/notifications/thread-store.ts';
@@ -893,6 +894,27 @@ describe('failing transports', () => {
     left = 1000;
     expect(await world.send(2 * HOUR)).toMatchObject({ sent: 110, held: [] });
     expect((await world.messages()).every(({ repeats }) => repeats === 0)).toBe(true);
+  });
+
+  test('no more mails are sent at once than the server has connections: their wait would count as their time', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(
+      ...Array.from({ length: 20 }, (_, at) =>
+        draftEvent(DISPATCHED, at + 1, START, { orderGroup: `G${at}` }),
+      ),
+    );
+    let [current, most] = [0, 0];
+    const send = async (): Promise<SendOutcome> => {
+      current += 1;
+      most = Math.max(most, current);
+      await setImmediate();
+      current -= 1;
+      return ACCEPTED;
+    };
+    const smtp = createSmtpTransport({ from: 'shop@mail.example', host: 'mail.example', port: 25 });
+    expect(await world.send(CLOSED_AFTER, { email: { ...smtp, send } })).toMatchObject({ sent: 20 });
+    expect(most).toBe(4);
   });
 
   test('a server that does not respond is skipped after three mails, until the next run', async () => {
