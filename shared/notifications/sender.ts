@@ -37,13 +37,7 @@ import { afterAttempt, type DecisionContext, decide, findNews, getExpiry } from 
 import { SendPool } from './send-pool.ts';
 import { reportFault, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
-import {
-  REGION_MONTHLY_SEGMENTS,
-  readSmsUse,
-  toMonth,
-  toReturnWrites,
-  toSmsUseWrite,
-} from './sms-limits.ts';
+import { REGION_MONTHLY_SEGMENTS, readSmsUse, toMonth, toReturnWrites, toSmsUseWrite } from './sms-limits.ts';
 import { findSuppressions, suppress } from './suppressions.ts';
 import { findValidJobs } from './thread-store.ts';
 import { type Channel, channels, type SendOutcome } from './types.ts';

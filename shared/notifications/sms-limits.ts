@@ -85,11 +85,7 @@ export function toSmsUseWrite(ref: AccountRef, use: SmsUse, by: number): Write {
 }
 
 /** Returns the writes that subtract the segments of an SMS that was not sent from the counts of its account and its region. */
-export function toReturnWrites(
-  table: Table,
-  ref: AccountRef,
-  { month, segments }: SmsUse,
-): Promise<Write[]> {
+export function toReturnWrites(table: Table, ref: AccountRef, { month, segments }: SmsUse): Promise<Write[]> {
   return Promise.all(
     [ref, cellLog(ref.region)].map(async (counted) =>
       toSmsUseWrite(counted, await readSmsUse(table, counted, month), -segments),

@@ -456,7 +456,12 @@ eachTable('endpoints', (makeTable, kind) => {
       await rig.say('other', 3);
       await rig.create({ id: 'erp', url: URL, accounts: ['acme'] });
       const drain = () =>
-        drainSink({ ...rig.deps, random: Math.random, retrySeconds: [5] }, REGION, 'erp', rig.clock.now + 60_000);
+        drainSink(
+          { ...rig.deps, random: Math.random, retrySeconds: [5] },
+          REGION,
+          'erp',
+          rig.clock.now + 60_000,
+        );
       const table: Table = {
         ...rig.table,
         async write(write) {
