@@ -20,13 +20,15 @@ export const toOwnSearchItems = (ref: AccountRef, snapshot: Snapshot): Item[] =>
 function toEntries(ref: AccountRef, snapshot: Snapshot): { readonly group: Item[]; readonly own: Item[] } {
   const { jobNumber, orderNumber, orderGroup, tracking } = summarize(snapshot);
   const parcels = tracking.flatMap(({ number }) => number ?? []).slice(0, MAX_TRACKING);
-  const own = [
+  const found = [
     toJobSearchItem(ref, 'job', String(jobNumber), jobNumber),
     orderNumber ? toJobSearchItem(ref, 'orderNumber', orderNumber, jobNumber) : undefined,
     ...parcels.map((number) => toJobSearchItem(ref, 'trackingNumber', number, jobNumber)),
-  ];
+  ].filter((item) => item !== undefined);
+  // Values that differ only in case or spaces have one entry.
+  const own = [...new Map(found.map((item) => [toText(item), item])).values()];
   const group = orderGroup ? toGroupSearchItem(ref, orderGroup) : undefined;
-  return { group: group ? [group] : [], own: own.filter((item) => item !== undefined) };
+  return { group: group ? [group] : [], own };
 }
 
 /** Changes of the search index. */

@@ -71,6 +71,20 @@ eachTable('the search index', (makeTable) => {
     expect(await find(rig.table, 'new')).toEqual(['orderGroup New group']);
   });
 
+  test('removes the entry of several tracking numbers that differ only in case and spaces', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const job = rig.upstream.createJob({});
+    await rig.poll();
+    const tracking = ['AB1', ' ab1'].map((trackingNumber) => ({ trackingNumber, trackingLink: null }));
+    rig.upstream.dispatch(job, { tracking });
+    await rig.poll();
+    expect(await find(rig.table, 'ab1')).toHaveLength(1);
+    rig.upstream.clearDateOut(job);
+    rig.upstream.setTracking(job, []);
+    await rig.pollTypes(2);
+    expect(await rig.table.query(toSearchRange(REGION, 'trackingNumber', 'ab1'))).toEqual([]);
+  });
+
   test('ignores entries whose job was not committed, and exact matches come first', async () => {
     const rig = await createRig({ table: await makeTable() });
     const job = rig.upstream.createJob({ orderNumber: 'AB12' });
