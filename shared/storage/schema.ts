@@ -614,9 +614,9 @@ export function pad(value: number, width: number): string {
   return String(value).padStart(width, '0');
 }
 
-/** Encodes an external name as part of a sort key. A sort key is limited to 1,024 bytes. */
+/** Encodes an external name as part of a sort key. A sort key is well-formed text and limited to 1,024 bytes. */
 export function nameKey(name: string): string {
-  const short = Buffer.byteLength(name) <= 500;
+  const short = name.isWellFormed() && Buffer.byteLength(name) <= 500;
   return short ? `=${name}` : `#${hash('sha256', name)}`;
 }
 

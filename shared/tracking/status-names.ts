@@ -11,6 +11,7 @@ import type { OrderingClient } from '../ordering/client.ts';
 import type { JobStatus } from '../ordering/schemas.ts';
 import type { Value } from '../storage/table.ts';
 import type { Snapshot } from './snapshot.ts';
+import { MAX_BYTES, toName } from './texts.ts';
 import type { DetailView, ListView } from './views.ts';
 
 /**
@@ -105,7 +106,13 @@ export class StatusNames {
    */
   applyLookup(entries: readonly JobStatus[]): void {
     const before = this.#lookup;
-    const today = new Map(entries.flatMap(({ id, name }) => (id !== null && name ? [[id, name]] : [])));
+    const today = new Map(
+      entries.flatMap(({ id, name: given }) => {
+        // Like the statuses of jobs.
+        const name = toName(given, MAX_BYTES.status);
+        return id !== null && name !== null ? [[id, name]] : [];
+      }),
+    );
     const names = new Set(today.values());
     const formerNames = new Set(before.values());
     for (const [id, former] of before) {

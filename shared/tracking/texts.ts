@@ -18,6 +18,13 @@ function countBytes(text: string): number {
 }
 
 /**
+ * Returns a status name or the name of an order group like {@link toText}, as well-formed text, because it is part of keys: half of a
+ * surrogate pair becomes U+FFFD.
+ */
+export const toName = (text: string | null, maxBytes: number): string | null =>
+  toText(text?.toWellFormed() ?? null, maxBytes);
+
+/**
  * Returns a text of a job, or `null` for an empty one. A longer text than `maxBytes` is cut between two
  * characters and marked with {@link TRUNCATED}. The result has no trace of what follows, so texts that
  * differ only there are equal. A truncated text stays the same.

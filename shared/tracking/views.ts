@@ -10,7 +10,7 @@
 import { hash } from 'node:crypto';
 import type { TrackingEntry } from '../events/catalogue.ts';
 import type { ActiveJob, JobDetail } from '../ordering/schemas.ts';
-import { MAX_BYTES, toText } from './texts.ts';
+import { MAX_BYTES, toName, toText } from './texts.ts';
 import { comparableTime, presentDate } from './timestamps.ts';
 
 /**
@@ -85,14 +85,14 @@ export const SHARED_FIELDS = [
 /** Returns the list view of an entry of the active list. */
 export function listView(job: ActiveJob): ListView {
   return {
-    status: toText(job.masterJobStatus, MAX_BYTES.status),
+    status: toName(job.masterJobStatus, MAX_BYTES.status),
     originCode: toText(job.originCode, MAX_BYTES.other),
     description: toText(job.description, MAX_BYTES.description),
     mustDate: job.mustDate,
     dateDue: presentDate(job.dateDue),
     dateOut: presentDate(job.dateOut),
     orderNumber: toText(job.orderNumber, MAX_BYTES.other),
-    orderGroup: toText(job.orderGroup, MAX_BYTES.other),
+    orderGroup: toName(job.orderGroup, MAX_BYTES.other),
     orderGroupSequence: job.orderGroupSequence,
     canEdit: job.permissions?.canEdit ?? null,
     tracking: trackingSet(job.tracking),
@@ -103,9 +103,9 @@ export function listView(job: ActiveJob): ListView {
 export function isTruncated(job: ActiveJob, view: ListView): boolean {
   return (
     view.description !== (job.description || null) ||
-    view.status !== (job.masterJobStatus || null) ||
+    view.status !== (job.masterJobStatus?.toWellFormed() || null) ||
     view.orderNumber !== (job.orderNumber || null) ||
-    view.orderGroup !== (job.orderGroup || null) ||
+    view.orderGroup !== (job.orderGroup?.toWellFormed() || null) ||
     view.originCode !== (job.originCode || null)
   );
 }
@@ -113,14 +113,14 @@ export function isTruncated(job: ActiveJob, view: ListView): boolean {
 /** Returns the detail view of a job detail. */
 export function detailView(job: JobDetail): DetailView {
   return {
-    status: toText(job.jobStatus, MAX_BYTES.status),
+    status: toName(job.jobStatus, MAX_BYTES.status),
     description: toText(job.description, MAX_BYTES.description),
     mustDate: job.mustDate,
     dateDue: presentDate(job.dateDue),
     dateIn: presentDate(job.dateIn),
     dateOut: presentDate(job.dateOut),
     orderNumber: toText(job.orderNumber, MAX_BYTES.other),
-    orderGroup: toText(job.orderGroup, MAX_BYTES.other),
+    orderGroup: toName(job.orderGroup, MAX_BYTES.other),
     orderGroupSequence: job.orderGroupSequence,
     canEdit: job.permissions?.canEdit ?? null,
     invoiceNumber: toText(job.invoiceNumber, MAX_BYTES.other),
@@ -146,7 +146,7 @@ function toLines(given: NonNullable<JobDetail['lines']>): readonly DetailLine[] 
     .sort(([a], [b]) => a - b)
     .map(([jobLineId, line], at) => ({
       jobLineId,
-      status: toText(line.jobLineStatus, MAX_BYTES.status),
+      status: toName(line.jobLineStatus, MAX_BYTES.status),
       ...(at < MAX_LINES && {
         quantity: line.quantity,
         comments: toComment(line.comments, MAX_BYTES.lineComments),

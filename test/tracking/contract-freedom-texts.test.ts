@@ -13,6 +13,22 @@ async function baselined(description: string | null = null): Promise<{ rig: Rig;
   return { rig, job };
 }
 
+describe('Texts that end within a character', () => {
+  it('as a status and an order group are stored with U+FFFD, and the other jobs have their events', async () => {
+    const rig = await createRig();
+    const cut = rig.upstream.createJob({ status: 'New \ud83d', orderGroup: 'Group \ud83d' });
+    const other = rig.upstream.createJob();
+    expect(await rig.pollTypes()).toEqual(['account.baselined']);
+    rig.upstream.dispatch(cut, { status: 'Out \ud83d' });
+    rig.upstream.dispatch(other);
+    const types = await rig.pollTypes();
+    expect(types).toEqual(expect.arrayContaining([`job.dispatched ${cut}`, `job.dispatched ${other}`]));
+    const list = { status: 'Out \ufffd', orderGroup: 'Group \ufffd' };
+    expect(await rig.snapshot(cut)).toMatchObject({ list, detail: list });
+    expect(await rig.status()).toMatchObject({ truncatedJobs: 0, problem: null });
+  });
+});
+
 describe('Texts that are too long to be stored', () => {
   it('a job with a description of 250 kB has all of its events, with a truncated and marked text', async () => {
     const { rig } = await baselined();
