@@ -48,8 +48,8 @@ export interface FetchResult {
    */
   readonly fetched: number;
   readonly left: number;
-  /** Whether a fetch of the rotation was not sent, and is not owed. */
-  readonly isRotationLeft: boolean;
+  /** First turn of the rotation whose fetch was not sent, and is not owed (epoch ms). Infinity if there is none. */
+  readonly firstUnsentTurn: number;
   /** First error of a fetch. */
   readonly problem?: unknown;
   /** Jobs with a confirmed negative verdict. Not applied yet: see {@link conclude}. */
@@ -94,7 +94,7 @@ export function selectFetches(
 ): { readonly queue: readonly Work[]; readonly left: number } {
   const due = [...works].filter((work) => work.lookSince !== undefined);
   const byWaiting = (a: Work, b: Work) => (a.lookSince ?? 0) - (b.lookSince ?? 0);
-  const owed = due.filter(({ rotated }) => !rotated).sort(byWaiting);
+  const owed = due.filter(({ turn }) => turn === undefined).sort(byWaiting);
   const size = Math.min(
     Math.max(fetchesPerPoll, Math.ceil(owed.length * BACKLOG_SHARE)),
     fetchesPerPoll * MAX_BUDGET_FACTOR,
@@ -104,7 +104,7 @@ export function selectFetches(
   const queue = [...urgent, ...owed.filter((work) => !first.has(work))].slice(0, size);
   const room = Math.max(0, fetchesPerPoll - owed.length);
   return {
-    queue: [...queue, ...due.filter(({ rotated }) => rotated).slice(0, room)],
+    queue: [...queue, ...due.filter(({ turn }) => turn !== undefined).slice(0, room)],
     left: owed.length - queue.length,
   };
 }
@@ -123,7 +123,7 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
   const selected = selectFetches(works, fetchesPerPoll);
   const queue = [...selected.queue];
   let { left } = selected;
-  let isRotationLeft = false;
+  let firstUnsentTurn = Number.POSITIVE_INFINITY;
   let fetched = 0;
   let rejected = false;
   let problem: unknown;
@@ -155,7 +155,7 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
       if (isUnsent) fetched -= 1;
       // The end of the poll's own time proves nothing about the job.
       if (isUnsent || context.signal.aborted) {
-        isRotationLeft ||= work.rotated === true;
+        firstUnsentTurn = Math.min(firstUnsentTurn, work.turn ?? firstUnsentTurn);
         return;
       }
       rescheduleUnanswered(work, cause, context);
@@ -170,13 +170,13 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
     for (let work = queue.shift(); work; work = queue.shift()) {
       const late = fetched >= fetchesPerPoll && context.now() >= context.stopAt;
       if (!rejected && !late && !context.signal.aborted) await fetchNext(work);
-      else if (work.rotated) isRotationLeft = true;
+      else if (work.turn !== undefined) firstUnsentTurn = Math.min(firstUnsentTurn, work.turn);
       else left += 1;
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, fetchOn));
   return {
-    ...{ fetched, left, isRotationLeft, gone, unreadable, readable },
+    ...{ fetched, left, firstUnsentTurn, gone, unreadable, readable },
     ...(problem === undefined ? {} : { problem }),
     ...(detailProblem && { detailProblem }),
   };
@@ -234,7 +234,7 @@ async function fetchJob(
       const { heldBack } = work.snapshot;
       applyFetchedDetail(work, detail, { askedAt, answeredAt, view: 'detail' }, context);
       // Of an unchanged job, the rotation knows only the stored entry, which contains the values that the list omits.
-      if (work.rotated && heldBack) work.snapshot = { ...work.snapshot, heldBack };
+      if (work.turn !== undefined && heldBack) work.snapshot = { ...work.snapshot, heldBack };
       // The detail gives the zone of the due date.
       if (work.listed) addStep(work, checkTimers(work.snapshot, work.listed.look, known));
     }

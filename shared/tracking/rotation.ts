@@ -43,9 +43,17 @@ export function turnsBetween(
   return { jobNumbers: taken.map(({ jobNumber }) => jobNumber), through };
 }
 
-/** Returns the time through which the rotation is done (epoch ms). `null` before the first complete crawl. */
-export function rotatedThrough(status: Status): number | null {
-  return status.rotatedThrough ?? status.lastGoodCrawlStartedAt;
+/**
+ * Returns the time through which the rotation is done (epoch ms), at most a day before `startedAt`. A rotation that is further behind
+ * keeps its place in the day: each job is fetched in turn, but less often than once a day. Pure.
+ */
+export function findRotationStart(
+  { rotatedThrough, lastGoodCrawlStartedAt }: Pick<Status, 'rotatedThrough' | 'lastGoodCrawlStartedAt'>,
+  startedAt: number,
+): number {
+  if (rotatedThrough === null) return Math.max(lastGoodCrawlStartedAt ?? startedAt, startedAt - DAY_MS);
+  const omittedDays = Math.max(0, Math.ceil((startedAt - rotatedThrough) / DAY_MS) - 1);
+  return rotatedThrough + omittedDays * DAY_MS;
 }
 
 /** Returns the last turn of a job at or before a time (epoch ms). */
@@ -78,7 +86,7 @@ export async function rotate({
 }): Promise<Rotated> {
   const { index } = tracked;
   const { startedAt } = list;
-  const from = Math.max(rotatedThrough(status) ?? startedAt, startedAt - DAY_MS);
+  const from = findRotationStart(status, startedAt);
   const perPoll = (list.observations.size * pollIntervalSeconds * 1000) / DAY_MS;
   const limit = Math.min(room, Math.ceil(CATCH_UP * perPoll));
   const turns = turnsBetween(unfetchedJobs(list, works), from, startedAt, limit);
@@ -86,7 +94,8 @@ export async function rotate({
   const snapshots = await readSnapshots(tracked, quiet);
   for (const jobNumber of turns.jobNumbers) {
     const work = works.get(jobNumber);
-    if (work?.snapshot.owed === null) Object.assign(work, { lookSince: startedAt, rotated: true });
+    const turn = lastTurn(jobNumber, startedAt);
+    if (work?.snapshot.owed === null) Object.assign(work, { lookSince: startedAt, turn });
   }
   const added = quiet.flatMap((jobNumber): Work[] => {
     const stored = snapshots.get(jobNumber);
@@ -97,7 +106,8 @@ export async function rotate({
     // Its entry is unchanged, so it is the stored one, apart from values that it omits.
     const listed = { view: stored.list, look: seen.look };
     const work = { jobNumber, entry, stored, snapshot, listed, events: [], shown: [] };
-    return [{ ...work, fingerprint: entry.fingerprint, lookSince: startedAt, rotated: true }];
+    const turn = lastTurn(jobNumber, startedAt);
+    return [{ ...work, fingerprint: entry.fingerprint, lookSince: startedAt, turn }];
   });
   return { works: added, through: turns.through };
 }

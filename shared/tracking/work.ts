@@ -39,8 +39,8 @@ export interface Work {
   hinted?: true;
   /** Entry of a settling job in the list with closed jobs, if it differs from the emitted values. */
   hint?: Sighting;
-  /** Set if the detail is fetched in the daily rotation, without a reason of the job's own. */
-  rotated?: true;
+  /** Turn in the daily rotation (epoch ms), if the detail is fetched because of it, without a reason of the job's own. */
+  turn?: number;
   /**
    * Set if the job is not tracked: an old job that was only hidden, or one delisted before the baseline was
    * complete.

@@ -96,6 +96,17 @@ describe('Retry-After', () => {
     expect(details(rig)).toBeGreaterThanOrEqual(29);
   });
 
+  it('of the detail does not repeat fetches of the daily rotation, and none is omitted', async () => {
+    const rig = await baselined(288, { pollIntervalSeconds: 3_600 });
+    rig.fault({
+      match: { operation: 'job', nth: 4 },
+      fault: { kind: 'status', status: 429, retryAfter: 60 },
+    });
+    await rig.pollTypes(24);
+    expect(rig.jobs.filter((job) => details(rig, job) === 0)).toEqual([]);
+    expect(rig.jobs.filter((job) => details(rig, job) > 1)).toHaveLength(1);
+  });
+
   it('of the search stops searches, and no detail', async () => {
     const rig = await baselined(10);
     rig.sandbox.freedom.set({ throttled: { search: { retryAfterSeconds: 600 } } });

@@ -9,7 +9,7 @@ import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
 import { findEarliestDueTime } from '../../shared/tracking/diff/overdue.ts';
 import type { Known } from '../../shared/tracking/diff/step.ts';
 import { applyDetail, applyListEntry } from '../../shared/tracking/diff.ts';
-import { turnsBetween } from '../../shared/tracking/rotation.ts';
+import { findRotationStart, turnsBetween } from '../../shared/tracking/rotation.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import { detailView, type ListView, listView } from '../../shared/tracking/views.ts';
 import type { Work } from '../../shared/tracking/work.ts';
@@ -62,7 +62,7 @@ describe('selectFetches', () => {
   });
 
   it('selects jobs of the rotation last, only within the usual number, and never counts them as remaining', () => {
-    const rotated = [work(8, 1, { rotated: true }), work(9, 2, { rotated: true })];
+    const rotated = [work(8, 1, { turn: 1 }), work(9, 2, { turn: 2 })];
     expect(numbers([...rotated, work(1, 50)], 2)).toEqual({ queue: [1, 8], left: 0 });
     expect(numbers([...rotated, work(1, 50), work(2, 60)], 2)).toEqual({ queue: [1, 2], left: 0 });
   });
@@ -91,6 +91,20 @@ describe('turnsBetween', () => {
     const rest = turnsBetween(jobs, first.through, NOW + 3_600_000, 1_000);
     expect([...first.jobNumbers, ...rest.jobNumbers]).toEqual(all);
     expect(turnsBetween(jobs, NOW, NOW + 3_600_000, 0)).toEqual({ jobNumbers: [], through: NOW });
+  });
+
+  it('fetches every job in turn if more jobs are listed than can be fetched in a day', () => {
+    const fetched = new Map<number, number>();
+    let through: number | null = null;
+    for (let day = 1; day <= 20; day += 1) {
+      const startedAt = NOW + day * DAY_MS;
+      const status = { rotatedThrough: through, lastGoodCrawlStartedAt: startedAt - DAY_MS };
+      const turns = turnsBetween(jobs, findRotationStart(status, startedAt), startedAt, 30);
+      for (const job of turns.jobNumbers) fetched.set(job, (fetched.get(job) ?? 0) + 1);
+      through = turns.through === startedAt ? null : turns.through;
+    }
+    expect(fetched.size).toBe(jobs.length);
+    expect(Math.max(...fetched.values())).toBe(2);
   });
 });
 

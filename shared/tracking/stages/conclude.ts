@@ -10,7 +10,6 @@ import { openJobsWrite, tallyOpen } from '../open-jobs.ts';
 import type { Identity, Poll } from '../poll-context.ts';
 import type { Attributes } from '../poll-writer.ts';
 import { recordState } from '../record-state.ts';
-import { rotatedThrough } from '../rotation.ts';
 import { WITHOUT_TIMES } from '../set-back.ts';
 import type { Committed } from './commit.ts';
 import type { Absences } from './quarantine.ts';
@@ -68,7 +67,7 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
       ...attributes,
       ...completeAttributes(results),
       ...details.attributes,
-      rotatedThrough: rotationCursor(poll, results),
+      rotatedThrough: rotationCursor(results),
       ...(moved ? { openPrint: open.print } : {}),
     },
     writes: moved ? [open.write] : [],
@@ -112,8 +111,8 @@ function findPaymentsProblem({ status }: Poll, { payments }: Results): Error | u
 }
 
 /** Returns the cursor of the rotation to store, or `undefined` if it is the start of this crawl. */
-function rotationCursor({ status }: Poll, { list, observed, fetched }: Results): number | undefined {
-  const done = fetched.isRotationLeft ? (rotatedThrough(status) ?? undefined) : observed.rotatedThrough;
+function rotationCursor({ list, observed, fetched }: Results): number | undefined {
+  const done = Math.min(observed.rotatedThrough ?? list.startedAt, fetched.firstUnsentTurn - 1);
   return done === list.startedAt ? undefined : done;
 }
 

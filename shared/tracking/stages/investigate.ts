@@ -5,7 +5,7 @@ import type { Poll, Session } from '../poll-context.ts';
 import type { Work } from '../work.ts';
 
 const NONE: FetchResult = {
-  ...{ fetched: 0, left: 0, isRotationLeft: false },
+  ...{ fetched: 0, left: 0, firstUnsentTurn: Number.POSITIVE_INFINITY },
   ...{ gone: [], unreadable: [], readable: [] },
 };
 
