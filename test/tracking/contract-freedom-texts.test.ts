@@ -29,6 +29,18 @@ describe('Texts that end within a character', () => {
   });
 });
 
+describe('A job that is too large to be stored', () => {
+  it('is named in the status of the account, and the other jobs have their events', async () => {
+    const { rig, job } = await baselined();
+    const lines = Array.from({ length: 6_000 }, () => ({ jobLineStatus: 'Scheduled for the next day'.repeat(3) }));
+    const large = rig.upstream.createJob({ lines });
+    rig.upstream.setStatus(job, 'Scheduled');
+    expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`]);
+    const problem = `Job ${large} is too large to be stored.`;
+    expect(await rig.status()).toMatchObject({ state: 'tracking', problem });
+  });
+});
+
 describe('Texts that are too long to be stored', () => {
   it('a job with a description of 250 kB has all of its events, with a truncated and marked text', async () => {
     const { rig } = await baselined();

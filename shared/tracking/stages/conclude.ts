@@ -35,7 +35,7 @@ interface Results {
 /** Records the account's state after the poll. Returns the state. */
 export async function conclude(poll: Poll, client: OrderingClient, results: Results): Promise<AccountState> {
   const { list, observed, fetched, absences, identity } = results;
-  const { all } = results.committed;
+  const { all, tooLarge } = results.committed;
   const { statuses } = poll.tracked;
   const attributes = {
     ...(poll.tracked.known.setBackFrom === undefined ? {} : WITHOUT_TIMES),
@@ -72,7 +72,9 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     },
     writes: moved ? [open.write] : [],
   } as const;
-  const problem = list.problem ?? details.problem ?? findPaymentsProblem(poll, results);
+  const unstored =
+    tooLarge === undefined ? undefined : new Error(`Job ${tooLarge} is too large to be stored.`);
+  const problem = list.problem ?? unstored ?? details.problem ?? findPaymentsProblem(poll, results);
   if (poll.baselined) {
     const absence = absences && { absence: absences };
     const head = statuses.takeChanges();
