@@ -310,7 +310,9 @@ function placeAfter(
   if (!isDue || atOnce) return schedule(ref, now);
   if (before.pollIntervalSeconds === after.pollIntervalSeconds) return undefined;
   const turn = turnFrom(now, Number(after.pollIntervalSeconds) * 1000, pollPhase(ref));
-  return Number(status.nextPollAt) > turn ? schedule(ref, turn) : undefined;
+  // A poll in progress would schedule the next one by the former interval.
+  const isLate = status.claimedAt !== undefined && Number(before.pollIntervalSeconds) > Number(after.pollIntervalSeconds);
+  return isLate || Number(status.nextPollAt) > turn ? schedule(ref, turn) : undefined;
 }
 
 /**

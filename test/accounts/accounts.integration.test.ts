@@ -52,7 +52,7 @@ import {
 } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table } from '../../shared/storage/table.ts';
-import { duePolls } from '../../shared/tracking/claims.ts';
+import { claimDue, duePolls } from '../../shared/tracking/claims.ts';
 import { confirmAccount, pageAccountsWithStatus, renewLogs } from '../../shared/tracking/operator.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import type { PollDeps } from '../../shared/tracking/poll-context.ts';
@@ -312,6 +312,17 @@ eachTable('accounts', (makeTable, kind) => {
       await rig.table.write({ update: keys.status(ACME), set: { nextPollAt: far } });
       await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 120 });
       expect((await rig.status()).nextPollAt).toBeLessThanOrEqual(START + 120_000);
+    });
+
+    test('to a shorter interval during a poll: that poll cannot schedule the next one by the former interval', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create('acme', rig.deps, { pollIntervalSeconds: 86_400 });
+      const { revision } = await rig.status();
+      expect(await claimDue(rig.table, 'us', { now: START, limit: 1, claimSeconds: 300 })).toHaveLength(1);
+      await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 120 });
+      const status = await rig.status();
+      expect(status.revision).toBeGreaterThan(revision);
+      expect(status.nextPollAt).toBeLessThanOrEqual(START + 120_000);
     });
 
     test('is rejected if the configuration declares it, with the place in the message', async () => {
