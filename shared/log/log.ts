@@ -415,7 +415,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         if (!next || Number(item.expiresAt) <= now()) break;
         events.push(event);
       }
-      if (events.length === 0 && after < head.sequence) {
+      if (events.length === 0 && after < head.sequence && isExpired(items[0], head)) {
         const first = await earliest(ref, head);
         if (first > after + 1) return { kind: 'gone', head, earliest: first };
       }
@@ -454,6 +454,15 @@ export function createEventLog(table: Table, options: Options): EventLog {
       return head.sequence;
     },
   };
+
+  /**
+   * Returns whether the event after a position has expired. Otherwise, it may be not yet visible, as other events of its transaction may
+   * be. `next`: first visible event after the position.
+   */
+  function isExpired(next: Item | undefined, { attributes }: Head): boolean {
+    if (!next) return !(Number(attributes.eventsExpireAt) > now());
+    return Number(next.expiresAt) <= now() || Number(next.time) <= now() - TIME_DISORDER_MS;
+  }
 
   /**
    * Finds the earliest sequence by bisection. Expiry is monotonic in the sequence; TTL deletion is delayed,

@@ -414,6 +414,16 @@ eachTable('The event log', (makeTable, kind) => {
       expect(await read(3)).toBe('4567');
     });
 
+    test('the first events of a log are awaited, not lost, while they are not visible yet', async () => {
+      const hidden = present(await table.get(keys.event(ref, 1)));
+      await table.write({ delete: keys.event(ref, 1) });
+      expect(await read(0)).toBe('');
+      await table.write({ put: hidden });
+      expect(await read(0)).toBe('1234567');
+      for (let at = 1; at <= 7; at += 1) await table.write({ delete: keys.event(ref, at) });
+      expect(await read(0)).toBe('');
+    });
+
     test('a head that is ahead of the events ends the page at the last event', async () => {
       await table.write({ update: keys.head(ref), set: { sequence: 9 } });
       expect(await read(5)).toBe('67');
