@@ -268,20 +268,20 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
     let retries = 0;
     let renewed = false;
     let sent = 0;
-    /** Hold that this call has waited for. */
-    let waitedUntil: number | undefined;
+    /** Time until which this call has waited. */
+    let waitedUntil = 0;
     for (;;) {
       signal?.throwIfAborted();
       const result = await unlessAborted(slot(inSlot), signal);
       if ('answer' in result) return result.answer;
-      waitedUntil = holds.get(kind);
+      waitedUntil = now() + result.waitMs;
       await rest(result.waitMs);
     }
 
     /** Returns how long requests of this kind are still held back. Throws if that is too long. */
     function heldMs(): number {
       const until = holds.get(kind) ?? 0;
-      const leftMs = until === waitedUntil ? 0 : until - now();
+      const leftMs = until <= waitedUntil ? 0 : until - now();
       if (leftMs <= maxRetryAfterMs) return leftMs;
       throw new OrderingError({
         kind: 'rate_limited',

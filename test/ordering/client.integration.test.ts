@@ -642,6 +642,21 @@ describe('faults', () => {
     expect(api.seen).toHaveLength(4);
   });
 
+  test('a call waits for the longest Retry-After of its kind, although its own response stated a shorter one', async () => {
+    const held = Promise.withResolvers<void>();
+    const sleeps: number[] = [];
+    const short = (response: ServerResponse) =>
+      void held.promise.then(() => status(503, { 'retry-after': '1' })(response));
+    const { client } = await connectClient(inTurn(status(429, { 'retry-after': '15' }), short, account), {
+      sleep: async (ms) => {
+        sleeps.push(ms);
+        held.resolve();
+      },
+    });
+    await Promise.all([client.account(), client.account()]);
+    expect(sleeps).toEqual([15_000, 1_000, 15_000]);
+  });
+
   test('a long Retry-After is remembered: calls of its kind are not sent, also by the next client', async () => {
     const holds: Holds = new Map();
     const first = await connectClient(
