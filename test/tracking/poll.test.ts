@@ -1564,6 +1564,17 @@ describe('the account (rules 9 and 11)', () => {
     expect(await rig.pollTypes()).toEqual(['account.identity_mismatch']);
   });
 
+  test('credentials replaced during the first poll: no baseline has the jobs of one account and the id of another', async () => {
+    const rig = await createRig();
+    rig.upstream.createJob();
+    rightBefore(rig, page(1), () => {
+      rig.upstream.id += 1;
+      rig.sandbox.revokeTokens();
+    });
+    expect(await rig.poll()).toMatchObject({ outcome: 'failed', events: 0 });
+    expect(await rig.pollTypes()).toEqual(['account.baselined']);
+  });
+
   test('without a confirmed identity nothing is emitted', async () => {
     const rig = await baselined(2);
     const [a = 0] = rig.jobs;

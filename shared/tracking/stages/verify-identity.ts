@@ -20,5 +20,9 @@ export async function verifyIdentity(
     });
   }
   if (identity && identity.id !== identity.pinned) throw new IdentityMismatch(identity);
+  // Before the baseline, the pinned account is the one that was read last.
+  if (session.identity && identity?.id !== session.identity.id) {
+    throw new PollFailure({ problem: new Error('The credentials changed during the poll.'), accepted: true });
+  }
   return identity;
 }
