@@ -11,7 +11,7 @@ import { type AccountPage, pageAccounts } from '../accounts/managed-accounts.ts'
 import { pollTimes } from '../accounts/poll-history.ts';
 import type { EventDraft } from '../events/event.ts';
 import { renewFeed } from '../log/feed-renewal.ts';
-import { findEpochEnd, formatCursor, type Head, newEpoch, toHead } from '../log/head.ts';
+import { findEpochEnd, formatCursor, type Head, isClosed, newEpoch, toHead } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
 import type { Rejection } from '../resources.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys, sinkPk } from '../storage/schema.ts';
@@ -225,6 +225,8 @@ export async function confirmAccount(
     const item = await table.get(keys.status(ref));
     const [account, head] = await Promise.all([table.get(keys.account(ref)), log.head(ref)]);
     if (!account || !item || !head) return { kind: 'unknown account' };
+    // The account was moved to another cell, and its log is closed.
+    if (isClosed(head)) return { kind: 'nothing to confirm', state: 'paused' };
     const status = toStatus(item);
     const mismatch = status.state === 'identity_mismatch';
     if (!mismatch && status.quarantinedAt === null) {

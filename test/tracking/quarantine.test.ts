@@ -1,5 +1,7 @@
 /** Rule 10: when many jobs disappear at once, the upstream answers are not trusted. */
 import { describe, expect, test } from 'vitest';
+import { CLOSED } from '../../shared/log/head.ts';
+import { keys } from '../../shared/storage/schema.ts';
 import { confirmAccount } from '../../shared/tracking/operator.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
 
@@ -117,6 +119,13 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect(ofAccount(await rig.pollTypes(3))).toEqual([]);
     for (const job of jobs.slice(0, 1)) rig.upstream.hide(job);
     expect(ofAccount(await rig.pollTypes(3))).toEqual(['account.quarantined']);
+  });
+
+  test('is not confirmed once the account was moved to another cell: its log is closed', async () => {
+    const { rig } = await emptied();
+    await rig.pollTypes(CONFIRMED);
+    await rig.table.write({ update: keys.head(rig.ref), set: { [CLOSED]: true } });
+    expect(await confirmAccount(rig.deps, rig.ref)).toEqual({ kind: 'nothing to confirm', state: 'paused' });
   });
 
   test('the confirmation wins against a concurrent poll', async () => {
