@@ -86,7 +86,6 @@ export class PollWriter {
       },
       RELAXED,
     );
-    // A retry after a lost response finds its own write. That is not a lost race.
-    if (!written.done && written.item?.pollId !== pollId) throw new Fenced();
+    if (!written.done) throw new Fenced();
   }
 }

@@ -512,6 +512,26 @@ describe('two concurrent polls', () => {
   });
 });
 
+test('a poll is fenced if the account was changed between its commit and its last write', async () => {
+  const inner = createMemoryTable();
+  let isArmed = false;
+  const raise = async (): Promise<void> => {
+    const status = await inner.get(keys.status(rig.ref));
+    await inner.write({ update: keys.status(rig.ref), set: { revision: Number(status?.revision) + 1 } });
+  };
+  const table = watchedTable(inner, {
+    before: async ({ call, of }) => {
+      if (isArmed && call === 'write' && of.includes('STATUS')) await raise();
+    },
+  });
+  const rig = await createRig({ table });
+  const job = rig.upstream.createJob({ status: 'Scheduled' });
+  await rig.poll();
+  rig.upstream.edit(job, { description: 'Changed' });
+  isArmed = true;
+  expect(await rig.poll()).toMatchObject({ outcome: 'fenced', events: 1 });
+});
+
 describe('a quiet poll of 5,000 jobs', () => {
   test('requests 50 pages and the details of the daily rotation, reads Account, Status, the region and the index, and writes only Status', async () => {
     const table = watchedTable(createMemoryTable());
