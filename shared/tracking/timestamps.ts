@@ -133,9 +133,15 @@ function parse(text: string): { readonly local: number; readonly offset: string 
   return { local: local + Math.floor(Number(second) * 1000 + 1e-6), offset };
 }
 
+/** Returns the offset of a zone from UTC at a time (min). `NaN` for an unknown zone, also if it is named like a property of every object. */
+function offsetIn(zone: string, time: number): number {
+  const minutes: unknown = tzOffset(zone, new Date(time));
+  return typeof minutes === 'number' ? minutes : Number.NaN;
+}
+
 /** Returns the day (YYYY-MM-DD) of a time (epoch ms) in an IANA zone, or in UTC if the zone is unknown. */
 export function dayIn(time: number, zone: string | null): string {
-  const minutes = zone === null ? 0 : tzOffset(zone, new Date(time));
+  const minutes = zone === null ? 0 : offsetIn(zone, time);
   return new Date(time + (Number.isNaN(minutes) ? 0 : minutes * MINUTE_MS)).toISOString().slice(0, 10);
 }
 
@@ -149,7 +155,7 @@ export function addWorkingDays(
   days: number,
   zone: string | null,
 ): { readonly at: number; readonly zone: string } {
-  const minutes = zone === null ? Number.NaN : tzOffset(zone, new Date(since));
+  const minutes = zone === null ? Number.NaN : offsetIn(zone, since);
   const known = zone !== null && !Number.isNaN(minutes) ? zone : LATEST_ZONE;
   const local = since + (known === zone ? minutes : -12 * 60) * MINUTE_MS;
   let day = Math.floor(local / DAY_MS);
@@ -258,9 +264,9 @@ function toTimes(zone: string, local: number): number[] {
   }
   // Clocks change at most once in two days, so there are no offsets but those before and after.
   const times = [local - DAY_MS, local + DAY_MS].map(
-    (around) => local - tzOffset(zone, new Date(around)) * MINUTE_MS,
+    (around) => local - offsetIn(zone, around) * MINUTE_MS,
   );
   if (times.some(Number.isNaN)) return [];
-  const shown = times.filter((time) => time + tzOffset(zone, new Date(time)) * MINUTE_MS === local);
+  const shown = times.filter((time) => time + offsetIn(zone, time) * MINUTE_MS === local);
   return shown.length > 0 ? shown : times;
 }

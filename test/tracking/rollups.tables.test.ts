@@ -269,6 +269,7 @@ test.each([
   ['2026-03-03T00:00:00Z', 'America/Denver', '2026-03-03'],
   ['2026-03-03', 'Pacific/Auckland', '2026-03-03'],
   ['2026-03-02T23:30:00-07:00', 'Nowhere/Land', '2026-03-03'],
+  ['2026-03-02T23:30:00-07:00', 'constructor', '2026-03-03'],
   ['0001-01-01', null, undefined],
 ])('the day of %s in %s is %s', (text, zone, day) => {
   expect(dayNamed(text, zone)).toBe(day);

@@ -345,6 +345,7 @@ test.each([
   ['2026-03-06T11:00:00Z', 1, 'Pacific/Auckland', '2026-03-09T11:00:00Z'],
   ['2026-03-06T10:00:00Z', 1, null, '2026-03-07T10:00:00Z'],
   ['2026-03-07T12:00:00Z', 1, 'Nowhere/Land', '2026-03-10T12:00:00Z'],
+  ['2026-03-07T12:00:00Z', 1, 'constructor', '2026-03-10T12:00:00Z'],
 ])('%s and %d working days in %s are %s', (since, days, zone, end) => {
   expect(iso(addWorkingDays(Date.parse(since), days, zone).at)).toBe(iso(Date.parse(end)));
 });
