@@ -311,7 +311,8 @@ function placeAfter(
   if (before.pollIntervalSeconds === after.pollIntervalSeconds) return undefined;
   const turn = turnFrom(now, Number(after.pollIntervalSeconds) * 1000, pollPhase(ref));
   // A poll in progress would schedule the next one by the former interval.
-  const isLate = status.claimedAt !== undefined && Number(before.pollIntervalSeconds) > Number(after.pollIntervalSeconds);
+  const isLate =
+    status.claimedAt !== undefined && Number(before.pollIntervalSeconds) > Number(after.pollIntervalSeconds);
   return isLate || Number(status.nextPollAt) > turn ? schedule(ref, turn) : undefined;
 }
 

@@ -32,7 +32,9 @@ describe('Texts that end within a character', () => {
 describe('A job that is too large to be stored', () => {
   it('is named in the status of the account, and the other jobs have their events', async () => {
     const { rig, job } = await baselined();
-    const lines = Array.from({ length: 6_000 }, () => ({ jobLineStatus: 'Scheduled for the next day'.repeat(3) }));
+    const lines = Array.from({ length: 6_000 }, () => ({
+      jobLineStatus: 'Scheduled for the next day'.repeat(3),
+    }));
     const large = rig.upstream.createJob({ lines });
     rig.upstream.setStatus(job, 'Scheduled');
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`]);
