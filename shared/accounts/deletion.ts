@@ -1,9 +1,10 @@
 /**
  * Deletes an account with all its data.
  * - begin: removes Account, Status and Head and writes the deletion note, in one transaction.
- * - work off: removes references in API keys, endpoints and alert rules, token, wake mark, statistics, notification
+ * - work off: removes references in endpoints and alert rules, token, wake mark, statistics, notification
  *   settings, and cursors. Then recipients and their data, index, snapshots, groups, log, parked and
  *   dead-lettered events, sent messages, and credentials. Entries of the search index go before their recipients and jobs.
+ *   References in API keys go last: a key for the account only can repeat the request until all data is removed.
  * - free: after the last write that could have started before the data was empty, removes everything once
  *   more, then the note.
  *
@@ -52,11 +53,14 @@ export interface DeletionDeps {
   readonly history: Table;
   readonly secrets: Pick<AccountSecrets, 'remove'>;
   /**
-   * Removes the account from the API keys, endpoints and alert rules that name it. Its id can be reused, and
-   * they must not apply to the next account. Returns `false` if some could not be changed now. The deletion
-   * then calls it again.
+   * Removes the account from the API keys, or from the endpoints and alert rules, that name it. Its id can be
+   * reused, and they must not apply to the next account. Returns `false` if some could not be changed now. The
+   * deletion then calls it again.
    */
-  readonly removeReferences: (ref: AccountRef) => Promise<boolean>;
+  readonly removeReferences: (
+    ref: AccountRef,
+    from: 'keys' | 'endpoints and alert rules',
+  ) => Promise<boolean>;
   /** Removes the account from the accounts whose events the customer notifications follow. */
   readonly unfollowNotifications: (table: Table, ref: AccountRef) => Promise<void>;
   /** Removes the entries of items of the account from the search index. */
@@ -252,7 +256,7 @@ export const peoplePks = (ref: AccountRef): string[] =>
 async function removeAll(deps: DeletionDeps, ref: AccountRef, deadline: number): Promise<boolean> {
   const { table, history, secrets, now, unfollowNotifications, removeSearchEntries } = deps;
   const { region, account } = ref;
-  if (!(await deps.removeReferences(ref))) return false;
+  if (!(await deps.removeReferences(ref, 'endpoints and alert rules'))) return false;
   const limit = pLimit(WRITES_AT_ONCE);
   const remove = (gone: readonly Key[], from = table) =>
     limit.map(gone, ({ pk, sk }) => from.write({ delete: { pk, sk } }));
@@ -292,5 +296,5 @@ async function removeAll(deps: DeletionDeps, ref: AccountRef, deadline: number):
   }
   // Also credentials that are no longer used, if the process ended before it removed them.
   await secrets.remove(region, account);
-  return true;
+  return deps.removeReferences(ref, 'keys');
 }
