@@ -165,11 +165,14 @@ export async function listSuppressions(
     limit: limit + 1,
     ...(place && { after: keys.suppression(ref, place.channel, place.sealed).sk }),
   });
-  const suppressions = stored.slice(0, limit).flatMap((item) => {
+  const items = stored.slice(0, limit);
+  const suppressions = items.flatMap((item) => {
     const [channel, sealed = ''] = item.sk.split('#');
     return toSuppression(channel as Channel, sealed, [item]) ?? [];
   });
-  return { suppressions, next: stored.length > limit ? (suppressions.at(-1)?.id ?? null) : null };
+  // Of the last item also if it has no reasons: `removeReasons` may have been interrupted.
+  const next = stored.length > limit ? items.at(-1)?.sk.replace('#', '-') : undefined;
+  return { suppressions, next: next ?? null };
 }
 
 /** Returns the keys of possible suppressions of an address: in the account, and for all accounts of the cell. */

@@ -908,6 +908,18 @@ eachTable('suppressed addresses', (makeTable) => {
     const ids = [...first.suppressions, ...rest.suppressions].map(({ id }) => id);
     expect(new Set(ids).size).toBe(3);
   });
+
+  test('suppressions after one whose reasons were removed incompletely are still listed', async () => {
+    const { deps, table } = await createRig(makeTable);
+    await createSuppression(deps, ACME, { channel: 'sms', address: '021 123 4567' });
+    const [listed] = (await listSuppressions(table, ACME)).suppressions;
+    await table.write({ put: { ...keys.suppression(ACME, 'email', 'x'.repeat(43)) } });
+    const { suppressions, next } = await listSuppressions(table, ACME, { limit: 1 });
+    expect(suppressions).toEqual([]);
+    expect(await listSuppressions(table, ACME, { limit: 1, after: next ?? '' })).toMatchObject({
+      suppressions: [listed],
+    });
+  });
 });
 
 eachTable('links to unsubscribe', (makeTable) => {
