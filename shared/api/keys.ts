@@ -317,15 +317,13 @@ export async function listKeys(
   const { limit } = page;
   const seen: Item[] = [];
   let after = page.after;
+  // Most keys may be hidden from the caller.
+  const size = Math.max(limit + 1, 100);
   for (;;) {
-    const items = await table.query({
-      pk: API_KEY_PK,
-      ...(after === undefined ? {} : { after }),
-      limit: limit + 1,
-    });
+    const items = await table.query({ pk: API_KEY_PK, ...(after !== undefined && { after }), limit: size });
     seen.push(...items.filter((item) => isVisible(by, item)));
     after = items.at(-1)?.sk;
-    if (seen.length > limit || items.length <= limit) break;
+    if (seen.length > limit || items.length < size) break;
   }
   const shown = seen.slice(0, limit);
   const uses = await table.getMany(shown.map(({ sk }) => keys.apiKeyUse(sk)));

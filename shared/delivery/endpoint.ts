@@ -7,6 +7,9 @@ import type { Item, Table } from '../storage/table.ts';
 import type { Endpoint } from './endpoint-views.ts';
 import { type Sink, toSink, withHealthOfParts } from './sink.ts';
 
+/** Minimum number of items of the second and further reads of a page: a filter may hide most of them. */
+const NEXT_READ = 100;
+
 /** Returns the endpoints of a region, by id. */
 export async function listEndpoints(deps: { readonly table: Table }, region: string): Promise<Endpoint[]> {
   const items = await deps.table.query({ pk: sinkPk(region) });
@@ -32,12 +35,12 @@ export async function listEndpointsPage(
     regions.map(async (region) => {
       const found: Endpoint[] = [];
       let bound = after && (region <= after.region ? { after: after.id } : { from: after.id });
-      for (;;) {
-        const items = await table.query({ pk: sinkPk(region), ...bound, limit: enough });
+      for (let size = enough; ; size = Math.max(enough, NEXT_READ)) {
+        const items = await table.query({ pk: sinkPk(region), ...bound, limit: size });
         const known = items.filter(({ kind }) => kind !== undefined);
         found.push(...(await withHealthOfParts(table, known)).map(toEndpoint).filter(shows));
         const last = items.at(-1);
-        if (found.length >= enough || items.length < enough || !last) return found;
+        if (found.length >= enough || items.length < size || !last) return found;
         bound = { after: last.sk };
       }
     }),

@@ -33,6 +33,8 @@ export interface MessageQuery {
 
 /** Maximum number of messages read when filtering by state. A page can be shorter than its limit because of it. */
 const MAX_FILTERED = 1000;
+/** Minimum number of messages of the second and further reads of a page. */
+const NEXT_READ = 100;
 
 /** Returns an account's messages from the history, newest first. `next` is present if there may be more. */
 export async function listMessages(
@@ -48,9 +50,13 @@ export async function listMessages(
         : sentPk(ref);
   const messages: Message[] = [];
   let last = after;
-  for (let looked = 0; looked < MAX_FILTERED; looked += limit) {
+  for (
+    let looked = 0, size = limit;
+    looked < MAX_FILTERED;
+    looked += size, size = Math.max(limit, NEXT_READ)
+  ) {
     // The upper bound of a range is inclusive, and the item at it was on the previous page.
-    const range = { pk, descending: true, limit: limit + 1, ...(last === undefined ? {} : { to: last }) };
+    const range = { pk, descending: true, limit: size + 1, ...(last === undefined ? {} : { to: last }) };
     const read = await history.query(range);
     const page = read.filter(({ sk }) => sk !== last);
     const records = pk === sentPk(ref) ? page : await readRecords(history, ref, page);
@@ -63,7 +69,7 @@ export async function listMessages(
       }
       last = sk;
     }
-    if (read.length <= limit) return { messages };
+    if (read.length <= size) return { messages };
   }
   return { messages, ...(last === undefined ? {} : { next: last }) };
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import {
   type AlertRuleDeps,
@@ -13,8 +13,9 @@ import {
   updateAlertRule,
 } from '../../shared/alerts/rules.ts';
 import { createApi } from '../../shared/api/app.ts';
-import { createKey, MAX_KEYS_OF_ACCOUNT, OPERATOR } from '../../shared/api/keys.ts';
+import { createKey, listKeys, MAX_KEYS_OF_ACCOUNT, OPERATOR } from '../../shared/api/keys.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import { listEndpointsPage } from '../../shared/delivery/endpoint.ts';
 import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
 import {
   createEndpoint,
@@ -24,6 +25,7 @@ import {
 } from '../../shared/delivery/endpoints.ts';
 import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { listMessages } from '../../shared/notifications/message-history.ts';
 import { createRecipient, MAX_RECIPIENTS } from '../../shared/notifications/recipients.ts';
 import { importRecipients } from '../../shared/notifications/recipients-csv.ts';
 import { openSealedTexts } from '../../shared/secrets.ts';
@@ -103,6 +105,24 @@ test('the creation of endpoints does not read all others each time', async () =>
   }
   // All others once, and for each creation the endpoints of its account.
   expect(read).toBeLessThan(others + created * created);
+});
+
+test('a page of one entry takes few reads, although a filter or the permissions of the key hide a thousand others', async () => {
+  const { table, fill } = await createWorld();
+  const history = createMemoryTable(historySchema);
+  const places = Array.from({ length: 1_000 }, (_, at) => String(at).padStart(12, 'a'));
+  await fill(places.length, ['other']);
+  await table.putMany(places.map((id) => ({ ...keys.apiKey(id), role: 'read', accounts: ['other'] })));
+  const message = JSON.stringify({ state: 'sent' });
+  await history.putMany(places.map((id) => ({ ...keys.sentMessage(ACME, id), message })));
+  const reads = [vi.spyOn(table, 'query'), vi.spyOn(history, 'query')];
+  const shows = ({ accounts }: { readonly accounts: readonly string[] }) => accounts.includes('acme');
+  expect(await listEndpointsPage({ table }, [REGION], { limit: 1, shows })).toMatchObject({ endpoints: [] });
+  expect(await listKeys({ table }, { limit: 1 }, { ...OPERATOR, accounts: ['acme'] })).toMatchObject({
+    keys: [],
+  });
+  expect(await listMessages(history, ACME, { limit: 1, state: 'failed' })).toMatchObject({ messages: [] });
+  for (const { mock } of reads) expect(mock.calls.length).toBeLessThan(30);
 });
 
 test('an account is named by a maximum number of keys, without effect on others', async () => {
