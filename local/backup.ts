@@ -106,8 +106,10 @@ export async function writeBackup(options: {
   const staging = join(folder, BACKUP_FOLDER);
   if (isLocked(staging)) throw new BackupError(`Another backup of ${folder} is in progress.`);
   const { release } = openDataDir(staging);
+  let unfinished: string | undefined;
   const clean = () => {
     release();
+    if (unfinished !== undefined) rmSync(unfinished, { force: true });
     rmSync(staging, { recursive: true, force: true });
   };
   process.once('exit', clean);
@@ -141,16 +143,12 @@ export async function writeBackup(options: {
     ];
     const archive = Readable.from(writeTar(entries, createdAt.getTime()));
     if (typeof to === 'string') {
-      const unfinished = `${resolve(to)}.unfinished`;
+      unfinished = `${resolve(to)}.unfinished`;
       writeFileSync(join(staging, TARGET), unfinished, { flush: true });
       rmSync(unfinished, { force: true });
-      try {
-        const file = createWriteStream(unfinished, { flags: 'wx', mode: 0o600, flush: true });
-        await pipeline(archive, createGzip(), file);
-        renameSync(unfinished, to);
-      } finally {
-        rmSync(unfinished, { force: true });
-      }
+      const file = createWriteStream(unfinished, { flags: 'wx', mode: 0o600, flush: true });
+      await pipeline(archive, createGzip(), file);
+      renameSync(unfinished, to);
     } else {
       await pipeline(archive, createGzip(), to, { end: false });
     }

@@ -18,9 +18,11 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { writeBackup } from '../../local/backup.ts';
 import { openDataDir } from '../../local/data-dir.ts';
 import { openSqliteTables } from '../../shared/storage/sqlite-table.ts';
 import { binary, KEY, loadCli } from '../support/cli-site.ts';
@@ -201,6 +203,18 @@ describe('without a start', () => {
     expect(await restore(file)).toMatchObject({ code: 0 });
     expect(existsSync(left)).toBe(false);
     expect(existsSync(half)).toBe(false);
+  });
+
+  test('an exit during a backup, such as after Ctrl-C, leaves no half archive', async () => {
+    const others = process.listeners('exit');
+    const file = newPath();
+    const written = writeBackup({ folder: data, to: file, withoutKeys: false, version: '1.0.0' });
+    const failed = expect(written).rejects.toThrow('The backup failed');
+    while (!existsSync(`${file}.unfinished`)) await nextTurn();
+    for (const listener of process.listeners('exit')) if (!others.includes(listener)) listener(130);
+    expect(existsSync(`${file}.unfinished`)).toBe(false);
+    expect(existsSync(join(data, 'backup.unfinished'))).toBe(false);
+    await failed;
   });
 
   test('--without-keys leaves the keys out, and both commands name the missing key', async () => {
