@@ -36,7 +36,7 @@ export async function doctor(
   const { out, env } = context;
   out.progress('Checking …');
   const file = flags.config === undefined ? undefined : readConfig(flags.config, env);
-  const url = (file && context.urlIsDefault ? findUrl(file) : context.url).replace(/\/+$/, '');
+  const url = file && context.urlIsDefault ? findUrl(file) : context.url;
   const probes: Promise<Check[]>[] = [
     Promise.resolve([checkNode()]),
     checkDynamo(file?.config),
@@ -74,7 +74,7 @@ function listFoundOptions(context: Context, url: string, file: ConfigFile | unde
   const isGiven = isKeyGiven(context);
   const isKeyFound = !isGiven && file.config?.apiKey === undefined;
   // Without any option, the commands would use the current profile.
-  const isDefault = url === context.url.replace(/\/+$/, '') && (isGiven || isKeyFound);
+  const isDefault = url === context.url && (isGiven || isKeyFound);
   return [
     ...(isDefault ? [] : ['--url', url]),
     ...(isKeyFound ? ['--key-file', quote(join(file.dataDir, 'api-key'))] : []),

@@ -89,12 +89,12 @@ export function findProfile({ profiles }: Profiles, name: string): Profile {
   throw new UsageError(`There is no profile "${name}".${suggest(name, names)} ${available}`);
 }
 
-/** Checks a base URL. `name`: of the option, variable or profile that contains it. */
+/** Checks a base URL. Returns it without final slashes. `name`: of the option, variable or profile that contains it. */
 export function checkBaseUrl(name: string, url: string): string {
   const { protocol = '', username, password } = URL.parse(url) ?? {};
   if (!/^https?:$/.test(protocol)) throw new UsageError(`${name} must start with http:// or https://.`);
   if (username || password) throw new UsageError(`${name} must not contain a user name or password.`);
-  return url;
+  return url.replace(/\/+$/, '');
 }
 
 /** Returns whether an address belongs to this machine. */
