@@ -27,29 +27,35 @@ export async function runBatch<A extends string>(
   const client = api();
   const results: BatchResponse['results'][number][] = [];
   let after: string | null | undefined;
-  while (after !== null) {
-    const page: BatchResponse = await send(client, {
-      action: action as A,
-      ...(named ? { ids: named } : { all: true }),
-      ...(region === undefined ? {} : { region }),
-      ...(after === undefined ? {} : { after }),
-    });
-    results.push(...page.results);
-    after = page.next;
+  try {
+    while (after !== null) {
+      const page: BatchResponse = await send(client, {
+        action: action as A,
+        ...(named ? { ids: named } : { all: true }),
+        ...(region === undefined ? {} : { region }),
+        ...(after === undefined ? {} : { after }),
+      });
+      results.push(...page.results);
+      after = page.next;
+    }
+  } finally {
+    // Also if a later page fails, because the earlier ones are changed.
+    if (after !== undefined) {
+      out.document({ results }, () => {
+        const columns: Column<BatchResponse['results'][number]>[] = [
+          { name: 'ID', value: ({ id }) => id },
+          { name: 'REGION', value: ({ region: at }) => at },
+          {
+            name: 'RESULT',
+            value: ({ problem, events }) =>
+              problem ? problem.detail : events === null ? 'done' : count(events, 'event'),
+            style: ({ problem }) => (problem ? 'red' : 'green'),
+            long: true,
+          },
+        ];
+        out.table(results, columns, 'There is nothing to change.');
+      });
+    }
   }
-  out.document({ results }, () => {
-    const columns: Column<BatchResponse['results'][number]>[] = [
-      { name: 'ID', value: ({ id }) => id },
-      { name: 'REGION', value: ({ region: at }) => at },
-      {
-        name: 'RESULT',
-        value: ({ problem, events }) =>
-          problem ? problem.detail : events === null ? 'done' : count(events, 'event'),
-        style: ({ problem }) => (problem ? 'red' : 'green'),
-        long: true,
-      },
-    ];
-    out.table(results, columns, 'There is nothing to change.');
-  });
   return results.some(({ problem }) => problem !== null) ? 1 : undefined;
 }

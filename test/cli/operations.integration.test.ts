@@ -8,12 +8,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { parseConfig, parseConfigText } from '../../shared/config.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { getExample } from '../../shared/events/examples.ts';
 import { KEY, OPERATION_COMMANDS, startSite, toDocuments } from '../support/cli-site.ts';
+import { fakeApi } from '../support/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -156,6 +157,21 @@ describe('endpoints', () => {
     for (const args of [['pause'], ['pause', '--all', '--ids', 'erp'], ['stop', '--all']]) {
       expect(await site.run('endpoints', 'batch', ...args)).toMatchObject({ code: 2, out: '' });
     }
+  });
+
+  test('a batch of which a later page fails prints the results of the earlier ones, and the error', async () => {
+    const done = { id: 'erp', region: 'us', events: 3, problem: null };
+    const api = await fakeApi({
+      'POST /v1/endpoints/batch': ({ body }) =>
+        (body as { after?: string }).after === undefined
+          ? { json: { results: [done], next: 'erp/us' } }
+          : { status: 503, json: { detail: 'The store does not respond.' } },
+    });
+    onTestFinished(() => api.stop());
+    const ended = await site.run('endpoints', 'batch', 'discard', '--all', '--url', api.url);
+    expect(ended.out).toMatch(/^erp +us +3 events$/m);
+    expect(ended.err).toContain('The store does not respond.');
+    expect(ended.code).toBeGreaterThan(1);
   });
 
   test('a replay to a paused endpoint is cancelled', async () => {
