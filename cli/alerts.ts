@@ -8,6 +8,7 @@ import {
   type Flags,
   type FlagValues,
   limitFlag,
+  parseRange,
   UsageError,
   withoutDefaults,
 } from './command.ts';
@@ -28,7 +29,7 @@ const atRule = (id: string, region: string | undefined) => ({ params: { path: { 
 
 /** Options of a new or changed rule, except those of its quiet hours and its target. */
 const BASICS = {
-  accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
+  accounts: { value: 'A,B', about: 'Only these accounts. all: all accounts. Default: all', many: true },
   for: {
     value: 'MINUTES',
     about: 'Time for which the value must be above the threshold before the rule fires. Default: 0',
@@ -37,8 +38,7 @@ const BASICS = {
   },
   repeat: {
     value: 'MINUTES',
-    about: 'Interval of reminders while the rule fires. Default: no reminders',
-    range: inputs['NewAlertRule.repeatMinutes'],
+    about: 'Interval of reminders while the rule fires, 5 to 10080. none: no reminders. Default: none',
     field: 'repeatMinutes',
   },
   resolved: {
@@ -160,10 +160,11 @@ export const alerts = {
     async run(context, [id], flags) {
       const target = await readTarget(context, flags);
       if (!target) throw new UsageError('--email or --post is missing.');
-      const { quietHours, ...fields } = toFields(flags);
+      const { quietHours, accounts, repeatMinutes, ...fields } = toFields(flags);
       const body = {
         ...{ id, region: flags.region, condition: flags.condition, threshold: flags.above },
         ...{ name: flags.name ?? id, ...fields, quietHours: quietHours ?? undefined, target },
+        ...{ accounts: accounts ?? undefined, repeatMinutes: repeatMinutes ?? undefined },
       };
       printRule(context, await context.api().post('/v1/alert-rules', { body }));
     },
@@ -243,13 +244,18 @@ async function readTarget(
 }
 
 function toFields(flags: FlagValues<typeof FIELDS>) {
-  const { for: forMinutes, repeat: repeatMinutes, resolved } = flags;
+  const { for: forMinutes, repeat, resolved } = flags;
+  const accounts = parseList(flags.accounts);
   return {
-    ...{ accounts: parseList(flags.accounts), forMinutes, repeatMinutes },
+    ...{ accounts: String(accounts) === 'all' ? null : accounts, forMinutes },
+    repeatMinutes: repeat === undefined ? undefined : parseRepeat(repeat),
     ...(resolved === undefined ? {} : { notifyResolved: resolved === 'on' }),
     quietHours: flags.quiet === undefined ? undefined : parseQuietHours(flags.quiet, flags),
   };
 }
+
+const parseRepeat = (text: string): number | null =>
+  text === 'none' ? null : parseRange('repeat', text, inputs['NewAlertRule.repeatMinutes']);
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 

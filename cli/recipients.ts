@@ -149,7 +149,7 @@ export const recipients = {
     about: 'Changes a recipient. Other values are kept. To remove a value, set it to "none".',
     args: ['ACCOUNT', 'ID'],
     flags: {
-      ...withoutDefaults(FIELDS),
+      ...withNone(withoutDefaults(FIELDS)),
       pause: { about: 'Pause notifications to the recipient', field: 'paused' },
       resume: { about: 'Resume notifications to the recipient', field: 'paused' },
     },
@@ -158,7 +158,7 @@ export const recipients = {
       if (flags.pause && flags.resume) throw new UsageError('--pause and --resume can’t be combined.');
       const given = Object.entries(toBody(flags)).filter(([, value]) => value !== undefined);
       const body: RecipientUpdate = Object.fromEntries(
-        given.map(([name, value]) => [name, value === 'none' ? null : value]),
+        given.map(([name, value]) => [name, String(value) === 'none' ? null : value]),
       );
       if (flags.pause || flags.resume) body.paused = flags.pause;
       if (Object.keys(body).length === 0)
@@ -245,6 +245,16 @@ export const recipients = {
     },
   }),
 };
+
+/** Returns options that accept `none`, too. */
+function withNone<F extends Flags>(flags: F): F {
+  return Object.fromEntries(
+    Object.entries(flags).map(([name, { choices, ...flag }]) => [
+      name,
+      choices ? { ...flag, choices: [...choices, 'none'] } : flag,
+    ]),
+  ) as F;
+}
 
 function toBody(flags: FlagValues<typeof FIELDS>) {
   const { name, email, mobile, zone, locale } = flags;

@@ -215,6 +215,10 @@ describe('exit codes', () => {
     expect((await site.exec(['health', '--url', url])).err, 'sends no key').not.toContain('Warning');
   });
 
+  test('a URL with a final slash is accepted by every command, also by health', async () => {
+    expect(await site.runHere(['health', '--url', `${site.url}/`])).toMatchObject({ code: 0, err: '' });
+  });
+
   test('a closed stdout ends a command quietly, with the exit code of a program that SIGPIPE ended', async () => {
     const running = site.start(['accounts', 'list', '--json']);
     running.child.stdout?.destroy();
@@ -1039,6 +1043,10 @@ test('alerts: added, listed, changed, tested and removed; the URL is never print
   expect((await site.run('alerts', 'list')).out).toMatch(/^late +us +(new|ok) +late_jobs > 5 +/m);
   const changed = await site.json('alerts', 'change', 'late', '--above', '7', '--enabled', 'off');
   expect(changed[0]).toMatchObject({ threshold: 7, enabled: false, repeatMinutes: 60 });
+  const limited = await site.json('alerts', 'change', 'late', '--accounts', 'acme');
+  expect(limited[0].accounts).toEqual(['acme']);
+  const reset = await site.json('alerts', 'change', 'late', '--accounts', 'all', '--repeat', 'none');
+  expect(reset[0]).toMatchObject({ accounts: null, repeatMinutes: null });
   expect((await site.run('alerts', 'test', 'late')).out).toBe('The test message was sent.\n');
   expect(posts[0]).toContain('[Test] late (US)');
   const shown = await site.run('alerts', 'show', 'late', '--json');

@@ -126,6 +126,10 @@ test('recipients are added, changed, exported, imported and removed', async () =
   writeFileSync(file, 'name,email\nBen,ben@example.com\nCid,cid\n');
   const imported = await site.start(['recipients', 'import', 'acme', file, '--dry-run']).ended;
   expect([imported.code, imported.out]).toEqual([6, expect.stringMatching(/^ +3 +email +email must /m)]);
+  const defaults = ['--locale', 'none', '--channels', 'none', '--kinds', 'none'];
+  expect(await json(...change, ...defaults)).toMatchObject({
+    ...{ locale: null, channels: ['email', 'sms'], kinds: ['dispatched', 'tracking'] },
+  });
   expect(await run('recipients', 'remove', 'acme', 'ann')).toMatchObject({ code: 0 });
   expect(await run('recipients', 'list', 'acme')).toMatchObject({ err: 'There are no recipients.\n' });
 });
