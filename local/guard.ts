@@ -2,6 +2,7 @@
  * Protects a local program from web pages. A page in a browser can send requests to a loopback port. With a host name that resolves to
  * 127.0.0.1 (DNS rebinding) it can also read the responses.
  */
+import { isIP } from 'node:net';
 
 /** Addresses of the program. */
 export interface Reach {
@@ -13,8 +14,14 @@ export interface Reach {
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
+/** Returns a host as in a URL, so that each address has one spelling. */
+function toHostname(host: string): string {
+  return URL.parse(`http://${isIP(host) === 6 ? `[${host}]` : host}`)?.hostname ?? host;
+}
+
 /** Returns whether a program that listens on this address accepts connections only from this machine. */
-export const isLoopback = (host: string): boolean => LOOPBACK.includes(host) || host === '::1';
+export const isLoopback = (host: string): boolean =>
+  /^(localhost|ip6-localhost|ip6-loopback|127(\.\d+){3}|\[::1\])$/.test(toHostname(host));
 
 /**
  * Returns why a request is rejected: it is for another host, or another site's page changes the demo's mailbox with it. `undefined` if
@@ -22,7 +29,7 @@ export const isLoopback = (host: string): boolean => LOOPBACK.includes(host) || 
  */
 export function rejectForeign(request: Request, { host, publicUrl }: Reach): string | undefined {
   const url = new URL(request.url);
-  const names = publicUrl === undefined ? LOOPBACK : [...LOOPBACK, new URL(publicUrl).hostname];
+  const names = [...LOOPBACK, toHostname(host), publicUrl && new URL(publicUrl).hostname];
   if (isLoopback(host) && !names.includes(url.hostname)) {
     return `The host ${url.hostname} is not served. Behind a proxy, set publicUrl in the configuration.`;
   }
@@ -34,15 +41,22 @@ export function rejectForeign(request: Request, { host, publicUrl }: Reach): str
   return undefined;
 }
 
-/** Returns the address of a request's client. A proxy on this machine appends it to `X-Forwarded-For`. Earlier entries are not trusted. */
-export function getClientAddress({
-  socket: { remoteAddress = '' },
-  headersDistinct,
-}: {
-  readonly socket: { readonly remoteAddress?: string | undefined };
-  readonly headersDistinct: { readonly [header: string]: readonly string[] | undefined };
-}): string {
-  if (!/^(::1|(::ffff:)?127\..*)$/.test(remoteAddress)) return remoteAddress;
-  const last = headersDistinct['x-forwarded-for']?.at(-1)?.split(',').at(-1)?.trim();
-  return last || remoteAddress;
+/**
+ * Returns the address of a request's client. A proxy on this machine, which `publicUrl` names, appends it to `X-Forwarded-For`, possibly
+ * with a port. Earlier entries are not trusted.
+ */
+export function getClientAddress(
+  {
+    socket: { remoteAddress = '' },
+    headersDistinct,
+  }: {
+    readonly socket: { readonly remoteAddress?: string | undefined };
+    readonly headersDistinct: { readonly [header: string]: readonly string[] | undefined };
+  },
+  { publicUrl }: Pick<Reach, 'publicUrl'>,
+): string {
+  if (publicUrl === undefined || !/^(::1|(::ffff:)?127\..*)$/.test(remoteAddress)) return remoteAddress;
+  const last = headersDistinct['x-forwarded-for']?.at(-1)?.split(',').at(-1)?.trim() ?? '';
+  const address = last.replace(/^\[(.*)\](:\d+)?$|^([^:]+):\d+$/, '$1$3');
+  return isIP(address) === 0 ? remoteAddress : address;
 }

@@ -277,7 +277,7 @@ async function main(): Promise<void> {
       },
     });
     handleMetrics = (request, { incoming }) =>
-      metrics.fetch(request, { clientAddress: getClientAddress(incoming) });
+      metrics.fetch(request, { clientAddress: getClientAddress(incoming, config) });
   }
   const dashboard = createDashboard();
   const reach = { host, publicUrl: config.publicUrl };
@@ -285,7 +285,7 @@ async function main(): Promise<void> {
     const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
     const blocked = rejectForeign(request, reach);
     const callApi = () =>
-      api.fetch(request, { clientAddress: getClientAddress(incoming), hostHeaders, blocked });
+      api.fetch(request, { clientAddress: getClientAddress(incoming, config), hostHeaders, blocked });
     // The API rejects such a request, with any path.
     if (hostHeaders > 1 || blocked !== undefined) return callApi();
     if (demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)) {

@@ -58,7 +58,7 @@ async function main(): Promise<void> {
     async fetch(request, env) {
       const account = /\/publish\/([^/]+)$/.exec(request.url)?.[1];
       if (account === undefined) {
-        return api.fetch(request, { clientAddress: getClientAddress((env as HttpBindings).incoming) });
+        return api.fetch(request, { clientAddress: getClientAddress((env as HttpBindings).incoming, {}) });
       }
       await publish(account, (await request.json()) as EventDraft);
       return new Response(null, { status: 202 });

@@ -98,12 +98,21 @@ test.runIf(process.getuid?.() === 0)(
 );
 
 test("a local proxy's forwarded address is trusted; other clients cannot forge one", () => {
-  const from = (remoteAddress: string, ...forwarded: string[]) =>
-    getClientAddress({ socket: { remoteAddress }, headersDistinct: { 'x-forwarded-for': forwarded } });
+  const asked = (remoteAddress: string, ...forwarded: string[]) => ({
+    socket: { remoteAddress },
+    headersDistinct: { 'x-forwarded-for': forwarded },
+  });
+  const from = (...of: Parameters<typeof asked>) =>
+    getClientAddress(asked(...of), { publicUrl: 'https://jobwire.example.com' });
   expect(from('127.0.0.1', '203.0.113.9, 198.51.100.7')).toBe('198.51.100.7');
   expect(from('::ffff:127.0.0.1', '203.0.113.9', '198.51.100.7')).toBe('198.51.100.7');
   expect(from('::1')).toBe('::1');
   expect(from('203.0.113.9', '198.51.100.7')).toBe('203.0.113.9');
+  expect(from('127.0.0.1', '198.51.100.7:5555')).toBe('198.51.100.7');
+  expect(from('127.0.0.1', '[2001:db8::7]:5555')).toBe('2001:db8::7');
+  expect(from('127.0.0.1', '2001:db8::7')).toBe('2001:db8::7');
+  expect(from('127.0.0.1', 'unknown')).toBe('127.0.0.1');
+  expect(getClientAddress(asked('127.0.0.1', '198.51.100.7'), {}), 'without a proxy').toBe('127.0.0.1');
 });
 
 test('a data folder that cannot be created is reported with the reason in words', () => {
@@ -218,6 +227,16 @@ test.each([
   const reach = { host: '127.0.0.1', publicUrl: 'https://jobwire.example.com' };
   expect(rejectForeign(new Request(url, init), reach) !== undefined).toBe(isRejected);
 });
+
+test.each(['127.0.0.2', '0:0:0:0:0:0:0:1', 'ip6-localhost'])(
+  'a Jobwire that listens on %s, another spelling of loopback, accepts its own host only',
+  (host) => {
+    expect(rejectForeign(new Request('http://evil.example/'), { host })).toContain('evil.example');
+    const own = `http://${host.includes(':') ? `[${host}]` : host}:4000/`;
+    for (const url of [own, 'http://localhost:4000/'])
+      expect(rejectForeign(new Request(url), { host })).toBeUndefined();
+  },
+);
 
 test('with any Host header, a Jobwire that listens publicly answers', () => {
   expect(rejectForeign(new Request('http://desk.lan/'), { host: '0.0.0.0' })).toBeUndefined();
