@@ -189,7 +189,7 @@ export function openDataDir(folder?: string): DataDir {
 
 /** Names of files that Jobwire stores in the folder. */
 const JOBWIRE_FILES =
-  /^(lock\.db|tables\.db|state\.db|api-key|aws-credentials|secret\.key|queues|restored-at)(\b|$)/;
+  /^((lock|tables|state)\.db(-wal|-shm|-journal)?|(api-key|aws-credentials|secret\.key)(\.new)?|queues|restored-at)$/;
 
 /**
  * Denies other users access to the folder and to Jobwire's files in it. Links and files that they may have put there while it was open are

@@ -53,13 +53,21 @@ test('a symbolic link in an open data folder is not followed, and other files ar
   mkdirSync(path, { mode: 0o755 });
   writeFileSync(join(path, 'tool.sh'), '', { mode: 0o755 });
   writeFileSync(join(folder, 'planted'), 'a-key-that-an-attacker-knows');
-  for (const name of ['api-key', 'secret.key', 'tables.db', 'queues']) {
+  for (const name of ['api-key', 'secret.key', 'secret.key.new', 'tables.db', 'tables.db-wal', 'queues']) {
     symlinkSync(join(folder, 'planted'), join(path, name));
     expect(() => openDataDir(path), name).toThrow(`${name} is a symbolic link`);
     rmSync(join(path, name));
   }
   openDataDir(path).release();
   expect(mode(join(path, 'tool.sh'))).toBe('755');
+});
+
+test("the operator's copies of files in the data folder, such as secret.key.bak, do not prevent a start", () => {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const name of ['secret.key.bak', 'tables.db.old', 'queues-backup', 'api-key-old'])
+    symlinkSync('/dev/null', join(folder, name));
+  openDataDir(folder).release();
 });
 
 test.runIf(process.getuid?.() === 0)(
