@@ -102,8 +102,6 @@ export const HEARTBEAT_MS = 15_000;
 const STREAM_MS = 10 * 60_000;
 const RETRY_MS = 1_000;
 export const WAIT_MS = 25_000;
-/** `Retry-After` if the table does not respond. */
-const RETRY_AFTER_SECONDS = 5;
 /** Maximum size of a body, unless its route defines one. Sufficient for an endpoint with a thousand accounts. */
 const MAX_BODY_BYTES = 100_000;
 /** Methods whose requests have no body. Reading it would create a complete `Request` first. */
@@ -307,10 +305,7 @@ function respondToErrors({ report }: RouteParts): ErrorHandler<ApiEnv> {
     report(c, cause);
     if (cause instanceof TableError || cause instanceof IssuerError) {
       const what = cause instanceof IssuerError ? 'identity provider' : 'store';
-      return problem(c, 'service-unavailable', {
-        detail: `The ${what} does not respond. Retry later.`,
-        headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
-      });
+      return problem(c, 'service-unavailable', { detail: `The ${what} does not respond. Retry later.` });
     }
     return problem(c, 'internal-server-error', {
       detail: 'An unexpected error occurred. It is logged under `requestId`.',

@@ -61,12 +61,13 @@ export function problem(c: Context<ApiEnv>, kind: ProblemKind, parts: ProblemPar
   return c.body(JSON.stringify(body), status, {
     'content-type': 'application/problem+json',
     'cache-control': 'no-store',
+    ...(kind === 'service-unavailable' ? { 'retry-after': String(RETRY_SECONDS) } : {}),
     ...headers,
   });
 }
 
-/** `Retry-After` of a conflict with another request in progress. */
-const BUSY_RETRY_SECONDS = 5;
+/** `Retry-After` of a conflict with another request in progress, and if a service is unavailable. */
+const RETRY_SECONDS = 5;
 
 /** Extracts the field from a reason that begins with a field path. */
 function findField(reason: string): Pick<ProblemParts, 'detail' | 'field'> {
@@ -95,7 +96,7 @@ export function rejectionProblem(
       if (why === 'changed' && expected?.revision !== undefined) {
         return problem(c, 'precondition-failed', { field: 'If-Match', detail: reason });
       }
-      const headers = { 'retry-after': String(BUSY_RETRY_SECONDS) };
+      const headers = { 'retry-after': String(RETRY_SECONDS) };
       return problem(c, 'conflict', { ...parts, ...(why === 'busy' ? { headers } : {}) });
     }
   }

@@ -622,11 +622,9 @@ test('while writes fail: not ready, doctor fails with the reason, one line on st
       env: { JOBWIRE_API_KEY: KEY, JOBWIRE_URL: running.url },
     }).ended;
   const ready = async () => {
-    const { status, json } = await fetch(`${running.url}/readyz`).then(async (answer) => ({
-      status: answer.status,
-      json: (await answer.json()) as { detail?: string },
-    }));
-    return { status, detail: json.detail };
+    const answer = await fetch(`${running.url}/readyz`);
+    const { detail } = (await answer.json()) as { detail?: string };
+    return { status: answer.status, detail, retryAfter: answer.headers.get('retry-after') };
   };
   expect((await ready()).status).toBe(200);
   // Fails as a full disk does.
@@ -638,7 +636,8 @@ test('while writes fail: not ready, doctor fails with the reason, one line on st
   await running.printed(
     /^Writes to the tables fail: database or disk is full\. Polls and deliveries wait\.$/m,
   );
-  const failing = { status: 503, detail: 'Writes to the store fail: database or disk is full.' };
+  const detail = 'Writes to the store fail: database or disk is full.';
+  const failing = { status: 503, detail, retryAfter: '5' };
   // The second check repeats a write.
   for (const at of [1, 2]) expect(await ready(), String(at)).toEqual(failing);
   expect(await cli('health')).toMatchObject({
