@@ -341,6 +341,13 @@ describe('an alert rule', () => {
   });
 });
 
+it('lists rules ordered by id', async () => {
+  const world = await start();
+  for (const id of ['late-jobs', 'late', 'later']) await world.createRule({ id });
+  const { body } = await world.ask('GET', '');
+  expect(body.alertRules.map(({ id }: Body) => id)).toEqual(['late', 'late-jobs', 'later']);
+});
+
 describe('the target of a rule', () => {
   it('is a secret: encrypted in the table, and in no response', async () => {
     const world = await start();

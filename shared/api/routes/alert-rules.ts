@@ -87,13 +87,13 @@ function checkScope(caller: Caller, accounts: readonly string[] | null | undefin
 const toResult = <T extends { readonly rule: AlertRule }>(outcome: T | Rejection) =>
   'rule' in outcome ? { alertRule: outcome.rule } : outcome;
 
-/** Returns the position of a rule in the list. */
-const toPlace = ({ id, region }: StoredRule): string => `${id}/${region}`;
+/** Returns the position of a rule in the list. `!` sorts before all characters of an id. */
+const toPlace = ({ id, region }: StoredRule): string => `${id}!${region}`;
 
 /** Parses a cursor of the list. Returns `undefined` if it is invalid. */
 function decodeRulePlace(text: string): string | undefined {
   const place = decodePlace(text);
-  const [id = '', region = '', ...more] = place?.split('/') ?? [];
+  const [id = '', region = '', ...more] = place?.split('!') ?? [];
   return isId(id) && region !== '' && more.length === 0 ? place : undefined;
 }
 
