@@ -18,7 +18,7 @@ import {
   snapshotPk,
   suppressionPk,
 } from '../storage/schema.ts';
-import { estimateSize, type Item, type Key, type Table, type Value } from '../storage/table.ts';
+import { estimateSize, type Item, type Key, type Query, type Table, type Value } from '../storage/table.ts';
 import { PROJECTION_VERSION } from '../tracking/views.ts';
 import { isId } from '../validation.ts';
 
@@ -69,6 +69,15 @@ export interface Place {
   readonly after: string;
 }
 
+/** Maximum size of a sort key in DynamoDB. */
+const MAX_KEY_BYTES = 1024;
+
+/** Returns whether a text can be the `next` of a page. */
+export function isPagePlace(text: string): boolean {
+  const { part, after } = parsePlace(text);
+  return part < listRanges({ region: '', account: '' }).length && Buffer.byteLength(after) <= MAX_KEY_BYTES;
+}
+
 /** Parses a text of {@link formatPlace}. Any other value is the beginning. */
 export function parsePlace(text: unknown): Place {
   const [, part = '0', after = ''] = /^(\d+):(.*)$/s.exec(String(text)) ?? [];
@@ -93,7 +102,7 @@ export async function readAccountPage(
   after: string | undefined,
   now: number,
 ): Promise<{ readonly data: string; readonly next: string | null }> {
-  const parts = [...listPartitions(ref).map((pk) => ({ pk })), ...listAttention(ref)];
+  const parts = listRanges(ref);
   const items: Item[] = [];
   let place = parsePlace(after);
   let bytes = 0;
@@ -176,6 +185,11 @@ export const isSuppression = (ref: AccountRef, { pk }: Key): boolean => pk === s
 
 function listPartitions(ref: AccountRef): string[] {
   return [indexPk(ref), snapshotPk(ref), groupPk(ref), ...peoplePks(ref)];
+}
+
+/** Returns the ranges of all items of an account's pages, in their order. */
+function listRanges(ref: AccountRef): Query[] {
+  return [...listPartitions(ref).map((pk) => ({ pk })), ...listAttention(ref)];
 }
 
 /** Returns the ranges of what users have done with items of the account in the attention queue, and its history. */

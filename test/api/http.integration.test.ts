@@ -16,6 +16,7 @@ import {
   createApiWorld,
   FAR,
   getListId,
+  MOVING,
   NOTED,
   OWN,
   sharedWorld,
@@ -487,6 +488,15 @@ describe('a rejection', () => {
       const rule = isOneLine ? 'be one line without control' : 'contain no control';
       expect([answer.status, answer.body.field]).toEqual([400, field]);
       expect(answer.body.detail).toMatch(`${field} must ${rule} characters`);
+    }
+  });
+
+  test('of a place in an export that no page can return says what is accepted', async () => {
+    for (const after of ['99:x', `0:${'x'.repeat(1025)}`]) {
+      const { status, body } = await ask(shared.world, 'POST', `/v1/accounts/${MOVING}/export`, {
+        body: { after },
+      });
+      expect([status, body.detail]).toEqual([400, 'after must be the `next` of a previous page.']);
     }
   });
 

@@ -5,10 +5,13 @@ import { AccountRecord } from '../../accounts/account-views.ts';
 import { textOrNull } from '../../representation.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { ofAccountRecord } from '../access.ts';
+import { isPagePlace } from '../account-items.ts';
 import { beginMove, cancelMove, exportAccount, importAccount } from '../account-move.ts';
 import { type Route, routesOf } from '../route.ts';
 
 const route = routesOf('Accounts');
+
+const NEXT_RULE = 'must be the `next` of a previous page';
 
 const TO_RULE = 'must be 1 to 300 characters that name the other cell, such as the base URL of its API';
 
@@ -78,7 +81,8 @@ export const moveRoutes: readonly Route[] = [
           after: z
             .string('must be text')
             .max(2000, 'must be at most 2000 characters')
-            .regex(/^\d{1,2}:/, 'must be the `next` of a previous page')
+            .regex(/^\d{1,2}:/, NEXT_RULE)
+            .refine(isPagePlace, NEXT_RULE)
             .optional()
             .describe('`next` of the previous page.'),
         })
