@@ -31,7 +31,7 @@ import { CLOSED, formatCursor, newEpochAfter, parseCursor } from '../log/head.ts
 import { followAccount } from '../notifications/settings.ts';
 import { toStored } from '../notifications/thread-items.ts';
 import { NOTIFICATIONS_SINK } from '../notifications/types.ts';
-import { type Lock, type Rejection, rejected } from '../resources.ts';
+import { type Expectation, type Lock, type Rejection, rejected } from '../resources.ts';
 import { putEntriesOf } from '../search/indexing.ts';
 import { type AccountRef, keys, messagePk, smsUsePk, snapshotPk, threadPk } from '../storage/schema.ts';
 import type { Item, Value } from '../storage/table.ts';
@@ -68,9 +68,10 @@ export async function beginMove(
   deps: AccountDeps,
   ref: AccountRef,
   to: string,
+  expected: Expectation = {},
 ): Promise<BegunMove | Rejection> {
   const { table, log } = deps;
-  const begun = await edit(deps, ref, {}, ({ paused, movedTo, pausedBeforeMove, importing }) => {
+  const begun = await edit(deps, ref, expected, ({ paused, movedTo, pausedBeforeMove, importing }) => {
     if (importing === true) return { kind: 'conflict', reason: importIncomplete(ref.account) };
     const wasPaused = movedTo === undefined ? paused === true : pausedBeforeMove;
     return { set: { paused: true, movedTo: to, pausedBeforeMove: wasPaused } };

@@ -103,6 +103,8 @@ test('an account is changed only with its current ETag in If-Match', async () =>
     ['POST', '/pause', undefined],
     ['POST', '/resume', undefined],
     ['PUT', '/credentials', world.credentials],
+    ['PUT', '/move', { to: 'https://large.jobwire.example' }],
+    ['DELETE', '/move', undefined],
     ['DELETE', '', undefined],
   ] as const) {
     const refused = await ask(world, method, path + rest, { body, headers: { 'if-match': etag } });

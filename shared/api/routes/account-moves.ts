@@ -28,6 +28,7 @@ export const moveRoutes: readonly Route[] = [
         'Pauses the account, closes its log and stops its customer notifications in this cell. Repeat the request until `waitingFor` is `null`. Then the data can be exported. The account cannot be resumed here.',
       allAccounts: true,
       of: ofAccountRecord,
+      conditional: true,
       body: z
         .strictObject({
           to: z.string(TO_RULE).trim().min(1, TO_RULE).max(300, TO_RULE).describe('Name of the other cell.'),
@@ -47,8 +48,8 @@ export const moveRoutes: readonly Route[] = [
       },
       problems: ['conflict'],
     },
-    async ({ subject, body: { to } }, { manage }) => {
-      const outcome = await beginMove(manage.accounts, toRef(subject), to);
+    async ({ subject, body: { to }, expected }, { manage }) => {
+      const outcome = await beginMove(manage.accounts, toRef(subject), to, expected);
       return outcome.kind === 'begun'
         ? { body: { account: outcome.account, waitingFor: outcome.waitingFor } }
         : outcome;
@@ -57,7 +58,7 @@ export const moveRoutes: readonly Route[] = [
   route(
     {
       ...{ method: 'delete', path: '/v1/accounts/{id}/move', id: 'cancelAccountMove' },
-      ...{ role: 'admin', allAccounts: true, of: ofAccountRecord },
+      ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, conditional: true },
       summary: 'Cancel the move of an account',
       description:
         'Opens the log of the account again. The account stays paused. Before the request, delete the account in the other cell. Otherwise, both cells would poll it and emit its events.',
