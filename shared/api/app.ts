@@ -86,8 +86,9 @@ export interface ApiDeps {
   readonly corsOrigins?: readonly string[];
 }
 
-/** A request in the log. Contains no client input. */
+/** A request in the log. Contains no client input except the request id. */
 export interface AnsweredRequest {
+  /** `X-Request-Id` of the request, if it has at most 255 letters, digits, `_`, `-` and `=`. Otherwise generated. */
   readonly requestId: string;
   /** `GET /v1/accounts/{id}`. `null` if no route matched or authentication failed. */
   readonly route: string | null;
