@@ -1,6 +1,6 @@
 /** Typed client of the HTTP API: single requests, lists over all pages, and streams that reconnect. Free of Node. */
 import createHttp from 'openapi-fetch';
-import { countCsvRows } from '../shared/csv.ts';
+import { splitCsvRows } from '../shared/csv.ts';
 import { ApiError, inDoubt, notJobwire, toError, UnreachableError, unreachable, wasCut } from './errors.ts';
 import type { Paths, StreamPaths } from './paths.ts';
 import { createStreams, type Streams } from './stream.ts';
@@ -219,13 +219,14 @@ export function createClient(options: ClientOptions): Client {
       );
       const { headers } = response;
       if (!headers.get('content-type')?.startsWith('text/csv')) throw notJobwire(base);
-      const text = String(data ?? '');
-      yield text;
-      left -= countCsvRows(text) - (accept === 'text/csv' ? 1 : 0);
+      const rows = splitCsvRows(String(data ?? ''));
+      const names = accept === 'text/csv' ? 1 : 0;
+      yield rows.slice(0, names + left).join('');
+      left -= rows.length - names;
       const [, next] = /^<\?([^>]*)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
       query = next === undefined ? undefined : Object.fromEntries(new URLSearchParams(next));
     }
-    if (query !== undefined) onMore?.();
+    if (query !== undefined || left < 0) onMore?.();
   }
 
   const call = (method: Method) => async (path: string, init?: AnyInit) =>

@@ -34,8 +34,13 @@ export function getField(record: unknown, path: string): unknown {
     );
 }
 
-/** Returns the number of complete rows of a text. A line break within quotes ends no row. */
-export function countCsvRows(text: string): number {
-  const unquoted = text.split('"').filter((_, at) => at % 2 === 0);
-  return unquoted.join('').split('\n').length - 1;
+/** Returns the complete rows of a text, each with its line break. A line break within quotes ends no row. */
+export function splitCsvRows(text: string): string[] {
+  const rows: string[] = [];
+  let isQuoted = false;
+  for (const line of text.match(/[^\n]*\n/g) ?? []) {
+    rows.push(isQuoted ? rows.pop() + line : line);
+    if (line.split('"').length % 2 === 0) isQuoted = !isQuoted;
+  }
+  return rows;
 }

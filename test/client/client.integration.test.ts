@@ -160,6 +160,21 @@ test('a list is read page by page, and no further than its maximum', async () =>
   expect([asked.length, more]).toEqual([4, 2]);
 });
 
+test('a list as CSV has no more rows than its maximum, although a page can have more', async () => {
+  const rows = ['id,note\r\n', 'a,"x\r\n""y"""\r\n', 'b,\r\n', 'c,\r\n'];
+  const write = (response: ServerResponse) =>
+    void response.writeHead(200, { 'content-type': 'text/csv' }).end(rows.join(''));
+  const { client } = await serve({ 'GET /v1/accounts': { write } });
+  let more = 0;
+  const onMore = (): void => {
+    more += 1;
+  };
+  const read: string[] = [];
+  for await (const text of client.csv('/v1/accounts', { max: 2, onMore })) read.push(text);
+  expect(read.join('')).toBe(rows.slice(0, 3).join(''));
+  expect(more).toBe(1);
+});
+
 test('a list begins at a given cursor', async () => {
   const { client, asked } = await serve({
     'GET /v1/accounts': ({ query }) => ({
