@@ -1,11 +1,10 @@
 /** Serves the built files of the dashboard. `shared/dashboard-headers.ts` defines paths and headers. */
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { createStaticReader, type StaticBody, staticAnswer } from '../shared/api/static-body.ts';
 import {
   FILE_HEADERS,
   findFallbackFile,
@@ -27,63 +26,41 @@ export type Dashboard = (
   others: () => Response | Promise<Response>,
 ) => Response | Promise<Response>;
 
-interface CachedFile {
-  readonly plain: Uint8Array<ArrayBuffer>;
-  readonly packed: Uint8Array<ArrayBuffer>;
-  readonly etag: string;
-}
-
 /**
  * Serves from the folder beside the program. In a checkout, the first request builds the dashboard and requests wait for it. Files are
  * cached in memory once read.
  */
 export function createDashboard(): Dashboard {
-  const files = new Map<string, Promise<CachedFile | undefined>>();
   let folder: Promise<string> | undefined;
-
-  async function read(file: string): Promise<CachedFile | undefined> {
+  const load = createStaticReader(async (file) => {
     folder ??= findBuild();
     const from = await folder.catch((cause: unknown) => {
       folder = undefined;
       throw cause;
     });
-    try {
-      const plain = new Uint8Array(await readFile(join(from, file)));
-      const packed = new Uint8Array(await promisify(gzip)(plain));
-      const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
-      return { plain, packed, etag };
-    } catch (cause) {
-      if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-      throw cause;
-    }
-  }
+    return new Uint8Array(await readFile(join(from, file)));
+  });
 
   async function answer(request: Request, file: string): Promise<Response> {
-    const reading = files.get(file) ?? read(file);
-    files.set(file, reading);
-    const found = await reading.catch((cause: unknown) => {
-      files.delete(file);
-      throw cause;
-    });
-    if (!found) {
-      // Requests can name any number of missing files.
-      files.delete(file);
+    let found: StaticBody;
+    try {
+      found = await load(file);
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
       return new Response('File not found.\n', { status: 404, headers: FILE_HEADERS });
     }
-    const packs = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '');
-    const headers = {
-      ...FILE_HEADERS,
-      'content-type': getContentType(file),
-      'content-security-policy': getContentPolicy(file),
-      'cache-control': getCacheControl(file),
-      etag: found.etag,
-      vary: 'accept-encoding',
-    };
-    if (request.headers.get('if-none-match') === found.etag) {
-      return new Response(null, { status: 304, headers });
-    }
-    const body = request.method === 'HEAD' ? null : packs ? found.packed : found.plain;
-    return new Response(body, { headers: packs ? { ...headers, 'content-encoding': 'gzip' } : headers });
+    const { status, body, headers } = staticAnswer(request.headers, found);
+    return new Response(request.method === 'HEAD' ? null : body, {
+      status,
+      headers: {
+        ...FILE_HEADERS,
+        'content-type': getContentType(file),
+        'content-security-policy': getContentPolicy(file),
+        'cache-control': getCacheControl(file),
+        vary: 'accept-encoding',
+        ...headers,
+      },
+    });
   }
 
   async function serve(request: Request, file: string): Promise<Response> {

@@ -113,8 +113,13 @@ describe('Served files', () => {
     const packed = await get(script, { headers: { 'accept-encoding': 'br, gzip' } });
     expect(packed.headers.get('content-encoding')).toBe('gzip');
     expect(gunzipSync(await packed.arrayBuffer())).toEqual(Buffer.from(plain));
-    const again = await get(script, { headers: { 'if-none-match': packed.headers.get('etag') ?? '' } });
-    expect([again.status, await again.text()]).toEqual([304, '']);
+    const excluded = await get(script, { headers: { 'accept-encoding': 'identity, gzip;q=0' } });
+    expect(excluded.headers.get('content-encoding')).toBeNull();
+    const etag = packed.headers.get('etag') ?? '';
+    for (const tags of [etag, etag.replace('W/', ''), `"other", ${etag}`, '*']) {
+      const again = await get(script, { headers: { 'if-none-match': tags } });
+      expect([tags, again.status, await again.text()]).toEqual([tags, 304, '']);
+    }
     const head = await get(script, { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([200, '']);
   });
