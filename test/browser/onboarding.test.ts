@@ -50,6 +50,21 @@ describe('an empty deployment', () => {
     await axe(page);
   });
 
+  test('Escape closes only the dialog above, and asks before input is lost', async () => {
+    const page = await signedIn(site, '/start');
+    await page.getByRole('button', { name: 'Add an account', exact: true }).click();
+    await field(page, 'Id').fill('acme');
+    const question = page.getByRole('dialog', { name: 'Leave without saving?' });
+    await page.keyboard.press('Escape');
+    await question.waitFor();
+    await page.keyboard.press('Escape');
+    await question.waitFor({ state: 'detached' });
+    expect(await field(page, 'Id').inputValue()).toBe('acme');
+    await page.keyboard.press('Escape');
+    await question.getByRole('button', { name: 'Leave' }).click();
+    await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
+  });
+
   test('the checklist leads from no account to notified customers without leaving the page, and disappears', async () => {
     const { account, receiver } = site;
     account.createJob({ status: 'Scheduled' });
@@ -76,6 +91,8 @@ describe('an empty deployment', () => {
     await click(page, 'Create an endpoint');
     await field(page, 'URL').fill(receiver.url);
     await page.getByRole('button', { name: 'Create endpoint' }).click();
+    await page.getByLabel('I have stored it').waitFor();
+    await page.keyboard.press('Escape');
     await page.getByLabel('I have stored it').check();
     await page.getByRole('button', { name: 'Close', exact: true }).last().click();
     // The result of the ping, then the events from the beginning of the log.

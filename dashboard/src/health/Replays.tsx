@@ -1,11 +1,13 @@
 /** Replays of an endpoint: start, progress, cancel. */
-import { Button, Modal } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
-import { lazy, Suspense, useState } from 'react';
+import { useState } from 'react';
 import { useActions } from '../actions.ts';
 import { withEndpoint } from '../api.ts';
-import { Loading, Panel, showToast } from '../components.tsx';
+import { Panel, showToast } from '../components.tsx';
 import { QueryTable } from '../DataTable.tsx';
+import { InputDialog } from '../dialogs.tsx';
+import { loadLater } from '../load-later.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
@@ -21,7 +23,7 @@ import {
 } from './status.ts';
 
 // Loaded on demand, because it includes the schemas.
-const ReplayForm = lazy(() => import('./ReplayForm.tsx'));
+const ReplayForm = loadLater(() => import('./ReplayForm.tsx'));
 
 const RUNNING_MS = 1_000;
 const QUIET_MS = 15_000;
@@ -86,24 +88,20 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
           },
         }}
       />
-      <Modal
-        // Input must not be lost.
-        closeOnClickOutside={false}
+      <InputDialog
         opened={isFormOpen}
         onClose={() => setFormOpen(false)}
         title={`Replay events to ${getSinkName(endpoint.id)}`}
       >
-        <Suspense fallback={<Loading />}>
-          <ReplayForm
-            endpoint={endpoint}
-            onStarted={async () => {
-              await client.invalidateQueries({ queryKey });
-              setFormOpen(false);
-              showToast('The replay is started.');
-            }}
-          />
-        </Suspense>
-      </Modal>
+        <ReplayForm
+          endpoint={endpoint}
+          onStarted={async () => {
+            await client.invalidateQueries({ queryKey });
+            setFormOpen(false);
+            showToast('The replay is started.');
+          }}
+        />
+      </InputDialog>
     </Panel>
   );
 }

@@ -1,5 +1,5 @@
 /** Sends a note about a job to one of its recipients: who can be notified and why not, the text, a preview, then sending. */
-import { Button, Group, Modal, NativeSelect, Radio, Textarea } from '@mantine/core';
+import { Button, Group, NativeSelect, Radio, Textarea } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { Link } from 'wouter';
@@ -7,11 +7,13 @@ import type { JobRecipient, NoteResult } from '../../../client/index.ts';
 import { Empty, Failure, Loaded, Note, showToast } from '../components.tsx';
 import { MailFrame } from '../customers/MailFrame.tsx';
 import { SmsBubble } from '../customers/SmsBubble.tsx';
+import { InputDialog } from '../dialogs.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { formatCount } from '../texts.ts';
 import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
+import { useLeaveGuard } from '../unsaved-changes.ts';
 import { useHref } from '../urls.ts';
 import { getNoteText, noteTextNames, suggestNoteText } from './note-texts.ts';
 import css from './QueuePanel.module.css';
@@ -29,15 +31,14 @@ interface Target {
 
 export default function NotifyDialog(target: Target) {
   return (
-    <Modal
+    <InputDialog
       opened
       onClose={target.close}
       title={`Notify the customer of job ${target.jobNumber}`}
       size="lg"
-      closeOnClickOutside={false}
     >
       <Notify {...target} />
-    </Modal>
+    </InputDialog>
   );
 }
 
@@ -132,12 +133,13 @@ function NoteForm(props: Target & { readonly recipients: readonly JobRecipient[]
   const [first] = recipients.filter(({ detail }) => detail === null);
   const [chosen, setChosen] = useState(first ? toKey(first) : '');
   const [name, setName] = useState(suggestNoteText(status));
-  const [own, setOwn] = useState<string | null>(null);
+  const [own, setOwn] = useState('');
   const [preview, setPreview] = useState<NoteResult | null>(null);
   const [isBusy, setIsBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const place = recipients.find((one) => toKey(one) === chosen);
-  const text = own ?? (place ? getNoteText(name, place.locale) : '');
+  const text = name === OWN_TEXT ? own : place ? getNoteText(name, place.locale) : '';
+  useLeaveGuard(own !== '' && !isBusy);
 
   const send = async (dryRun: boolean): Promise<void> => {
     if (!place || isBusy) return;
@@ -187,11 +189,8 @@ function NoteForm(props: Target & { readonly recipients: readonly JobRecipient[]
           <NativeSelect
             label="Text"
             data={[...noteTextNames, OWN_TEXT]}
-            value={own === null ? name : OWN_TEXT}
-            onChange={({ currentTarget: { value } }) => {
-              setName(value);
-              setOwn(value === OWN_TEXT ? '' : null);
-            }}
+            value={name}
+            onChange={({ currentTarget: { value } }) => setName(value)}
           />
           <Textarea
             label="Message"
@@ -201,7 +200,10 @@ function NoteForm(props: Target & { readonly recipients: readonly JobRecipient[]
             autosize
             minRows={3}
             maxRows={12}
-            onChange={({ currentTarget: { value } }) => setOwn(value)}
+            onChange={({ currentTarget: { value } }) => {
+              setOwn(value);
+              setName(OWN_TEXT);
+            }}
             data-autofocus
           />
         </>

@@ -6,11 +6,13 @@ import { type FormEvent, useState } from 'react';
 import type { ActionRunner } from '../actions.ts';
 import { withId } from '../api.ts';
 import { Failure, Loaded, showToast } from '../components.tsx';
+import { InputDialog } from '../dialogs.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatKeyId } from '../texts.ts';
 import { formatHour, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
+import { useLeaveGuard } from '../unsaved-changes.ts';
 import { tomorrowAt } from '../zone.ts';
 import { getZone } from '../zone-choice.ts';
 import type { AttentionItem } from './queue.ts';
@@ -142,9 +144,9 @@ export function TextDialog(props: {
 }) {
   const { opened, title, close } = props;
   return (
-    <Modal opened={opened} onClose={close} title={title} closeOnClickOutside={false}>
+    <InputDialog opened={opened} onClose={close} title={title}>
       <TextForm {...props} />
-    </Modal>
+    </InputDialog>
   );
 }
 
@@ -152,6 +154,7 @@ function TextForm({ label, value, maxLength, close, save }: Parameters<typeof Te
   const [text, setText] = useState(value);
   const [isBusy, setIsBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
+  useLeaveGuard(text !== value && !isBusy);
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setIsBusy(true);

@@ -1,14 +1,16 @@
 /** The checklist: each step with its state, its form in a dialog, and its live result. */
 import { CheckIcon } from '@heroicons/react/16/solid';
-import { Button, Modal, NativeSelect } from '@mantine/core';
+import { Button, NativeSelect } from '@mantine/core';
 import { type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
-import { lazy, type ReactNode, Suspense, useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
 import { withEndpoint, withId } from '../api.ts';
 import { CredentialsReport } from '../CredentialsReport.tsx';
-import { Failure, Hidden, Loading, Note, useNarrow } from '../components.tsx';
+import { Failure, Hidden, Note, useNarrow } from '../components.tsx';
+import { InputDialog } from '../dialogs.tsx';
 import { PingReport } from '../health/components.tsx';
 import { toAccountState } from '../health/status.ts';
+import { loadLater } from '../load-later.tsx';
 import { type Account, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
@@ -20,13 +22,13 @@ import css from './Checklist.module.css';
 import type { Deployment } from './deployment.ts';
 import type { Step, StepId, StepState } from './steps.ts';
 
-const NewAccountForm = lazy(async () => ({
+const NewAccountForm = loadLater(async () => ({
   default: (await import('../setup/NewAccountForm.tsx')).NewAccountForm,
 }));
-const NewEndpointForm = lazy(async () => ({
+const NewEndpointForm = loadLater(async () => ({
   default: (await import('../setup/NewEndpointForm.tsx')).NewEndpointForm,
 }));
-const NotificationSettings = lazy(async () => ({
+const NotificationSettings = loadLater(async () => ({
   default: (await import('../customers/SettingsPage.tsx')).NotificationSettings,
 }));
 
@@ -174,22 +176,18 @@ function FormStep<T extends readonly unknown[]>(props: {
         </div>
       ) : null}
       {props.children}
-      <Modal
+      <InputDialog
         opened={isOpen}
         onClose={() => setOpen(false)}
         title={props.title}
         size="xl"
         fullScreen={isNarrow}
-        // Input must not be lost.
-        closeOnClickOutside={false}
       >
-        <Suspense fallback={<Loading />}>
-          {props.renderForm((...saved) => {
-            setOpen(false);
-            onSaved(...saved);
-          })}
-        </Suspense>
-      </Modal>
+        {props.renderForm((...saved) => {
+          setOpen(false);
+          onSaved(...saved);
+        })}
+      </InputDialog>
     </>
   );
 }
