@@ -2,7 +2,7 @@
 import { Button, Divider, PasswordInput } from '@mantine/core';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { createClient } from '../../client/index.ts';
-import { toErrorMessage } from './api.ts';
+import { hasStatus, toErrorMessage } from './api.ts';
 import { Note } from './components.tsx';
 import css from './SignIn.module.css';
 import type { CurrentKey } from './session.ts';
@@ -42,7 +42,7 @@ export function SignIn(props: {
       props.onSignedIn(key, await createClient({ url: location.origin, key }).get('/v1/key'));
     } catch (cause) {
       setBusy(false);
-      setError(isUnauthorized(cause) ? 'This key is unknown, revoked or expired.' : toErrorMessage(cause));
+      setError(hasStatus(cause, 401) ? 'This key is unknown, revoked or expired.' : toErrorMessage(cause));
       field.current?.focus();
     }
   }
@@ -96,19 +96,28 @@ function IssuerButton(props: {
 }) {
   const { issuer, anew = false } = props;
   const [leaving, setLeaving] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const start = async (): Promise<void> => {
+    setLeaving(true);
+    setError(null);
+    try {
+      await startSignIn(issuer, { anew });
+    } catch (cause) {
+      setLeaving(false);
+      setError(isSecureContext ? toErrorMessage(cause) : 'Single sign-on requires HTTPS.');
+    }
+  };
   return (
-    <Button
-      variant="filled"
-      fullWidth
-      autoFocus
-      loading={leaving}
-      onClick={() => {
-        setLeaving(true);
-        void startSignIn(issuer, { anew });
-      }}
-    >
-      {props.children}
-    </Button>
+    <>
+      <Button variant="filled" fullWidth autoFocus loading={leaving} onClick={() => void start()}>
+        {props.children}
+      </Button>
+      {error === null ? null : (
+        <Note tone="bad" live>
+          {error}
+        </Note>
+      )}
+    </>
   );
 }
 
@@ -138,8 +147,4 @@ export function NoAccess(props: {
       </div>
     </main>
   );
-}
-
-function isUnauthorized(cause: unknown): boolean {
-  return cause instanceof Error && 'status' in cause && cause.status === 401;
 }

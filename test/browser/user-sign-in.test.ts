@@ -73,6 +73,15 @@ test('the sign-in page offers single sign-on and API keys, is accessible and has
   await heading(page, 'Jobs').waitFor();
 });
 
+test('a single sign-on that cannot begin shows the reason', async () => {
+  const page = await visit(site, '/');
+  await page.evaluate(() => Object.defineProperty(crypto, 'subtle', { value: undefined }));
+  await page.evaluate(() => Object.defineProperty(window, 'isSecureContext', { value: false }));
+  await button(page).click();
+  await page.getByRole('alert').getByText('Single sign-on requires HTTPS.').waitFor();
+  expect(await button(page).isEnabled()).toBe(true);
+});
+
 test('a user lands on the requested page; no token is stored where scripts can read it, or stays in the history', async () => {
   const page = await signInAs('ann', '/jobs?account=acme');
   await heading(page, 'Jobs').waitFor();
