@@ -12,6 +12,10 @@ export function isTransient(error: unknown): boolean {
   return error instanceof UnreachableError || (error instanceof ApiError && error.status >= 429);
 }
 
+/** Whether an error is a response of the API with a status. */
+export const hasStatus = (error: unknown, status: number): boolean =>
+  error instanceof ApiError && error.status === status;
+
 /** Returns the time to wait before a retry that the API asks for (ms). `undefined`: none. */
 export function getRetryAfterMs(error: unknown): number | undefined {
   const seconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;

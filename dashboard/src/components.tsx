@@ -15,7 +15,7 @@ import {
 } from 'react';
 import { Link } from 'wouter';
 import { ApiError } from '../../client/index.ts';
-import { toErrorMessage } from './api.ts';
+import { hasStatus, toErrorMessage } from './api.ts';
 import { ATTENTION_MS, type LoadedQuery, useApi } from './queries.ts';
 import { formatHandling } from './texts.ts';
 import css from './ui.module.css';
@@ -179,15 +179,26 @@ export function Failure({ error, again }: { readonly error: unknown; readonly ag
   );
 }
 
-/** Shows the data of a query, its error if there are none, or `loading` before. Default: grey lines. */
+/**
+ * Shows the data of a query, or `loading` before; default: grey lines. An error is shown above the data of an earlier request, and
+ * instead of the data if the resource no longer exists.
+ */
 export function Loaded<T>(props: {
   readonly query: LoadedQuery<T>;
   readonly loading?: ReactNode;
   readonly children: (data: T) => ReactNode;
 }) {
   const { data, error, refetch } = props.query;
-  if (data !== undefined) return props.children(data);
-  return error ? <Failure error={error} again={refetch} /> : (props.loading ?? <Skeleton lines={3} />);
+  return (
+    <>
+      {error ? <Failure error={error} again={refetch} /> : null}
+      {data !== undefined && !hasStatus(error, 404)
+        ? props.children(data)
+        : error
+          ? null
+          : (props.loading ?? <Skeleton lines={3} />)}
+    </>
+  );
 }
 
 /** A list of names and values. Omits values that are `undefined`. `renderName`: default is the name. */

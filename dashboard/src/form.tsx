@@ -11,9 +11,10 @@ import {
   useState,
 } from 'react';
 import { Link } from 'wouter';
+import { hasStatus } from './api.ts';
 import { Failure, Note } from './components.tsx';
 import css from './form.module.css';
-import { type ApiForm, isConflict } from './forms.ts';
+import type { ApiForm } from './forms.ts';
 import ui from './ui.module.css';
 
 const FormContext = createContext<ApiForm<object> | null>(null);
@@ -121,7 +122,7 @@ export function FormErrors() {
             </ul>
           </>
         )}
-        {reload && isConflict(lastError) ? <ConflictHelp reload={reload} /> : null}
+        {reload && hasStatus(lastError, 412) ? <ConflictHelp reload={reload} /> : null}
       </Note>
     </div>
   );

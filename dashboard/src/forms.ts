@@ -155,6 +155,3 @@ export function useResourceForm<T extends { readonly revision: number }, V exten
   };
   return { ...apiForm, base, reload, modified };
 }
-
-/** Reports whether a change failed because the resource was modified after it was loaded. */
-export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.status === 412;

@@ -1,6 +1,6 @@
 /** The state of the sign-in, and what it is when the page is loaded. */
 import { ApiError, createClient } from '../../client/index.ts';
-import { toErrorMessage } from './api.ts';
+import { hasStatus, toErrorMessage } from './api.ts';
 import { type CurrentKey, keyStore, wallKeyStore } from './session.ts';
 import { resumeUser, SignInError, type UserSession } from './user-session.ts';
 
@@ -17,9 +17,7 @@ export type SignInState =
 export function toSignedOut(cause: unknown): SignInState {
   if (cause instanceof SignInError) return { phase: 'signed out', reason: cause.message };
   if (cause instanceof ApiError && cause.status === 403) return { phase: 'no access', reason: cause.message };
-  if (cause instanceof ApiError && cause.status === 401) {
-    return { phase: 'signed out', reason: 'Your session has ended. Sign in again.' };
-  }
+  if (hasStatus(cause, 401)) return { phase: 'signed out', reason: 'Your session has ended. Sign in again.' };
   return { phase: 'failed', error: new Error(toErrorMessage(cause), { cause }) };
 }
 
@@ -33,7 +31,7 @@ export async function resume(): Promise<SignInState> {
     return { phase: 'signed in', by, own: await createClient({ url: location.origin, key }).get('/v1/key') };
   } catch (error) {
     if (saved === null) return toSignedOut(error);
-    if (!(error instanceof ApiError) || error.status !== 401) return { phase: 'failed', error };
+    if (!hasStatus(error, 401)) return { phase: 'failed', error };
     keyStore.clear();
     return { phase: 'signed out', reason: 'The saved key is no longer valid. Sign in again.' };
   }
@@ -54,7 +52,7 @@ async function resumeWall(): Promise<SignInState> {
     history.replaceState(null, '', url);
     return { phase: 'signed in', by: key, own };
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 401) return { phase: 'failed', error };
+    if (!hasStatus(error, 401)) return { phase: 'failed', error };
     wallKeyStore.clear();
     return { phase: 'signed out', reason: 'The key of this wall display was revoked.' };
   }

@@ -30,6 +30,20 @@ test('events from an outage of Jobwire are shown after it', async () => {
   await page.getByText(String(job)).first().waitFor({ timeout: 30_000 });
 });
 
+test('a failed refetch is reported above the earlier data, which does not become stale', async () => {
+  const page = await signedIn(site, '/accounts/acme');
+  await page.getByText('Polling.').waitFor();
+  expectFault(page, /answered 503: GET .*status$/);
+  await page.route('**/v1/accounts/acme/status', (route) => route.fulfill({ status: 503 }));
+  await page.evaluate(() => {
+    const now = Date.now;
+    Date.now = () => now() + 180_000;
+  });
+  await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
+  expect(await page.getByText('Stale.').count()).toBe(0);
+  await page.getByText('Polling.').waitFor();
+});
+
 test('a sign-in during an outage shows an error and succeeds after it', async () => {
   const page = await visit(site, '/');
   expectFault(page, /ERR_CONNECTION_REFUSED/);

@@ -320,7 +320,7 @@ test('a later search updates the rows in place, marks those that no longer match
   expect(fresh).toBe(1);
 });
 
-test('a later search that could not be completed marks no rows as gone', () => {
+test('a later search that could not be completed marks no rows as gone, and reports its errors', () => {
   const search = new JobSearch({}, [account('a')]);
   run(search, { a: Array.from({ length: 50 }, (_, at) => job(at + 1)) });
   const failed = new JobSearch({}, [account('a')]);
@@ -328,11 +328,13 @@ test('a later search that could not be completed marks no rows as gone', () => {
   if (!first) throw new Error('No request.');
   failed.addFailure(first, 'Too many requests.');
   search.update(failed);
+  expect(search.getResult().rereadFailures).toEqual([{ account: 'a', message: 'Too many requests.' }]);
   const partial = new JobSearch({}, [account('a')]);
   const [ask] = partial.nextRequests();
   if (!ask) throw new Error('No request.');
   partial.addPage(ask, { jobs: [job(2)], next: 'x' });
   search.update(partial);
+  expect(search.getResult().rereadFailures).toEqual([]);
   // Pages are sorted by due day, not within it.
   expect(search.getResult().rows.filter(({ gone }) => gone)).toEqual([]);
 });

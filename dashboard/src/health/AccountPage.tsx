@@ -1,28 +1,25 @@
 /** State, polls and events of one account, with actions. */
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
 import type { AccountStatus, TestReport } from '../../../client/index.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
-import { withId, withRevision } from '../api.ts';
+import { hasStatus, withId, withRevision } from '../api.ts';
 import { CredentialsReport } from '../CredentialsReport.tsx';
-import { Facts, Failure, Handling, Panel, Waiting } from '../components.tsx';
+import { Facts, Failure, Handling, Loaded, Panel, Waiting } from '../components.tsx';
 import { DataTable, QueryTable } from '../DataTable.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
-import { useNow, useRefresh } from '../stream-hooks.ts';
+import { useRefresh } from '../stream-hooks.ts';
 import { formatCount, formatInterval } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, useHref } from '../urls.ts';
 import { ActionButton, ActionError, PollBars, StateBadge, StateNote } from './components.tsx';
 import { ObservedThrough, OpenJobs, ProblemCount } from './OverviewPage.tsx';
-import { type AccountDetails, isGone, SCANNED_EVENTS, useAccount, useAccountEvents } from './queries.ts';
+import { type AccountDetails, SCANNED_EVENTS, useAccount, useAccountEvents } from './queries.ts';
 import { countMissingJobs, getPendingConfirmation, POLL_OUTCOMES, toAccountState } from './status.ts';
-
-/** Interval of the check whether the account is stale. */
-const STALE_MS = 5_000;
 
 export function AccountPage({ id }: { readonly id: string }) {
   const account = useAccount(id);
@@ -33,10 +30,17 @@ export function AccountPage({ id }: { readonly id: string }) {
       ['accountEvents', id],
     ],
   );
-  if (account.data && !isGone(account)) return <AccountView account={account.data} />;
+  const { data, error, refetch, dataUpdatedAt } = account;
+  const failure = error ? <Failure error={error} again={refetch} /> : null;
+  if (data && !hasStatus(error, 404))
+    return (
+      <AccountView account={data} readAt={dataUpdatedAt}>
+        {failure}
+      </AccountView>
+    );
   return (
     <ResourcePage title={`Account ${id}`} tab="state" toHref={(tab) => accountHref(id, tab)}>
-      {account.error ? <Failure error={account.error} again={account.refetch} /> : <Waiting />}
+      {failure ?? <Waiting />}
     </ResourcePage>
   );
 }
@@ -59,21 +63,23 @@ export function AccountActivity({ id }: { readonly id: string }) {
       toHref={(tab) => accountHref(id, tab)}
       actions={<Link href={href('/jobs', { account: id })}>Account jobs</Link>}
     >
-      {account.data && !isGone(account) ? (
-        <AccountEvents id={id} head={account.data.report?.head} />
-      ) : account.error ? (
-        <Failure error={account.error} again={account.refetch} />
-      ) : (
-        <Waiting />
-      )}
+      <Loaded query={account} loading={<Waiting />}>
+        {({ report }) => <AccountEvents id={id} head={report?.head} />}
+      </Loaded>
     </ResourcePage>
   );
 }
 
-function AccountView({ account: { record, report, polls } }: { readonly account: AccountDetails }) {
+/** `readAt`: time of the data (epoch ms). Without newer data, an account does not become stale. */
+function AccountView(props: {
+  readonly account: AccountDetails;
+  readonly readAt: number;
+  readonly children: ReactNode;
+}) {
+  const { account, readAt: now, children } = props;
+  const { record, report, polls } = account;
   const { id } = record;
   const href = useHref();
-  const now = useNow(STALE_MS);
   const { may } = useSession();
   const runner = useActions([['accounts'], ['accountEvents', id]]);
   const [tested, setTested] = useState<TestReport | null>(null);
@@ -91,6 +97,7 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
         </>
       }
     >
+      {children}
       <StateNote state={state} problem={record.paused ? null : report?.problem}>
         {report && may('operate') ? <ConfirmActions id={id} report={report} runner={runner} /> : null}
       </StateNote>

@@ -1,11 +1,11 @@
 /** State, deliveries, parked events and replays of one endpoint, with actions. */
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
 import type { AttemptReport } from '../../../client/index.ts';
 import { isEndpointKind } from '../../../shared/built-in-sinks.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
-import { withEndpoint, withRevision } from '../api.ts';
-import { Facts, Failure, Handling, Panel, Statistic, Waiting } from '../components.tsx';
+import { hasStatus, withEndpoint, withRevision } from '../api.ts';
+import { Facts, Failure, Handling, Loaded, Panel, Statistic, Waiting } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
 import { useApi } from '../queries.ts';
@@ -20,7 +20,7 @@ import { Deliveries } from './Deliveries.tsx';
 import css from './Health.module.css';
 import { formatDeadCount } from './OverviewPage.tsx';
 import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
-import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
+import { useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
 import { type Endpoint, getSinkName, type Health, isBuiltIn, toEndpointState } from './status.ts';
 
@@ -37,15 +37,18 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   const health = useEndpointHealth({ region, id }, { often: true });
   useRefresh(['endpoint.*'], [['endpoints']]);
   const error = endpoint.error ?? health.error;
-  if (endpoint.data && health.data && !isGone(endpoint))
-    return <EndpointView endpoint={endpoint.data} health={health.data} />;
+  const failure = error ? (
+    <Failure error={error} again={() => Promise.all([endpoint.refetch(), health.refetch()])} />
+  ) : null;
+  if (endpoint.data && health.data && !hasStatus(endpoint.error, 404))
+    return (
+      <EndpointView endpoint={endpoint.data} health={health.data}>
+        {failure}
+      </EndpointView>
+    );
   return (
     <EndpointTab region={region} id={id} tab="state">
-      {error ? (
-        <Failure error={error} again={() => Promise.all([endpoint.refetch(), health.refetch()])} />
-      ) : (
-        <Waiting />
-      )}
+      {failure ?? <Waiting />}
     </EndpointTab>
   );
 }
@@ -55,19 +58,17 @@ export function EndpointActivity({ region, id }: { readonly region: string; read
   const endpoint = useEndpoint(region, id);
   return (
     <EndpointTab region={region} id={id} tab="activity">
-      {endpoint.data && !isGone(endpoint) ? (
-        isEndpointKind(endpoint.data.kind) ? (
-          <Statistics endpoint={endpoint.data}>
-            <Deliveries endpoint={endpoint.data} />
-          </Statistics>
-        ) : (
-          <Deliveries endpoint={endpoint.data} />
-        )
-      ) : endpoint.error ? (
-        <Failure error={endpoint.error} again={endpoint.refetch} />
-      ) : (
-        <Waiting />
-      )}
+      <Loaded query={endpoint} loading={<Waiting />}>
+        {(data) =>
+          isEndpointKind(data.kind) ? (
+            <Statistics endpoint={data}>
+              <Deliveries endpoint={data} />
+            </Statistics>
+          ) : (
+            <Deliveries endpoint={data} />
+          )
+        }
+      </Loaded>
     </EndpointTab>
   );
 }
@@ -77,8 +78,8 @@ function EndpointTab(props: {
   readonly region: string;
   readonly id: string;
   readonly tab: ResourceTab;
-  readonly actions?: React.ReactNode;
-  readonly children: React.ReactNode;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
 }) {
   const { region, id, ...rest } = props;
   return (
@@ -91,7 +92,12 @@ function EndpointTab(props: {
   );
 }
 
-function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; readonly health: Health }) {
+function EndpointView(props: {
+  readonly endpoint: Endpoint;
+  readonly health: Health;
+  readonly children: ReactNode;
+}) {
+  const { endpoint, health, children } = props;
   const href = useHref();
   const now = useNow(LATE_MS);
   const { may } = useSession();
@@ -116,6 +122,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
         ) : null
       }
     >
+      {children}
       <StateNote state={toEndpointState(endpoint, health, now)} problem={health.problem}>
         <FailingSince health={health} />
       </StateNote>
@@ -225,7 +232,7 @@ function Oldest({ at }: { readonly at: string | null }) {
 }
 
 /** Returns the time of the last delivery. The exact time is known only when the backlog is empty. */
-function formatLastDelivered({ lastDeliveredAt, statistics }: Health): React.ReactNode {
+function formatLastDelivered({ lastDeliveredAt, statistics }: Health): ReactNode {
   if (lastDeliveredAt !== null) return <RelativeTime at={lastDeliveredAt} />;
   return statistics.delivered > 0 ? 'In the last 24 hours' : 'Never';
 }

@@ -12,7 +12,7 @@ import { FilterInput } from '../filters.tsx';
 import { type Account, type Region, useAccounts, useApi, useFigures, useRegions } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
-import { useNow, useRefresh } from '../stream-hooks.ts';
+import { useRefresh } from '../stream-hooks.ts';
 import { formatPercent, matchesQuery } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
@@ -33,18 +33,18 @@ import {
   toEndpointState,
 } from './status.ts';
 
-/** Interval of the check for stale accounts. */
-const STALE_MS = 5_000;
 /** Minimum interval between refetches of endpoint health, because each request reads many logs. */
 const HEALTHS_MS = 10_000;
 
 export function OverviewPage() {
-  const accounts = useInRegion(useAccounts());
+  const all = useAccounts();
+  const accounts = useInRegion(all);
   const endpoints = useInRegion(useEndpoints());
   const figures = useFigures();
   const { data: regions = [] } = useRegions();
   const chosen = useRegion();
-  const now = useNow(STALE_MS);
+  // Without newer data, an account does not become stale.
+  const now = all.dataUpdatedAt;
   useRefresh(['account.*', 'upstream.*'], [['accounts'], ['regions']]);
   useRefresh(['endpoint.*'], [['endpoints', 'all']]);
   useRefresh(['endpoint.*'], [['endpoints', 'health']], HEALTHS_MS);

@@ -4,13 +4,12 @@ import pLimit from 'p-limit';
 import {
   type Account,
   type AccountStatus,
-  ApiError,
   type Client,
   type EventPage,
   type Poll,
 } from '../../../client/index.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
-import { withEndpoint, withId } from '../api.ts';
+import { hasStatus, withEndpoint, withId } from '../api.ts';
 import { collect, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import type { Endpoint, Health } from './status.ts';
@@ -98,17 +97,12 @@ export function useAccount(id: string): UseQueryResult<AccountDetails> {
   });
 }
 
-/** Whether a query failed with 404, so that cached data must not be displayed. */
-export function isGone({ error }: { readonly error: unknown }): boolean {
-  return error instanceof ApiError && error.status === 404;
-}
-
 /** Returns `null` for 404: an account that is being created has a record, but no status yet. */
 async function nullIfNotFound<T>(response: Promise<T>): Promise<T | null> {
   try {
     return await response;
   } catch (cause) {
-    if (cause instanceof ApiError && cause.status === 404) return null;
+    if (hasStatus(cause, 404)) return null;
     throw cause;
   }
 }
@@ -140,7 +134,7 @@ async function readAccountEvents(
       page = await api.get('/v1/accounts/{id}/events', { params, signal });
     } catch (cause) {
       // The cursor is past retention: start at the oldest kept event.
-      if (after === undefined || !(cause instanceof ApiError) || cause.status !== 410) throw cause;
+      if (after === undefined || !hasStatus(cause, 410)) throw cause;
       after = undefined;
       continue;
     }

@@ -3,7 +3,7 @@ import { Button, Modal } from '@mantine/core';
 import { useState } from 'react';
 import type { Message } from '../../../client/index.ts';
 import { messageReasons } from '../../../shared/notifications/types.ts';
-import { Badge, Facts, Failure, Panel } from '../components.tsx';
+import { Badge, Facts, Loaded, Panel } from '../components.tsx';
 import { LoadMore, usePages } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
@@ -35,7 +35,6 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
     refetchMs: 20_000,
     refetchAll: true,
   });
-  const messages = query.data;
   const upcoming = query.pages?.[0]?.upcoming ?? [];
   return (
     <Panel
@@ -55,27 +54,34 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
           close={() => setIsNotifying(false)}
         />
       ) : null}
-      {query.error && !messages ? <Failure error={query.error} again={query.refetch} /> : null}
-      {messages?.length === 0 && upcoming.length === 0 ? (
-        <p className={ui.hint}>No notifications yet.</p>
-      ) : (
-        <ul className={`${ui.list} ${css.items}`}>
-          {upcoming.map(({ kind, dueAt, jobs }) => (
-            <li key={`${kind} ${dueAt}`} className={css.message}>
-              <span>
-                <strong>{kindNames[kind]}</strong> <Badge>Scheduled</Badge>
-              </span>
-              <span className={ui.hint}>
-                <RelativeTime isPlanned at={dueAt} />, for{' '}
-                {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
-              </span>
-            </li>
-          ))}
-          {messages?.map((message) => (
-            <MessageRow key={message.id + (message.to?.address ?? '')} message={message} open={setOpened} />
-          ))}
-        </ul>
-      )}
+      <Loaded query={query}>
+        {(messages) =>
+          messages.length === 0 && upcoming.length === 0 ? (
+            <p className={ui.hint}>No notifications yet.</p>
+          ) : (
+            <ul className={`${ui.list} ${css.items}`}>
+              {upcoming.map(({ kind, dueAt, jobs }) => (
+                <li key={`${kind} ${dueAt}`} className={css.message}>
+                  <span>
+                    <strong>{kindNames[kind]}</strong> <Badge>Scheduled</Badge>
+                  </span>
+                  <span className={ui.hint}>
+                    <RelativeTime isPlanned at={dueAt} />, for{' '}
+                    {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
+                  </span>
+                </li>
+              ))}
+              {messages.map((message) => (
+                <MessageRow
+                  key={message.id + (message.to?.address ?? '')}
+                  message={message}
+                  open={setOpened}
+                />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
       <LoadMore query={query} label="Earlier messages" />
       <Modal
         opened={opened !== null}

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Link } from 'wouter';
-import { ApiError } from '../../../client/index.ts';
+import { hasStatus } from '../api.ts';
 import { Empty, Handling, Loaded, Page, Waiting } from '../components.tsx';
 import { getJobNumber } from '../events.ts';
 import { useApi } from '../queries.ts';
@@ -26,7 +26,7 @@ export default function JobPage(location: JobLocation) {
     enabled: isValidNumber,
     refetchInterval: 60_000,
   });
-  const unknown = !isValidNumber || (job.error instanceof ApiError && job.error.status === 404);
+  const unknown = !isValidNumber || hasStatus(job.error, 404);
   return (
     <Page
       title={`Job ${jobNumber}`}

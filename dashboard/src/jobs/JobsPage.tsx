@@ -12,7 +12,6 @@ import { ExportButton } from '../export.tsx';
 import { FilterInput, FilterSelect, includeSelected, toOptions } from '../filters.tsx';
 import { type Account, useAccounts, useApi, useFigures, useRegions, useToday } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
 import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
@@ -275,12 +274,13 @@ function Summary(props: {
   const { query, search, accounts } = props;
   const api = useApi();
   const { result } = search;
+  const failures = [...result.failures, ...result.rereadFailures];
   const [read, change] = useParams();
   const text = formatResultCount(result, query);
   const countedTwice = useFigures().data?.countedTwice ?? [];
   const ids = result.rows.map(({ account }) => account);
   const notes = explainRows(ids, countedTwice);
-  const unobserved = listUnobserved(ids, accounts, useNow(MINUTE_MS));
+  const unobserved = listUnobserved(ids, accounts, useAccounts().dataUpdatedAt);
   return (
     <div className={`${ui.actions} ${css.summary}`}>
       <p className={ui.hint}>
@@ -328,9 +328,9 @@ function Summary(props: {
           ))}
         </div>
       ) : null}
-      {result.failures.length > 0 ? (
+      {failures.length > 0 ? (
         <div className={css.wide}>
-          <Failure error={new Error(formatFailures(result.failures))} again={search.retry} />
+          <Failure error={new Error(formatFailures(failures))} again={search.retry} />
         </div>
       ) : null}
     </div>

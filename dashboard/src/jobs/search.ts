@@ -247,6 +247,8 @@ export interface SearchResult {
   /** Number of jobs read, matching or not. */
   readonly read: number;
   readonly failures: readonly { readonly account: string; readonly message: string }[];
+  /** Errors of the last repetition of the search: the rows are those of an earlier one. */
+  readonly rereadFailures: SearchResult['failures'];
   /** Number of jobs that match since an event, but are not in `rows`. */
   readonly fresh: number;
 }
@@ -284,6 +286,7 @@ export class JobSearch {
   #maxRead = MAX_READ;
   #read = 0;
   #result: SearchResult | undefined;
+  #rereadFailures: SearchResult['failures'] = [];
 
   constructor(query: JobQuery, accounts: readonly SearchedAccount[]) {
     this.#query = query;
@@ -357,6 +360,7 @@ export class JobSearch {
   /** Clears the errors, so that failed requests are repeated. */
   retry(): void {
     for (const state of this.#sources) state.failed = undefined;
+    this.#rereadFailures = [];
     this.#result = undefined;
   }
 
@@ -386,11 +390,13 @@ export class JobSearch {
   }
 
   /**
-   * Takes over the jobs of a later search with the same query. Rows keep their positions; other matches are counted as new. Does
-   * nothing if jobs of an account could not be read.
+   * Takes over the jobs of a later search with the same query. Rows keep their positions; other matches are counted as new. If
+   * jobs of an account could not be read, takes over the errors only.
    */
   update(later: JobSearch): void {
-    if (later.#sources.some(({ failed }) => failed !== undefined)) return;
+    this.#rereadFailures = later.getResult().failures;
+    this.#result = undefined;
+    if (this.#rereadFailures.length > 0) return;
     const frontier = later.#completeUpTo();
     const isMissing = (name: string, key: string): boolean =>
       !later.#rows.has(name) && (frontier === undefined || key <= frontier);
@@ -405,7 +411,6 @@ export class JobSearch {
       else if (!found.row.gone) this.#fresh.set(name, key);
     }
     this.#sorted = undefined;
-    this.#result = undefined;
   }
 
   /** Applies events from before the search to accounts without a query: their status may be older than the events. */
@@ -450,6 +455,7 @@ export class JobSearch {
       skipped: this.#plan.skipped,
       read: this.#read,
       failures: [...failures].map(([account, message]) => ({ account, message })),
+      rereadFailures: this.#rereadFailures,
       fresh: [...this.#fresh.values()].filter(
         (key) => complete || (frontier !== undefined && key <= frontier),
       ).length,

@@ -135,6 +135,7 @@ class Runner {
   };
   readonly retry = (): void => {
     this.#search.retry();
+    this.#rereadAt = 0;
     this.#sendRequests();
     this.#notify();
   };

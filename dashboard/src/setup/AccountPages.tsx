@@ -5,7 +5,7 @@ import { useLocation } from 'wouter';
 import * as z from 'zod';
 import type { Account } from '../../../client/index.ts';
 import { AccountUpdate, NewCredentials } from '../../../shared/accounts/account-input.ts';
-import { withId, withRevision } from '../api.ts';
+import { hasStatus, withId, withRevision } from '../api.ts';
 import { Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { AreaField, CheckField, Form, FormActions, NumberField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
@@ -271,7 +271,7 @@ function DeletionPage(props: { readonly account: Account; readonly finish: () =>
         return await api.delete('/v1/accounts/{id}', withId(account.id));
       } catch (cause) {
         // Deletion is complete.
-        if (cause instanceof Error && 'status' in cause && cause.status === 404) return true;
+        if (hasStatus(cause, 404)) return true;
         throw cause;
       }
     },

@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { ApiError, createClient } from '../../../client/index.ts';
-import { toErrorMessage } from '../api.ts';
+import { hasStatus, toErrorMessage } from '../api.ts';
 import { Note } from '../components.tsx';
 import type { CurrentKey } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
@@ -101,7 +101,7 @@ async function claim(
       const { key } = await api.post('/v1/wall-pairings/key', { body: { code, deviceToken } });
       if (key !== null) return key;
     } catch (cause) {
-      if (cause instanceof ApiError && cause.status === 404) return undefined;
+      if (hasStatus(cause, 404)) return undefined;
       // The code stays valid while the network fails.
       if (cause instanceof ApiError && cause.status < 429) throw cause;
     }
