@@ -35,6 +35,7 @@ test('a failed refetch is reported above the earlier data, which does not become
   await page.getByText('Polling.').waitFor();
   expectFault(page, /answered 503: GET .*status$/);
   await page.route('**/v1/accounts/acme/status', (route) => route.fulfill({ status: 503 }));
+  await page.waitForResponse((response) => response.status() === 503);
   await page.evaluate(() => {
     const now = Date.now;
     Date.now = () => now() + 180_000;

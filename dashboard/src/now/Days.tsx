@@ -9,15 +9,16 @@ import { loadLater } from '../load-later.tsx';
 import { ErrorBoundary } from '../shell/ErrorBoundary.tsx';
 import { useNow } from '../stream-hooks.ts';
 import { Day } from '../times.tsx';
-import { useHref, useRegion } from '../urls.ts';
+import { useHref } from '../urls.ts';
 import css from './Days.module.css';
 
 const CHART_MS = 60_000;
 const DaysChart = loadLater(() => import('./DaysChart.tsx'));
 
-export function Days({ days }: { readonly days: readonly Rollup[] }) {
+/** `of`: identifies what the days are about. */
+export function Days({ days, of }: { readonly days: readonly Rollup[]; readonly of: string }) {
   const [table, setTable] = useState(false);
-  const charted = useChartedDays(days);
+  const charted = useChartedDays(days, of);
   return (
     <div id="days" className={css.anchor}>
       <Panel
@@ -48,11 +49,10 @@ export function Days({ days }: { readonly days: readonly Rollup[] }) {
 }
 
 /** Updates the chart once a minute, because rendering it takes most of a frame. The table is updated immediately. */
-function useChartedDays(days: readonly Rollup[]): readonly Rollup[] {
+function useChartedDays(days: readonly Rollup[], of: string): readonly Rollup[] {
   const minute = useNow(CHART_MS);
-  const region = useRegion();
   // biome-ignore lint/correctness/useExhaustiveDependencies: deliberately not on each change of the data
-  return useMemo(() => days, [minute, region]);
+  return useMemo(() => days, [minute, of]);
 }
 
 function DaysTable({ days }: { readonly days: readonly Rollup[] }) {
