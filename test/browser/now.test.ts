@@ -265,6 +265,10 @@ describe('statistics', () => {
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(us.jobs + nz.jobs + 1);
     await page.getByLabel('Region').selectOption('nz');
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(nz.jobs);
+    const chart = page.getByRole('img', { name: /jobs created/ });
+    const { days } = await site.api<{ days: { created: number }[] }>('/figures?region=nz');
+    const created = days.reduce((sum, day) => sum + day.created, 0);
+    await expect.poll(() => chart.getAttribute('aria-label')).toContain(` ${created} jobs created`);
     await page.getByRole('link', { name: 'Live events' }).click();
     await list(page).getByRole('listitem').first().waitFor();
     expect(await list(page).getByRole('link', { name: 'acme' }).count()).toBe(0);

@@ -82,7 +82,7 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
                 {data ? (
                   <>
                     <Statuses open={data.open} />
-                    <Days days={data.days} />
+                    <Days days={data.days} of={data.regions.join()} />
                   </>
                 ) : null}
               </div>
