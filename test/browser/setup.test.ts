@@ -187,7 +187,7 @@ describe('accounts', () => {
     await site.api(`/accounts/${name}`, { method: 'DELETE' });
   });
 
-  test('the deletion of a large account is followed until it is complete', async () => {
+  test('the deletion of a large account is followed until it is complete, and leaving it requires confirmation', async () => {
     const { name, clientId, clientSecret } = stranger();
     const credentials = { clientId, clientSecret };
     await site.api('/accounts', { body: { id: name, region: 'us', credentials, paused: true } });
@@ -201,7 +201,9 @@ describe('accounts', () => {
     await button(page, `Delete ${name}`).click();
     await page.getByRole('dialog').getByRole('textbox').fill(name);
     await button(page.getByRole('dialog'), 'Delete permanently').click();
-    await page.getByText('removal of its data is in progress').waitFor();
+    await page.getByText('Keep this page open until it is complete.').waitFor();
+    await page.getByRole('navigation').getByRole('link', { name: 'Now' }).click();
+    await button(page.getByRole('dialog', { name: 'Leave before the data is removed?' }), 'Cancel').click();
     await toast(page, 'deleted.').waitFor();
     await heading(page, 'Health').waitFor();
     expect(answers).toEqual([]);

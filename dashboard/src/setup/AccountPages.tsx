@@ -16,6 +16,7 @@ import { useSession } from '../session.ts';
 import { formatInterval } from '../texts.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
+import { useLeaveGuard } from '../unsaved-changes.ts';
 import { ACCOUNTS_PATH, accountHref, useHref } from '../urls.ts';
 import { DeclaredNote, DeletePanel } from './components.tsx';
 import { CredentialFields, NO_CREDENTIALS, TestAccount, TestNewCredentials } from './credentials.tsx';
@@ -258,6 +259,10 @@ function useAfterDeletion(): (account: string) => void {
 function DeletionPage(props: { readonly account: Account; readonly finish: () => void }) {
   const { account } = props;
   const api = useApi();
+  useLeaveGuard(true, {
+    title: 'Leave before the data is removed?',
+    body: 'On AWS, the removal stops when you leave this page. To resume it, send the request of the API again.',
+  });
   const finish = useRef(props.finish);
   finish.current = props.finish;
   const {
@@ -285,8 +290,8 @@ function DeletionPage(props: { readonly account: Account; readonly finish: () =>
     <Page title={account.id}>
       {error ? <Failure error={error} again={refetch} /> : null}
       <Note tone="warn" live>
-        Account {account.id} is deleted. The removal of its data is in progress, and continues if you leave
-        this page.
+        Account {account.id} is deleted. The removal of its data is in progress. Keep this page open until it
+        is complete. Self-hosted, the removal also continues without this page.
       </Note>
     </Page>
   );
