@@ -287,6 +287,23 @@ describe('a template', () => {
     expect(await site.api(apiPath)).toMatchObject({ custom: false });
   }, 180_000);
 
+  test('that another user has changed is not overwritten, and is loaded when the page is opened again', async () => {
+    const apiPath = '/accounts/acme/templates/dispatched/email/de';
+    const page = await signedIn(site, `${AT}/templates/dispatched/email/de`);
+    await page.getByRole('button', { name: 'Customize: Outro' }).click();
+    await field(page, 'Outro').fill('Mine');
+    await put(apiPath, { subject: 'Theirs' });
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('Another user has changed this template.').waitFor();
+    expect(await site.api(apiPath)).toMatchObject({ template: { subject: 'Theirs' } });
+    await page.getByRole('button', { name: 'Discard changes' }).click();
+    await page.getByRole('link', { name: 'Templates', exact: true }).click();
+    await page.getByRole('heading', { name: 'Templates of acme' }).waitFor();
+    await page.goBack();
+    expect(await field(page, 'Subject').inputValue()).toBe('Theirs');
+    await site.api(apiPath, { method: 'DELETE' });
+  });
+
   test('has the height of its mail in the preview, also outside the window', async () => {
     const page = await signedIn(site, path, { size: 'narrow' });
     const frame = page.locator('iframe[title^="Preview"]');

@@ -56,6 +56,8 @@ function TemplateEditorPage(props: { readonly account: string; readonly template
   const saved = useQuery({
     queryKey: ['template', account, template],
     queryFn: ({ signal }) => api.get(TEMPLATE, { ...withTemplate(account, template), signal }),
+    // The editor begins with the latest version.
+    gcTime: 0,
   });
   return (
     <AccountPage
@@ -120,6 +122,9 @@ function Editor(props: {
     setBusy(true);
     setSaveError(null);
     try {
+      const { changedAt } = await api.get(TEMPLATE, withTemplate(account, template));
+      if (changedAt !== saved.changedAt)
+        throw new Error('Another user has changed this template. Copy your text and reload the page.');
       await edit(await api.put(TEMPLATE, { ...withTemplate(account, template), body: text }));
       showToast('Template saved. It applies to new messages.');
     } catch (cause) {
