@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { shiftDay } from '../../dashboard/src/dates.ts';
 import {
   formatEmptyResult,
+  formatNoDeliveries,
   formatResultCount,
   summarizeAttempts,
   toWebLink,
@@ -452,4 +453,10 @@ test('the delivery status of an event is the outcome of its last attempts', () =
   expect(of('retry', 'rejected', 'delivered')).toBe('delivered after 2 failures');
   expect(of('retry', 'rejected')).toBe('rejected 2 times');
   expect(of('retry')).toBe('failed once');
+});
+
+test('an event whose deliveries have expired is not called undelivered', () => {
+  const of = (time: string) => formatNoDeliveries(time, Date.parse('2026-11-30'));
+  expect(of('2026-11-01T00:00:00Z')).toBe('No deliveries yet.');
+  expect(of('2026-10-01T00:00:00Z')).toBe('No deliveries in the last 30 days.');
 });

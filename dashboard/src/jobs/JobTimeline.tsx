@@ -17,7 +17,7 @@ import { formatDuration, formatExactTime, Timestamp, ZoneName } from '../times.t
 import ui from '../ui.module.css';
 import { endpointHref, useHref } from '../urls.ts';
 import css from './Job.module.css';
-import { summarizeAttempts } from './labels.ts';
+import { formatNoDeliveries, summarizeAttempts } from './labels.ts';
 
 /** Identifies a job. */
 export interface JobLocation {
@@ -168,7 +168,10 @@ function Evidence(props: { readonly type: string; readonly observed: Observed | 
 
 /** Delivery status of an event per endpoint. */
 function EventDeliveries({ event, deliveries }: EventProps) {
-  if (deliveries.length === 0) return <p className={`${css.evidence} ${ui.hint}`}>No deliveries yet.</p>;
+  if (deliveries.length === 0)
+    return (
+      <p className={`${css.evidence} ${ui.hint}`}>{formatNoDeliveries(event.time, Date.now())}</p>
+    );
   const byEndpoint = [...Map.groupBy(deliveries, ({ endpoint }) => endpoint)];
   return (
     <details className={css.deliveries}>

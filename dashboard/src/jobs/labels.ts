@@ -20,6 +20,13 @@ export function summarizeAttempts(attempts: readonly Pick<Attempt, 'outcome'>[])
   };
 }
 
+/** Retention of deliveries (ms). */
+const DELIVERIES_MS = 30 * 86_400_000;
+
+/** Formats that an event (time: ISO 8601) has no deliveries. Those of an older event have expired. */
+export const formatNoDeliveries = (time: string, nowMs: number): string =>
+  nowMs - Date.parse(time) > DELIVERIES_MS ? 'No deliveries in the last 30 days.' : 'No deliveries yet.';
+
 /** Returns an http or https link; `undefined` for any other scheme. */
 export function toWebLink(link: string | null): string | undefined {
   if (link === null || !URL.canParse(link)) return undefined;
