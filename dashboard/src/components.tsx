@@ -201,6 +201,12 @@ export function Loaded<T>(props: {
   );
 }
 
+/** Error of the first query that failed. */
+export function QueryError({ queries }: { readonly queries: readonly LoadedQuery<unknown>[] }) {
+  const failed = queries.find(({ error }) => error);
+  return failed ? <Failure error={failed.error} again={failed.refetch} /> : null;
+}
+
 /** A list of names and values. Omits values that are `undefined`. `renderName`: default is the name. */
 export function Facts(props: {
   readonly rows: Readonly<Record<string, ReactNode>>;

@@ -2,6 +2,7 @@
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
 import type { Client, Figures, ListedAccount, Region } from '../../client/index.ts';
+import { withId } from './api.ts';
 import { useSession } from './session.ts';
 import { useNow } from './stream-hooks.ts';
 import { useZone } from './times.tsx';
@@ -90,6 +91,14 @@ export function useFigures(): UseQueryResult<Figures> {
     placeholderData: keepPreviousData,
   });
 }
+
+/** Returns the query of the notification settings of an account. */
+export const notificationsQuery = (api: Client, account: string) => ({
+  queryKey: ['notifications', account],
+  queryFn: ({ signal }: { readonly signal: AbortSignal }) =>
+    api.get('/v1/accounts/{id}/notifications', { ...withId(account), signal }),
+  staleTime: 60_000,
+});
 
 /** A query whose result is shown. */
 export interface LoadedQuery<T> {

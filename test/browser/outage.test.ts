@@ -45,6 +45,14 @@ test('a failed refetch is reported above the earlier data, which does not become
   await page.getByText('Polling.').waitFor();
 });
 
+test('settings of notifications that cannot be loaded are not counted as off', async () => {
+  const page = await signedIn(site, '/');
+  expectFault(page, /answered 503: GET .*notifications$/);
+  await page.route('**/v1/accounts/*/notifications', (route) => route.fulfill({ status: 503 }));
+  await page.getByRole('navigation').getByRole('link', { name: 'Setup' }).click();
+  await page.getByText('– accounts notify their customers').waitFor();
+});
+
 test('a sign-in during an outage shows an error and succeeds after it', async () => {
   const page = await visit(site, '/');
   expectFault(page, /ERR_CONNECTION_REFUSED/);

@@ -184,6 +184,10 @@ test('the summary is one sentence with the tone of the worst state', () => {
   expect(summarize(five, [endpoint('erp'), endpoint('crm')], [], { dead: 1, parked: 2 })).toBe(
     'All 5 accounts are up to date; all 2 endpoints are active; 1 endpoint has dead events; 2 endpoints have parked events. | bad',
   );
+  // The number leaves out those of a failing endpoint.
+  expect(summarize(five, [endpoint('crm', { state: 'failing' })], [], { dead: 1, parked: 0 })).toBe(
+    'All 5 accounts are up to date; 1 endpoint is failing; at least 1 endpoint has dead events. | bad',
+  );
   expect(summarize(five, [endpoint('erp')], [], { dead: 0, parked: 1 })).toBe(
     'All 5 accounts are up to date; the endpoint is active; 1 endpoint has parked events. | warn',
   );

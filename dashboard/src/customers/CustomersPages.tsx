@@ -1,11 +1,10 @@
 /** Notifications to customers: the pages below `/setup/customers`. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, Route, Switch } from 'wouter';
-import { withId } from '../api.ts';
 import { Badge, NotFound, Page, Panel } from '../components.tsx';
 import { QueryTable } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
-import { type Account, useAccounts, useApi } from '../queries.ts';
+import { type Account, notificationsQuery, useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { ACCOUNTS_PATH, decodeSegment, useHref, useParams } from '../urls.ts';
@@ -129,13 +128,8 @@ function AccountsPage() {
 /** Notification status of an account. */
 function Status({ account, enabled }: { readonly account: string; readonly enabled: boolean }) {
   const api = useApi();
-  const { data } = useQuery({
-    queryKey: ['notifications', account],
-    queryFn: ({ signal }) => api.get('/v1/accounts/{id}/notifications', { ...withId(account), signal }),
-    enabled,
-    staleTime: 60_000,
-  });
-  if (!data) return null;
+  const { data, isError } = useQuery({ ...notificationsQuery(api, account), enabled });
+  if (!data) return isError ? 'Not available' : null;
   const [status, tone] = toNotificationStatus(data);
   return <Badge tone={tone}>{status}</Badge>;
 }

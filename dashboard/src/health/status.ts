@@ -330,7 +330,7 @@ export function formatReplayProgress({ total, done, delivered, failed, skipped }
 
 /**
  * Summarizes all accounts, endpoints and regions in one sentence, with the tone of the worst state. `dead`, `parked`: numbers of
- * endpoints with such events.
+ * endpoints whose most severe problem is such events.
  */
 export function summarizeHealth(
   accounts: readonly Account[],
@@ -342,6 +342,8 @@ export function summarizeHealth(
   const out = regions.filter(({ state }) => state === 'outage').map(({ id }) => id.toUpperCase());
   const accountStates = accounts.map((one) => toAccountState(one, nowMs));
   const endpointStates = (endpoints ?? []).map(({ state }) => ENDPOINT_STATES[state]);
+  // An endpoint is counted for its most severe problem only.
+  const least = endpointStates.some(({ tone }) => tone === 'bad') ? 'at least ' : '';
   const toLabels = (builtIn: boolean) =>
     (endpoints ?? [])
       .filter(({ id }) => isBuiltIn(id) === builtIn)
@@ -353,7 +355,7 @@ export function summarizeHealth(
     summarizeProblems(toLabels(true), 'built-in sink'),
     ...Object.entries({ dead, parked })
       .filter(([, count]) => count > 0)
-      .map(([what, count]) => `${formatCount(count, 'endpoint has', 'endpoints have')} ${what} events`),
+      .map(([what, count]) => `${least}${formatCount(count, 'endpoint has', 'endpoints have')} ${what} events`),
   ].filter(Boolean);
   const tones = [...accountStates, ...endpointStates].map(({ tone }) => tone);
   const isBad = out.length > 0 || dead > 0 || tones.includes('bad');

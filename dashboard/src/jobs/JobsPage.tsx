@@ -315,7 +315,9 @@ function Summary(props: {
       ) : null}
       {read('risk') === 'at-risk' ? (
         <FlagResults
-          accounts={query.account === undefined ? accounts.map(({ id }) => id) : [query.account]}
+          accounts={accounts
+            .filter(({ id, region }) => (query.account ?? id) === id && (query.region ?? region) === region)
+            .map(({ id }) => id)}
         />
       ) : null}
       {notes.length > 0 || unobserved.length > 0 ? (

@@ -38,5 +38,7 @@ export function FlagResults({ accounts }: { readonly accounts: readonly string[]
     refetchInterval: REFRESH_MS,
     staleTime: REFRESH_MS,
   });
-  return data ? <p className={ui.hint}>{formatFlagResults(data)}</p> : null;
+  if (!data) return null;
+  const some = accounts.length > ids.length ? ` Of the first ${ids.length} accounts only.` : '';
+  return <p className={ui.hint}>{formatFlagResults(data) + some}</p>;
 }

@@ -4,7 +4,7 @@ import { TvIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { type ReactNode, useCallback, useEffect } from 'react';
 import { Link } from 'wouter';
-import { Empty, Note, Page, Tabs, Waiting } from '../components.tsx';
+import { Empty, Note, Page, QueryError, Tabs, Waiting } from '../components.tsx';
 import { explainTotals } from '../counted-accounts.ts';
 import { loadLater } from '../load-later.tsx';
 import { useFigures } from '../queries.ts';
@@ -15,7 +15,7 @@ import { useHref, useParams, useRegion } from '../urls.ts';
 import { Days } from './Days.tsx';
 import css from './NowPage.module.css';
 import { QueuePanel } from './QueuePanel.tsx';
-import { QueryError, Statuses, Tiles } from './Statistics.tsx';
+import { Statuses, Tiles } from './Statistics.tsx';
 
 const StreamPanel = loadLater(() => import('./StreamPanel.tsx'));
 

@@ -1,10 +1,9 @@
 /** Figures of the Now page: open, late, due and dispatched jobs, jobs by status. */
 import { Button } from '@mantine/core';
-import type { UseQueryResult } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Figures } from '../../../client/index.ts';
-import { Failure, Hidden, Panel, Statistic } from '../components.tsx';
+import { Hidden, Panel, Statistic } from '../components.tsx';
 import { toPlainText } from '../events.ts';
 import { useToday } from '../queries.ts';
 import { formatPercent } from '../texts.ts';
@@ -133,10 +132,4 @@ export function Statuses({ open }: { readonly open: Figures['open'] }) {
       </div>
     </Panel>
   );
-}
-
-/** Error of the first query that failed. */
-export function QueryError({ queries }: { readonly queries: readonly UseQueryResult<unknown>[] }): ReactNode {
-  const failed = queries.find(({ isError }) => isError);
-  return failed ? <Failure error={failed.error} again={failed.refetch} /> : null;
 }

@@ -2,9 +2,8 @@
 import { useQueries } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
-import { withId } from '../api.ts';
-import { Page, Panel } from '../components.tsx';
-import { useAccounts, useApi } from '../queries.ts';
+import { Page, Panel, QueryError } from '../components.tsx';
+import { notificationsQuery, useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
@@ -15,12 +14,12 @@ import css from './setup.module.css';
 export default function Overview() {
   const link = useHref();
   const { may, forAll } = useSession();
-  const { data: accounts } = useInRegion(useAccounts());
-  const { data: endpoints } = useInRegion(useEndpoints());
-  const { data: keys } = useKeys();
+  const queries = [useInRegion(useAccounts()), useInRegion(useEndpoints()), useKeys()] as const;
+  const [{ data: accounts }, { data: endpoints }, { data: keys }] = queries;
   const notifying = useNotifyingAccounts(accounts?.map(({ id }) => id));
   return (
     <Page title="Setup">
+      <QueryError queries={queries} />
       <div className={`${ui.columns} ${css.kinds}`}>
         <SectionPanel
           name="Accounts"
@@ -100,19 +99,14 @@ function declaredNote(of: readonly { readonly managed: boolean }[] | undefined):
 /** Maximum number of accounts for which notifications are counted. Each takes one request. */
 const MAX_STATUS_REQUESTS = 25;
 
-/** Returns the number of accounts with notifications on. `undefined`: loading. */
+/** Returns the number of accounts with notifications on. `undefined`: loading; `–`: not known. */
 function useNotifyingAccounts(accounts: readonly string[] = []): number | string | undefined {
   const api = useApi();
   const queried = accounts.length > MAX_STATUS_REQUESTS ? [] : accounts;
   const answers = useQueries({
-    queries: queried.map((account) => ({
-      queryKey: ['notifications', account],
-      queryFn: ({ signal }: { signal: AbortSignal }) =>
-        api.get('/v1/accounts/{id}/notifications', { ...withId(account), signal }),
-      staleTime: 60_000,
-    })),
+    queries: queried.map((account) => notificationsQuery(api, account)),
   });
-  if (accounts.length > MAX_STATUS_REQUESTS) return '–';
+  if (accounts.length > MAX_STATUS_REQUESTS || answers.some(({ isError }) => isError)) return '–';
   if (answers.some(({ isPending }) => isPending)) return undefined;
   return answers.filter(({ data }) => data?.enabled === true).length;
 }
