@@ -3,7 +3,7 @@
 import { ArrowDownTrayIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import type { ListOptions } from '../../client/index.ts';
+import { useSearch } from 'wouter';
 import { BYTE_ORDER_MARK, formatCsvRow } from '../../shared/csv.ts';
 import { toErrorMessage } from './api.ts';
 import { showToast } from './components.tsx';
@@ -13,8 +13,11 @@ import ui from './ui.module.css';
 /** Maximum number of rows of a file. */
 const MAX_ROWS = 10_000;
 
-/** Yields the texts of a list as CSV, at most `max` rows. Calls `onMore` if there are more. */
-export type CsvSource = (options: Required<Pick<ListOptions, 'max' | 'onMore'>>) => AsyncIterable<string>;
+/** Yields the texts of a list as CSV, at most `max` rows. Calls `onMore` if there are more. `note`: what the file has. */
+export type CsvSource = (options: {
+  readonly max: number;
+  readonly onMore: (note?: string) => void;
+}) => AsyncIterable<string>;
 
 /**
  * Button that saves a list as a file. `name`: name of the list in the file name. `iconOnly`: without a visible label, for narrow
@@ -28,17 +31,17 @@ export function ExportButton(props: {
 }) {
   const { name, source, size = 'compact-sm', iconOnly = false } = props;
   const [busy, setBusy] = useState(false);
-  const [cut, setCut] = useState(false);
+  // The note is about the filters in the address.
+  const filters = useSearch();
+  const [cut, setCut] = useState<{ readonly filters: string; readonly note: string } | null>(null);
   const save = async (): Promise<void> => {
     setBusy(true);
     try {
-      let more = false;
+      setCut(null);
       const texts: string[] = [BYTE_ORDER_MARK];
-      const onMore = (): void => {
-        more = true;
-      };
+      const onMore = (note = `The file has the first ${MAX_ROWS.toLocaleString()} rows only.`): void =>
+        setCut({ filters, note });
       for await (const text of source({ max: MAX_ROWS, onMore })) texts.push(text);
-      setCut(more);
       download(`${name}-${toLocalDay(Date.now())}.csv`, texts);
     } catch (error) {
       showToast(toErrorMessage(error), 'bad');
@@ -50,7 +53,7 @@ export function ExportButton(props: {
   return (
     <>
       <span role="status" className={ui.hint}>
-        {cut ? `The file has the first ${MAX_ROWS.toLocaleString()} rows only.` : ''}
+        {cut?.filters === filters ? cut.note : ''}
       </span>
       <Button
         size={size}

@@ -50,6 +50,23 @@ describe('export', () => {
     expect(JSON.parse(rows[0]?.data ?? '')).toMatchObject({ account: 'bakery' });
   });
 
+  test('of events has the matches of a text, also beyond the newest 10,000 events', async () => {
+    type Event = { readonly data: { readonly account: string } };
+    const { events } = await site.api<{ events: Event[] }>('/events?types=account.baselined');
+    const [other, match] = ['acme', 'bakery'].map((id) => events.find(({ data }) => data.account === id));
+    const page = await signedIn(site, '/?view=feed&text=bakery');
+    await page.getByRole('button', { name: 'Export CSV: events' }).waitFor();
+    let pages = 0;
+    await page.route(/\/v1\/events\?.*limit=1000/, (route) => {
+      pages += 1;
+      const json =
+        pages > 10 ? { events: [match], previous: null } : { events: Array(1000).fill(other), previous: 'e1.1' };
+      return route.fulfill({ json });
+    });
+    const { rows } = await exportList(page, 'events');
+    expect(rows.map(({ data }) => JSON.parse(data ?? '').account)).toEqual(['bakery']);
+  });
+
   test('of accounts has their status', async () => {
     const page = await signedIn(site, '/health');
     const { rows } = await exportList(page, 'accounts');
