@@ -5,7 +5,7 @@ import type * as z from 'zod';
 import { ApiError } from '../../client/index.ts';
 import { toErrorMessage } from './api.ts';
 import { type FieldErrors, toFieldMessage, toFieldPath, validate } from './form-validation.ts';
-import { findChangedFields, rebase } from './form-values.ts';
+import { findChangedFields, isEqual, rebase } from './form-values.ts';
 import type { Resource } from './resources.ts';
 import { useLeaveGuard } from './unsaved-changes.ts';
 
@@ -105,8 +105,8 @@ export function useApiForm<V extends object>(
 }
 
 /**
- * Creates a form that edits a resource. It follows the latest version until the user edits the form, so that a save cannot
- * overwrite changes of others unseen. `base`: the version that it edits.
+ * Creates a form that edits a resource. It follows the latest version; while it has edits, only if its own fields are unchanged,
+ * so that a save cannot overwrite changes of others unseen. `base`: the version that it edits.
  */
 export function useResourceForm<T extends { readonly revision: number }, V extends object>(
   options: FormRules<V> & {
@@ -144,7 +144,9 @@ export function useResourceForm<T extends { readonly revision: number }, V exten
   }
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs once for each revision
   useEffect(() => {
-    if (latest.revision <= base.revision || dirty) return;
+    // Changes of other fields do not conflict with the edits.
+    const isChanged = !isEqual(toValues(latest), toValues(base));
+    if (latest.revision <= base.revision || (dirty && isChanged)) return;
     edit(latest, toValues(base));
     setModified(null);
   }, [latest.revision, dirty]);

@@ -282,6 +282,22 @@ describe('accounts', () => {
     await toast(page, 'saved.').waitFor();
     expect(await site.api(`/accounts/${name}`)).toMatchObject({ pollIntervalSeconds: 77 });
   });
+
+  test('a change does not conflict with one of other fields', async () => {
+    const { name, clientId, clientSecret } = stranger();
+    const credentials = { clientId, clientSecret };
+    await site.api('/accounts', { body: { id: name, region: 'us', credentials, paused: true } });
+    const page = await signedIn(site, `/accounts/${name}/settings`);
+    await field(page, 'Due soon (hours)').fill('12');
+    await field(page, 'Poll interval (seconds)').fill('90');
+    await button(page, 'Save interval').click();
+    await toast(page, /^Poll interval/).waitFor();
+    await button(page, 'Save events').click();
+    await toast(page, /^Event settings/).waitFor();
+    expect(await site.api(`/accounts/${name}`)).toMatchObject({
+      ...{ pollIntervalSeconds: 90, events: { dueSoonHours: 12 } },
+    });
+  });
 });
 
 describe('endpoints', () => {
