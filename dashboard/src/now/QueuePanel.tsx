@@ -53,6 +53,8 @@ const QueueBulkBar = loadLater(() => import('./QueueBulkBar.tsx'));
 
 /** Number of items on a page, and on the wall display. */
 const ITEMS = { page: 50, wall: 12 };
+/** Maximum number of items in a response. */
+const MAX_ITEMS = 500;
 /** Actions with a button of their own. The others are in the menu of the row. */
 const BUTTONS = 3;
 
@@ -81,7 +83,7 @@ function useQueue() {
   const query = {
     ...{ region, kind: read('kind'), account: read('account'), assignee: read('assignee') },
     state: (read('state') ?? 'open') as ListAttentionState,
-    limit: Math.min(500, limit),
+    limit: Math.min(MAX_ITEMS, limit),
   };
   const result = useQuery({
     queryKey: ['attention', 'queue', query],
@@ -138,9 +140,13 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
           {items.length < total && !isWall ? (
             <>
               First {items.length} of {total.toLocaleString()}.{' '}
-              <Button size="compact-xs" onClick={more}>
-                Show more
-              </Button>{' '}
+              {items.length < MAX_ITEMS ? (
+                <Button size="compact-xs" onClick={more}>
+                  Show more
+                </Button>
+              ) : (
+                'Select filters to see others.'
+              )}{' '}
             </>
           ) : null}
           {counts.complete
