@@ -271,7 +271,7 @@ export const Loading = () => <VisuallyHidden aria-busy="true" />;
 /** Text for screen readers only. */
 export { VisuallyHidden as Hidden } from '@mantine/core';
 
-/** Shows a notification that screen readers announce and that disappears after a few seconds. */
+/** Shows a notification that screen readers announce. It disappears after a few seconds if its tone is `good`. */
 export function showToast(message: string, tone: Tone = 'good'): void {
   const colour = tone === 'bad' ? 'red' : tone === 'warn' ? 'orange' : 'indigo';
   void import('./toasts.tsx').then(({ show }) => show(message, colour));

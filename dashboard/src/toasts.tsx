@@ -6,7 +6,8 @@ export default function Toasts() {
   return <Notifications position="bottom-right" containerWidth={380} />;
 }
 
-/** Shows a message in a colour. */
+/** Shows a message in a colour. Only a message about a success disappears by itself. */
 export function show(message: string, color: string): void {
-  notifications.show({ message, color, closeButtonProps: { 'aria-label': 'Close' } });
+  const autoClose = color === 'indigo' ? 4_000 : false;
+  notifications.show({ message, color, autoClose, closeButtonProps: { 'aria-label': 'Close' } });
 }

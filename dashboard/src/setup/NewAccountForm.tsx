@@ -46,7 +46,10 @@ export function NewAccountForm(props: {
       const created = await api.post('/v1/accounts', { body });
       void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
       const started = created.paused ? 'created, paused.' : 'created. Polling starts now.';
-      showToast([`Account ${created.id} ${started}`, ...created.warnings].join(' '));
+      showToast(
+        [`Account ${created.id} ${started}`, ...created.warnings].join(' '),
+        created.warnings.length > 0 ? 'warn' : 'good',
+      );
       onCreated(created);
     },
   });

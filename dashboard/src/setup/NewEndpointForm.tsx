@@ -52,6 +52,7 @@ export function NewEndpointForm(props: {
         const late = truncatedAccounts.join(', ');
         showToast(
           `Endpoint ${endpoint.id} created.${late && ` Some requested events of ${late} have expired.`}`,
+          late ? 'warn' : 'good',
         );
         return;
       }

@@ -102,6 +102,8 @@ function PairingForm(props: {
 
 /** Interval at which the keys are fetched until the key of a paired screen is listed. */
 const SOON_MS = 2_000;
+/** Time within which a screen requests its key. */
+const PAIRING_MS = 60_000;
 
 /** The keys of screens, newest first. `expected`: name of a key that a screen will request. */
 function Screens({ expected }: { readonly expected: string | null }) {
@@ -111,7 +113,11 @@ function Screens({ expected }: { readonly expected: string | null }) {
   useEffect(() => {
     if (!isMissing) return;
     const timer = setInterval(() => void queries.invalidateQueries({ queryKey: ['keys'] }), SOON_MS);
-    return () => clearInterval(timer);
+    const end = setTimeout(() => clearInterval(timer), PAIRING_MS);
+    return () => {
+      clearInterval(timer);
+      clearTimeout(end);
+    };
   }, [isMissing, queries]);
   return (
     <Loaded query={keys}>
