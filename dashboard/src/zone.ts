@@ -52,9 +52,17 @@ export const toZoneDay = (atMs: number, zone: string): string => toFormat({}, zo
 
 /** Returns the time (epoch ms) of an hour on the day after a time, in a zone. */
 export function tomorrowAt(hour: number, nowMs: number, zone: string): number {
-  const local = Date.parse(toZoneDay(nowMs, zone)) + 86_400_000 + hour * 3_600_000;
-  const format = toFormat({ dateStyle: 'short', timeStyle: 'medium' }, zone, ISO);
-  const toOffset = (atMs: number): number => Date.parse(`${format.format(atMs).replace(' ', 'T')}Z`) - atMs;
+  const midnight = Date.parse(toZoneDay(nowMs, zone)) + 86_400_000;
+  return fromZoneTime(midnight + hour * 3_600_000, zone);
+}
+
+/** Formats a time (epoch ms) as local time in a zone: YYYY-MM-DDTHH:MM:SS. */
+export const toZoneTime = (atMs: number, zone: string): string =>
+  toFormat({ dateStyle: 'short', timeStyle: 'medium' }, zone, ISO).format(atMs).replace(' ', 'T');
+
+/** Returns the time (epoch ms) of a local time in a zone. `localMs`: the local time as if it were UTC. */
+export function fromZoneTime(localMs: number, zone: string): number {
+  const toOffset = (atMs: number): number => Date.parse(`${toZoneTime(atMs, zone)}Z`) - atMs;
   // In two steps, because the offset can change in between.
-  return local - toOffset(local - toOffset(local));
+  return localMs - toOffset(localMs - toOffset(localMs));
 }

@@ -1,5 +1,6 @@
 /** The time zone and the clock of times. */
 import { expect, test } from 'vitest';
+import { parseLocalTime } from '../../dashboard/src/dates.ts';
 import {
   findToday,
   formatZone,
@@ -8,6 +9,7 @@ import {
   toRegionZone,
   toZone,
   toZoneDay,
+  toZoneTime,
 } from '../../dashboard/src/zone.ts';
 import { getRegionDefaults } from '../../shared/region-defaults.ts';
 
@@ -46,6 +48,15 @@ test.each([
   ['UTC', '2026-12-31T23:59:59.500Z', '2027-01-01T08:00:00.000Z'],
 ])('08:00 of the next day in %s after %s', (zone, now, expected) => {
   expect(new Date(tomorrowAt(8, Date.parse(now), zone)).toISOString()).toBe(expected);
+});
+
+test('a local time is parsed in the zone in which it is formatted', () => {
+  for (const zone of ['America/New_York', 'Pacific/Auckland', 'UTC']) {
+    const at = Date.parse('2026-11-01T12:00:00Z');
+    expect(parseLocalTime(toZoneTime(at, zone), zone)).toBe('2026-11-01T12:00:00.000Z');
+  }
+  expect(parseLocalTime('2026-11-01T08:00', 'UTC')).toBe('2026-11-01T08:00:00.000Z');
+  expect(['', 'soon', '2026-13-01T00:00'].map((text) => parseLocalTime(text))).toEqual(Array(3).fill(undefined));
 });
 
 test('a zone has a short name for columns', () => {

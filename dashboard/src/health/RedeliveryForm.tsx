@@ -13,8 +13,9 @@ import { Form, FormActions, SelectField, TextField } from '../form.tsx';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { formatCount } from '../texts.ts';
-import { RelativeTime } from '../times.tsx';
+import { RelativeTime, useZone } from '../times.tsx';
 import ui from '../ui.module.css';
+import { formatZone } from '../zone.ts';
 import { getTypeLabel, Subject } from './Deliveries.tsx';
 import type { Endpoint } from './status.ts';
 
@@ -25,7 +26,7 @@ interface Values {
   readonly accounts: string;
   readonly jobNumbers: string;
   readonly statuses: string;
-  /** Values of `datetime-local` inputs, in the viewer's time zone. Empty: no limit. */
+  /** Values of `datetime-local` inputs, in the chosen time zone. Empty: no limit. */
   readonly from: string;
   readonly to: string;
 }
@@ -53,6 +54,7 @@ export default function RedeliveryForm(props: {
     },
   });
   const { values } = form.form;
+  const zone = formatZone(useZone().zone);
   const [selected, setSelected] = useState(values);
   useEffect(() => {
     const timer = setTimeout(() => setSelected(values), DEBOUNCE_MS);
@@ -90,8 +92,8 @@ export default function RedeliveryForm(props: {
         <TextField name="accounts" label="Accounts" placeholder="All" />
         <TextField name="jobNumbers" label="Job numbers" placeholder="All" />
         <TextField name="statuses" label="Status codes" placeholder="All" />
-        <TextField name="from" type="datetime-local" step={1} label="Parked since" />
-        <TextField name="to" type="datetime-local" step={1} label="Parked before" />
+        <TextField name="from" type="datetime-local" step={1} label={`Parked since (${zone})`} />
+        <TextField name="to" type="datetime-local" step={1} label={`Parked before (${zone})`} />
       </div>
       {preview.error ? <Failure error={preview.error} again={preview.refetch} /> : null}
       {preview.data ? <Preview report={preview.data} /> : null}

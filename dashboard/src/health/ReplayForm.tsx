@@ -6,11 +6,12 @@ import { toOptions } from '../filters.tsx';
 import { Form, FormActions, SelectField, TextField } from '../form.tsx';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
+import { useZone } from '../times.tsx';
 import type { Endpoint } from './status.ts';
 
 interface Values {
   readonly kind: 'at' | 'cursor' | 'beginning';
-  /** Value of a `datetime-local` input, in the viewer's time zone. */
+  /** Value of a `datetime-local` input, in the chosen time zone. */
   readonly at: string;
   readonly account: string;
   readonly cursor: string;
@@ -51,6 +52,7 @@ export default function ReplayForm(props: {
     },
   });
   const { kind } = form.form.values;
+  const { zone } = useZone();
   return (
     <Form of={form}>
       <p>
@@ -64,7 +66,7 @@ export default function ReplayForm(props: {
           type="datetime-local"
           step={1}
           label="Start time"
-          description={`Time zone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}`}
+          description={`Time zone: ${zone}`}
         />
       ) : null}
       {kind === 'cursor' ? (

@@ -18,6 +18,7 @@ import { useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatExactTime } from '../times.tsx';
 import ui from '../ui.module.css';
+import { getZone } from '../zone-choice.ts';
 import { AccountScope, Choices, IdField, RegionField, toggle } from './components.tsx';
 import {
   addsAccounts,
@@ -273,7 +274,7 @@ function StartPanel({ adds }: { readonly adds: boolean }) {
             type="datetime-local"
             step={1}
             max={latest}
-            description={time === undefined ? 'Local time.' : formatExactTime(time)}
+            description={time === undefined ? `Time zone: ${getZone()}` : formatExactTime(time)}
           />
         ) : null}
       </Group>

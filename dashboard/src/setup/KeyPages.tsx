@@ -17,6 +17,7 @@ import { formatKeyId } from '../texts.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
+import { getZone } from '../zone-choice.ts';
 import { AccountScope, ListPage } from './components.tsx';
 import { useKeys } from './queries.ts';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
@@ -232,7 +233,7 @@ export function NewKeyPage() {
                 name="expiresAt"
                 label="Expiry time"
                 type="datetime-local"
-                description={time === undefined ? 'Local time.' : formatExactTime(time)}
+                description={time === undefined ? `Time zone: ${getZone()}` : formatExactTime(time)}
               />
             ) : null}
           </Group>
