@@ -1,10 +1,14 @@
 /** Conversion and comparison of form values. */
 
-/** Converts text to a number: `null` if it is blank. Returns other text unchanged, for the schema to reject. */
+/**
+ * Converts text to a number: `null` if it is blank. Returns other text unchanged, for the schema to reject. So it does with a dot
+ * before three digits: in some languages, `3.000` is three thousand.
+ */
 export function parseNumber(text: string): number | string | null {
   const trimmed = text.trim();
   if (trimmed === '') return null;
-  return Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
+  const isAmbiguous = /^[1-9]\d{0,2}(\.\d{3})+$/.test(trimmed);
+  return isAmbiguous || Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
 }
 
 /** Returns `null` for blank text; of an object, for each of its blank texts. */

@@ -5,12 +5,16 @@ export function formatCount(count: number, one: string, many = `${one}s`): strin
   return `${count.toLocaleString()} ${count === 1 ? one : many}`;
 }
 
+/** Formats a number with at most one decimal. `least`: minimum number of decimals. */
+export const formatDecimal = (value: number, least = 0): string =>
+  value.toLocaleString(undefined, { minimumFractionDigits: least, maximumFractionDigits: 1 });
+
 /** Formats a share as a percentage. Never rounds up to 100 % or down to 0 %. */
 export function formatPercent(part: number, all = 1): string {
   if (all === 0) return '–';
   const exact = (part / all) * 100;
-  if (exact > 99 && part < all) return `${Math.floor(exact * 10) / 10} %`;
-  if (exact < 1 && part > 0) return `${Math.ceil(exact * 10) / 10} %`;
+  if (exact > 99 && part < all) return `${formatDecimal(Math.floor(exact * 10) / 10)} %`;
+  if (exact < 1 && part > 0) return `${formatDecimal(Math.ceil(exact * 10) / 10)} %`;
   return `${Math.round(exact)} %`;
 }
 

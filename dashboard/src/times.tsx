@@ -1,6 +1,7 @@
 /** All formats of times in the dashboard: in the chosen time zone, with the exact time in the tooltip. */
 import { useSyncExternalStore } from 'react';
 import { subscribeToClock } from './stream-hooks.ts';
+import { formatDecimal } from './texts.ts';
 import { formatZone, toFormat, toZone, toZoneDay } from './zone.ts';
 import { getZone, getZoneChoice, subscribeToZone } from './zone-choice.ts';
 
@@ -76,7 +77,7 @@ export function formatRelativeTime(atMs: number, nowMs: number): string {
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1_000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 10) return `${formatDecimal(seconds, 1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;
   const minutes = seconds / 60;
   if (minutes < 90) return `${Math.round(minutes)} min`;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { toFieldPath, validate } from '../../dashboard/src/form-validation.ts';
-import { findChangedFields, rebase } from '../../dashboard/src/form-values.ts';
+import { findChangedFields, parseNumber, rebase } from '../../dashboard/src/form-values.ts';
 import {
   addsAccounts,
   checkEndpoint,
@@ -246,3 +246,9 @@ function withFields(...pairs: readonly [string, string][]): Partial<EndpointValu
 function withHeaders(...pairs: readonly [string, string][]): Partial<EndpointValues> {
   return { headers: pairs.map(([name, value]) => ({ name, value })) };
 }
+
+test('a number with a dot before three digits is rejected, because it is thousands in some languages', () => {
+  expect(['3.000', '1.234.567', '0.125', '2.5', '1000', ' 7 ', '', 'x'].map(parseNumber)).toEqual([
+    ...['3.000', '1.234.567', 0.125, 2.5, 1000, 7, null, 'x'],
+  ]);
+});

@@ -317,7 +317,7 @@ export function isRunning({ state }: Pick<ReplayRun, 'state'>): boolean {
 
 /** Formats the progress and the results of a replay. */
 export function formatReplayProgress({ total, done, delivered, failed, skipped }: ReplayRun): string {
-  const n = (value: number) => value.toLocaleString('en-GB');
+  const n = (value: number) => value.toLocaleString();
   const parts = [
     `${n(delivered)} delivered`,
     failed > 0 ? `${n(failed)} rejected` : '',

@@ -1,7 +1,7 @@
 /** Texts about the lateness and the risk of a job. Independent of React and the browser. */
 import type { JobEntry, StatusDurations } from '../../../client/index.ts';
 import { toPlainText } from '../events.ts';
-import { formatCount, formatPercent } from '../texts.ts';
+import { formatCount, formatDecimal, formatPercent } from '../texts.ts';
 
 /** Fields of a job about its time. Absent if the job is known only from an event. */
 export type JobTiming = Partial<
@@ -26,8 +26,8 @@ const UNKNOWN = {
 /** Formats hours: below one hour as minutes, at least one; below two days as hours, otherwise as days. */
 export function formatHours(hours: number): string {
   if (hours < 1) return `${Math.max(1, Math.round(hours * 60))} min`;
-  if (hours < 10) return `${hours} h`;
-  return hours < 48 ? `${Math.round(hours)} h` : `${Math.round(hours / 2.4) / 10} days`;
+  if (hours < 10) return `${formatDecimal(hours)} h`;
+  return hours < 48 ? `${Math.round(hours)} h` : `${formatDecimal(hours / 24)} days`;
 }
 
 /** Returns the label of a late job or one at risk. `undefined` for other jobs. */
