@@ -56,7 +56,8 @@ export function useLeaveGuard(active: boolean, warning: LeaveWarning = UNSAVED_C
       if (to === undefined) return;
       event.preventDefault();
       event.stopPropagation();
-      confirmThen(() => navigate(to));
+      // The API reference is no page of the dashboard.
+      confirmThen(() => (to.startsWith('/docs') ? location.assign(to) : navigate(to)));
     };
     // The browser has already gone back: restore the address until the user answers.
     const onPop = (event: PopStateEvent): void => {

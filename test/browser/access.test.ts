@@ -35,6 +35,7 @@ test.each(KEYS.slice(0, sized(2, 4)))(
       // Another account is not found with this key.
       if (accounts && place.name === 'an account that was created through the API') continue;
       await goTo(desk, page, place);
+      if ((await page.locator('[class*="skeleton"]').count()) > 0) wrong.push(`${place.name} stays empty`);
       for (const name of await getControls(page)) {
         if (forbidden.test(name) && !VIEW_CONTROLS.test(name)) wrong.push(`${place.name} offers ${name}`);
       }

@@ -203,6 +203,28 @@ describe('the queue', () => {
     await expect.poll(() => items(page).count()).toBe(1);
     await page.getByLabel('Kind').selectOption('Outages');
     await page.getByText(/^No items match the filters/).waitFor();
+    // The other tab keeps the filters. Another browser tab keeps the views.
+    await page.getByRole('link', { name: 'Live events' }).click();
+    await page.getByRole('link', { name: /^Needs attention \(/ }).click();
+    await page.getByText(/^No items match the filters/).waitFor();
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await other.evaluate((key) => sessionStorage.setItem('jobwire.key', key), site.key);
+    await other.reload();
+    for (const [tab, name] of [
+      [other, 'Theirs'],
+      [page, 'Mine'],
+    ] as const) {
+      await tab.getByRole('button', { name: 'Views' }).click();
+      await tab.getByRole('menuitem', { name: 'Save this view' }).click();
+      await tab.getByLabel('Name of the view').fill(name);
+      await tab.keyboard.press('Enter');
+      await tab.getByRole('button', { name }).waitFor();
+    }
+    await page.reload();
+    await page.getByRole('button', { name: 'Mine' }).click();
+    await page.getByRole('menuitem', { name: 'Theirs' }).waitFor();
+    await page.keyboard.press('Escape');
     await axe(page);
   });
 

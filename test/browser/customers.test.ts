@@ -161,7 +161,7 @@ describe('recipients', () => {
     expect(await site.api('/accounts/acme/recipients')).toMatchObject({ recipients: [] });
   });
 
-  test('of a file are previewed with invalid rows by line, then imported, listed in a virtual table, and exported', async () => {
+  test('of a file are previewed with invalid rows by line, then imported unless the user leaves, listed in a virtual table, and exported', async () => {
     const page = await signedIn(site, `${AT}/recipients`);
     await page.getByRole('link', { name: 'Import' }).click();
     // Paused, so that they receive nothing in other tests.
@@ -179,7 +179,16 @@ describe('recipients', () => {
     await axe(page);
     expect(await site.api('/accounts/acme/recipients')).toMatchObject({ recipients: [] });
 
+    const held = Promise.withResolvers<void>();
+    await page.route('**/recipients/import', async (route) => {
+      await held.promise;
+      await route.continue();
+    });
     await page.getByRole('button', { name: 'Import 298 rows' }).click();
+    await page.getByRole('link', { name: 'Templates', exact: true }).click();
+    await page.getByText('The rest of the file is not imported.').waitFor();
+    await answer(page, 'Cancel');
+    held.resolve();
     await page.getByRole('heading', { name: 'Imported' }).waitFor({ timeout: 60_000 });
     await page.getByRole('link', { name: 'Show recipients' }).click();
     const table = page.getByRole('table', { name: 'Recipients' });
@@ -266,12 +275,14 @@ describe('a template', () => {
     expect(messages).toMatchObject([{ subject: 'Good news: PO-7 <i>x</i> left us' }]);
     expect(await subjects()).toContain('Good news: PO-7 <i>x</i> left us');
 
-    await page.goto(new URL(`${AT}/messages`, site.url).href);
+    await page.goto(new URL(`${AT}/messages?region=us`, site.url).href);
     const message = page
       .getByRole('row')
       .filter({ hasText: String(job) })
       .filter({ hasText: 'Bo' });
     await message.getByText('Sent', { exact: true }).waitFor();
+    const jobLink = message.getByRole('link', { name: String(job), exact: true });
+    expect(await jobLink.getAttribute('href')).toBe(`/jobs/acme/${job}?region=us`);
     await message.getByRole('link', { name: 'Dispatched' }).click();
     await page.getByText('Good news: PO-7 <i>x</i> left us').waitFor();
     await axe(page);

@@ -115,6 +115,13 @@ test('earlier addresses of accounts and endpoints lead to the tabs of their page
   await site.api('/endpoints/moved?region=us', { method: 'DELETE' });
 });
 
+test('a filter in the address can be cleared, also of a short list', async () => {
+  const page = await signedIn(site, '/health?accounts=nothing');
+  await page.getByText('No accounts match the filter.').waitFor();
+  await page.getByRole('searchbox', { name: 'Filter accounts' }).fill('');
+  await row(page, 'Accounts', 'acme').waitFor();
+});
+
 test('an account that is no longer polled is marked stale in the list and on its page', async () => {
   const page = await signedIn(site, '/health');
   await row(page, 'Accounts', 'acme').getByText('Polling').waitFor();
@@ -319,6 +326,9 @@ test('an operator replays the dead events of a fixed endpoint in at most four cl
   await dialog.getByLabel('Status codes').fill('500');
   await dialog.getByText('0 dead events').waitFor();
   expect(await button(dialog, 'Replay 0 events').isDisabled()).toBe(true);
+  // The count of an invalid filter is unknown.
+  await dialog.getByLabel('Job numbers').fill('x');
+  await dialog.getByText('0 dead events').waitFor({ state: 'detached' });
   await dialog.getByLabel('Status codes').fill('422');
   await dialog.getByLabel('Job numbers').fill('');
   await button(dialog, 'Replay 2 events').waitFor();

@@ -263,6 +263,9 @@ describe('statistics', () => {
     await expect.poll(() => readStatistic(page, 'Late')).toBe(us.late);
     site.account.createJob({ status: 'Scheduled' });
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(us.jobs + nz.jobs + 1);
+    await page.getByRole('link', { name: 'Live events' }).click();
+    await statistic(page, 'On time').click();
+    await page.getByRole('region', { name: /^Created and dispatched/ }).waitFor();
     await page.getByLabel('Region').selectOption('nz');
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(nz.jobs);
     const chart = page.getByRole('img', { name: /jobs created/ });

@@ -247,6 +247,16 @@ describe('accounts', () => {
     },
   );
 
+  test('unsaved changes can be left for the API reference', async () => {
+    const page = await signedIn(site, '/setup/new-account?region=us');
+    await field(page, 'Id').fill('unsaved');
+    await button(page, 'User menu').click();
+    await page.getByRole('menuitem', { name: 'API reference' }).click();
+    await button(page.getByRole('dialog'), 'Leave').click();
+    await page.locator('#content').waitFor({ state: 'detached' });
+    expect(new URL(page.url()).pathname).toBe('/docs');
+  });
+
   test('an error of the API appears at its field, and input is kept', async () => {
     const page = await signedIn(site, '/setup/new-account?region=us');
     expectFault(page, /answered 409: POST .*\/v1\/accounts$/);

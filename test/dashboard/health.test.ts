@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Client } from '../../client/index.ts';
-import { formatCommand } from '../../dashboard/src/bulk/actions.ts';
+import { formatCommand, previewBulk, runBatches } from '../../dashboard/src/bulk/actions.ts';
 import { listEndpointActions } from '../../dashboard/src/bulk/resource-actions.ts';
 import { listUnobserved } from '../../dashboard/src/counted-accounts.ts';
 import * as rules from '../../dashboard/src/health/status.ts';
@@ -291,4 +291,26 @@ test('a bulk action has a colon before its number of rows only if it declares th
     'Retry parked: 2 endpoints',
   ]);
   expect(formatCommand({ label: 'Take over' }, '1 item')).toBe('Take over 1 item');
+});
+
+test('a bulk action leaves out declared endpoints, and those that are not disabled or failing', () => {
+  const endpoints = [
+    endpoint('active'),
+    endpoint('down', { state: 'disabled' }),
+    endpoint('declared', { managed: false }),
+  ];
+  const preview = (label: string) => {
+    const action = listEndpointActions({} as Client).find((one) => one.label === label);
+    const { rows, skipped } = previewBulk(action ?? {}, endpoints);
+    return [rows.map(({ id }) => id), skipped];
+  };
+  expect(preview('Pause')).toEqual([['active', 'down'], ['1 declared in the configuration file']]);
+  expect(preview('Enable')).toEqual([['down'], ['2 not disabled']]);
+});
+
+test('results of endpoints with the same id name the region', async () => {
+  const api = { post: async () => ({ results: [{ id: 'erp', problem: null }] }) } as unknown as Client;
+  const rows = ['us', 'nz'].map((region) => endpoint('erp', { region }));
+  const results = await runBatches(api, 'endpoints', 'pause', rows);
+  expect(results.map(({ name }) => name)).toEqual(['erp (US)', 'erp (NZ)']);
 });

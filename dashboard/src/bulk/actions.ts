@@ -76,7 +76,10 @@ export async function runBatches(
   rows: readonly Identified[],
 ): Promise<BulkResult[]> {
   const results: BulkResult[] = [];
-  for (const [region, ofRegion] of Object.entries(Object.groupBy(rows, ({ region }) => region))) {
+  const byRegion = Object.entries(Object.groupBy(rows, ({ region }) => region));
+  for (const [region, ofRegion] of byRegion) {
+    // Ids are unique within a region.
+    const toName = (id: string): string => (byRegion.length > 1 ? `${id} (${region.toUpperCase()})` : id);
     const ids = (ofRegion ?? []).map(({ id }) => id);
     for (let at = 0; at < ids.length; at += MAX_BATCH) {
       const batch = ids.slice(at, at + MAX_BATCH);
@@ -87,11 +90,11 @@ export async function runBatches(
             ? await api.post('/v1/accounts/batch', { body: body as typeof body & { action: 'pause' } })
             : await api.post('/v1/endpoints/batch', { body });
         results.push(
-          ...answer.results.map(({ id, problem }) => ({ name: id, problem: problem?.detail ?? null })),
+          ...answer.results.map(({ id, problem }) => ({ name: toName(id), problem: problem?.detail ?? null })),
         );
       } catch (cause) {
         // The other batches do not depend on it.
-        results.push(...batch.map((name) => ({ name, problem: toErrorMessage(cause) })));
+        results.push(...batch.map((id) => ({ name: toName(id), problem: toErrorMessage(cause) })));
       }
     }
   }

@@ -1,15 +1,21 @@
 /** Actions on several accounts or endpoints. Independent of React. */
 import type { Client } from '../../../client/index.ts';
+import type { Endpoint } from '../health/status.ts';
 import { type BulkAction, runBatches } from './actions.ts';
 
 interface Resource {
   readonly id: string;
   readonly region: string;
   readonly paused: boolean;
+  readonly managed: boolean;
 }
 
-const unlessPaused = ({ paused }: Resource) => (paused ? 'already paused' : null);
-const unlessRunning = ({ paused }: Resource) => (paused ? null : 'not paused');
+const DECLARED = 'declared in the configuration file';
+const unlessPaused = ({ paused, managed }: Resource) =>
+  paused ? 'already paused' : managed ? null : DECLARED;
+const unlessRunning = ({ paused, managed }: Resource) => (paused ? (managed ? null : DECLARED) : 'not paused');
+const unlessActive = ({ state }: Pick<Endpoint, 'state'>) =>
+  state === 'disabled' || state === 'failing' ? null : 'not disabled';
 
 /** Returns the actions on accounts. */
 export const listAccountActions = (api: Client): BulkAction<Resource>[] => [
@@ -26,7 +32,7 @@ export const listAccountActions = (api: Client): BulkAction<Resource>[] => [
 ];
 
 /** Returns the actions on endpoints. */
-export const listEndpointActions = (api: Client): BulkAction<Resource>[] => [
+export const listEndpointActions = (api: Client): BulkAction<Endpoint>[] => [
   {
     ...{ label: 'Pause', done: 'paused', unless: unlessPaused },
     effect: 'They receive no events until they are resumed. Events wait for them.',
@@ -38,8 +44,9 @@ export const listEndpointActions = (api: Client): BulkAction<Resource>[] => [
     run: (rows) => runBatches(api, 'endpoints', 'resume', rows),
   },
   {
-    ...{ label: 'Enable', done: 'enabled' },
-    effect: 'Disabled endpoints receive events again, from where they stopped.',
+    ...{ label: 'Enable', done: 'enabled', unless: unlessActive },
+    effect:
+      'Disabled endpoints receive events again, from where they stopped. Deliveries of failing ones are retried at once.',
     run: (rows) => runBatches(api, 'endpoints', 'enable', rows),
   },
   {

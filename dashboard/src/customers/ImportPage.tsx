@@ -12,6 +12,7 @@ import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
+import { useLeaveGuard } from '../unsaved-changes.ts';
 import css from './customers.module.css';
 import { type ImportProgress, type ImportReport, importInParts, readCsvFile } from './import.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
@@ -42,6 +43,10 @@ export default function ImportPage({ account }: { readonly account: string }) {
   const [step, setStep] = useState<Step>({ at: 'start' });
   const running = useRef<AbortController>(null);
   useEffect(() => () => running.current?.abort(), []);
+  useLeaveGuard(step.at === 'running' && !step.dryRun, {
+    title: 'Leave during the import?',
+    body: 'The rest of the file is not imported.',
+  });
 
   async function run(text: string, dryRun: boolean): Promise<void> {
     running.current?.abort();

@@ -149,6 +149,7 @@ export function JobLinks(props: {
   readonly max: number;
 }) {
   const { account, jobs, max } = props;
+  const href = useHref();
   const more = jobs.length - max;
   return (
     <>
@@ -156,7 +157,7 @@ export function JobLinks(props: {
       {jobs.slice(0, max).map((job, at) => (
         <span key={job}>
           {at > 0 ? ', ' : ''}
-          <Link href={jobHref(account, job)}>{job}</Link>
+          <Link href={href(jobHref(account, job))}>{job}</Link>
         </span>
       ))}
       {more > 0 ? ` and ${formatCount(more, 'more', 'more')}` : ''}

@@ -128,8 +128,8 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
   const title = kind === 'account' ? 'Accounts' : 'Endpoints';
   const href = useHref();
   const [read] = useParams();
-  const isFiltered = all.length > FILTER_THRESHOLD;
   const query = read(`${kind}s`) ?? '';
+  const isFiltered = all.length > FILTER_THRESHOLD || query !== '';
   const rows = all.filter((one) => matchesQuery(query, one.region, ...toTexts(one)));
   const several = new Set(all.map(({ region }) => region)).size > 1;
   const renderName = (one: T) => (
@@ -294,11 +294,14 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
     () => sortEndpoints(endpoints, (one) => getCachedHealth(client, one), Date.now()),
     [endpoints, client],
   );
+  // Ids are unique within a region.
+  const several = new Set(endpoints.map(({ region: one }) => one)).size > 1;
+  const toFullName = ({ id, region: one }: Endpoint): string => (several ? `${id} (${one.toUpperCase()})` : id);
   return (
     <ListPanel<Endpoint>
       kind="endpoint"
       bulk={{
-        ...{ noun: 'endpoint', toName: ({ id }) => id, actions: listEndpointActions(api) },
+        ...{ noun: 'endpoint', toName: toFullName, actions: listEndpointActions(api) },
         ...{ refreshed: [['endpoints']], isSelectable: ({ id }) => !isBuiltIn(id) },
       }}
       all={ordered}

@@ -96,7 +96,7 @@ export default function RedeliveryForm(props: {
         <TextField name="to" type="datetime-local" step={1} label={`Parked before (${zone})`} />
       </div>
       {preview.error ? <Failure error={preview.error} again={preview.refetch} /> : null}
-      {preview.data ? <Preview report={preview.data} /> : null}
+      {preview.data && checked.success ? <Preview report={preview.data} /> : null}
       <FormActions
         verb={count === undefined ? verb : `${verb} ${formatCount(count, 'event')}`}
         isDisabled={!count}

@@ -15,6 +15,7 @@ import { useHref, useParams, useRegion } from '../urls.ts';
 import { Days } from './Days.tsx';
 import css from './NowPage.module.css';
 import { QueuePanel } from './QueuePanel.tsx';
+import { FILTERS } from './queue.ts';
 import { Statuses, Tiles } from './Statistics.tsx';
 
 const StreamPanel = loadLater(() => import('./StreamPanel.tsx'));
@@ -34,7 +35,8 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
   const isFeed = read('view') === 'feed' && read('wall') === undefined;
   useRefresh(['*'], [['attention']], REFRESH_MS);
   const { data } = figures;
-  const account = read('account');
+  // Each tab keeps the filters of the other.
+  const filters = Object.fromEntries([...FILTERS, 'types', 'text'].map((name) => [name, read(name)]));
   const waiting = data ? data.accounts - data.accountsCounted : 0;
   const open = data?.attention.open;
   return (
@@ -65,10 +67,10 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
             tabs={[
               {
                 name: open === undefined ? 'Needs attention' : `Needs attention (${open.toLocaleString()})`,
-                href: href('/', { account }),
+                href: href('/', filters),
                 isCurrent: !isFeed,
               },
-              { name: 'Live events', href: href('/', { view: 'feed', account }), isCurrent: isFeed },
+              { name: 'Live events', href: href('/', { ...filters, view: 'feed' }), isCurrent: isFeed },
             ]}
           />
         ) : null}

@@ -18,6 +18,7 @@ const STATUSES = { page: 8, wall: 6 };
 /** Totals at the top of the page. */
 export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
   const href = useHref();
+  const [read] = useParams();
   const { day, open, attention, onTime, paused } = figures ?? {};
   const today = useToday();
   const isToday = day === undefined || (today.isToday && day === today.day);
@@ -63,7 +64,7 @@ export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
           onTime &&
           `${onTime.onTime.toLocaleString()} of ${onTime.of.toLocaleString()} dispatches, last ${onTime.days} days`
         }
-        href="#days"
+        href={read('view') === undefined ? '#days' : href('/#days')}
       />
       <p className={`${ui.hint} ${css.days}`}>Days are local to the location of each job.</p>
     </div>
@@ -83,7 +84,7 @@ function DayNote({ day, text }: { readonly day: string | false; readonly text: s
   );
 }
 
-/** Open jobs by status; each bar links to its jobs. */
+/** Open jobs by status; each bar links to its jobs. No filter selects jobs without a status. */
 export function Statuses({ open }: { readonly open: Figures['open'] }) {
   const href = useHref();
   const [all, setAll] = useState(false);
@@ -101,12 +102,9 @@ export function Statuses({ open }: { readonly open: Figures['open'] }) {
       <div className={ui.tight}>
         {statuses.length === 0 ? <p className={ui.hint}>No open jobs.</p> : null}
         <ul className={ui.list}>
-          {shown.map(({ status, jobs }) => (
-            <li key={status}>
-              <Link
-                className={css.status}
-                href={href('/jobs', status === null ? { which: 'open' } : { status })}
-              >
+          {shown.map(({ status, jobs }) => {
+            const bar = (
+              <>
                 <bdi className={`${ui.ellipsis} ${css.statusName}`}>
                   {status === null ? 'No status' : toPlainText(status)}
                 </bdi>
@@ -117,9 +115,20 @@ export function Statuses({ open }: { readonly open: Figures['open'] }) {
                   {jobs.toLocaleString()}
                   <Hidden> {jobs === 1 ? 'job' : 'jobs'}</Hidden>
                 </span>
-              </Link>
-            </li>
-          ))}
+              </>
+            );
+            return (
+              <li key={status}>
+                {status === null ? (
+                  <span className={css.status}>{bar}</span>
+                ) : (
+                  <Link className={css.status} href={href('/jobs', { status })}>
+                    {bar}
+                  </Link>
+                )}
+              </li>
+            );
+          })}
         </ul>
         {hidden > 0 || all ? (
           <Button className={css.more} size="compact-xs" variant="subtle" onClick={() => setAll(!all)}>

@@ -14,7 +14,9 @@ export function ViewsMenu() {
   const [read, change] = useParams();
   const [views, setViews] = useState(() => readViews(key.id));
   const [naming, setNaming] = useState(false);
-  const store = (next: readonly SavedView[]): void => {
+  /** Replaces a view, or deletes it. Other tabs may have stored others. */
+  const store = (name: string, ...views: SavedView[]): void => {
+    const next = [...readViews(key.id).filter((view) => view.name !== name), ...views];
     writeViews(key.id, next);
     setViews(next);
   };
@@ -48,7 +50,7 @@ export function ViewsMenu() {
             Save this view…
           </Menu.Item>
           {current ? (
-            <Menu.Item onClick={() => store(views.filter((view) => view !== current))}>
+            <Menu.Item onClick={() => store(current.name)}>
               Delete “{current.name}”
             </Menu.Item>
           ) : null}
@@ -62,7 +64,7 @@ export function ViewsMenu() {
         maxLength={60}
         close={() => setNaming(false)}
         save={(name) => {
-          if (name !== '') store([...views.filter((view) => view.name !== name), { name, query }]);
+          if (name !== '') store(name, { name, query });
         }}
       />
     </>

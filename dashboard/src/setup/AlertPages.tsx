@@ -5,11 +5,11 @@ import { Link, useLocation } from 'wouter';
 import type { AlertRule } from '../../../client/index.ts';
 import { AlertRuleUpdate, conditions, NewAlertRule } from '../../../shared/alerts/rule-input.ts';
 import { useActions } from '../actions.ts';
-import { withRevision } from '../api.ts';
+import { withEndpoint as withRule, withRevision } from '../api.ts';
 import { Badge, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
-import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
+import { collect, useAccounts, useApi, useServedRegions } from '../queries.ts';
 import { type Resource, useInRegion, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
@@ -39,10 +39,6 @@ function formatCondition({ condition, threshold }: AlertRule): string {
 const KINDS = { email: 'E-mail', slack: 'Slack', teams: 'Teams', webhook: 'Webhook' } as const;
 const formatTarget = ({ target: { kind, to, host } }: AlertRule): string =>
   `${KINDS[kind]}: ${to?.join(', ') ?? host}`;
-
-const withRule = ({ region, id }: Pick<AlertRule, 'region' | 'id'>) => ({
-  params: { path: { id }, query: { region } },
-});
 
 /** The list of rules. */
 export function AlertRulesPage() {
@@ -100,9 +96,8 @@ export function NewAlertRulePage() {
   const link = useHref();
   const { forAll, key } = useSession();
   const chosen = useRegion() ?? '';
-  const { data: served } = useRegions();
   const { data: accounts = [] } = useAccounts();
-  const regions = served?.map(({ id }) => id) ?? [...new Set(accounts.map(({ region }) => region))];
+  const regions = useServedRegions() ?? [];
   const form = useApiForm({
     schema: NewAlertRule.loose(),
     initial: {
@@ -120,10 +115,12 @@ export function NewAlertRulePage() {
       navigate(link(alertRuleHref(rule.region, rule.id)));
     },
   });
+  const { region } = form.form.values;
+  const offered = accounts.filter((account) => region === '' || account.region === region);
   return (
     <Page title="New alert rule">
       <Form of={form}>
-        <AlertRuleFields accounts={accounts.map(({ id }) => id)}>
+        <AlertRuleFields accounts={offered.map(({ id }) => id)}>
           <RegionField
             regions={regions}
             description="Region of the accounts and endpoints that the rule measures."

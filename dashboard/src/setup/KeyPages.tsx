@@ -38,20 +38,30 @@ const ROLE_LABELS: Readonly<Record<Role, { readonly name: string; readonly permi
   },
 };
 
-/** The list of keys, newest first. */
+/** The list of keys. Without the role admin, only the key of the session. */
 export function KeysPage() {
+  const { may } = useSession();
+  if (may('admin')) return <AllKeys />;
+  return (
+    <Page title="Keys">
+      <Note>Other keys are visible only with the role admin.</Note>
+      <OwnKey />
+    </Page>
+  );
+}
+
+/** The list of keys, newest first. */
+function AllKeys() {
   const api = useApi();
   const keys = useKeys();
-  const { may, key: own } = useSession();
-  const isAdmin = may('admin');
-  const data = isAdmin ? keys.data?.toSorted((a, b) => (a.createdAt < b.createdAt ? 1 : -1)) : undefined;
-  const isOwnShown = !isAdmin || (data !== undefined && !data.some(({ id }) => id === own.id));
+  const { key: own } = useSession();
+  const data = keys.data?.toSorted((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
   return (
     <ListPage
       title="Keys"
       noun="key"
       purpose="API keys of users and programs, with their role, accounts and expiry."
-      newHref={isAdmin ? '/setup/new-key' : undefined}
+      newHref="/setup/new-key"
       query={{ ...keys, data }}
       empty="No keys yet. Each key that you create appears here."
       csv={(options) => api.csv('/v1/keys', { ...options })}
@@ -79,8 +89,7 @@ export function KeysPage() {
         Actions: { hiddenName: true, render: (key) => <Revoke of={key} /> },
       }}
     >
-      {isAdmin ? null : <Note>Other keys are visible only with the role admin.</Note>}
-      {isOwnShown ? <OwnKey /> : null}
+      {data?.some(({ id }) => id === own.id) === false ? <OwnKey /> : null}
     </ListPage>
   );
 }

@@ -6,7 +6,7 @@ import { NewEndpoint } from '../../../shared/delivery/endpoint-input.ts';
 import { showToast } from '../components.tsx';
 import { Form, FormActions } from '../form.tsx';
 import { useApiForm } from '../forms.ts';
-import { useAccounts, useApi, useRegions } from '../queries.ts';
+import { useApi, useServedRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
 import { useRegion } from '../urls.ts';
@@ -36,7 +36,7 @@ export function NewEndpointForm(props: {
   const queries = useQueryClient();
   const { forAll } = useSession();
   const region = useRegion() ?? '';
-  const regions = useServedRegions();
+  const regions = useServedRegions() ?? [];
   const [created, setCreated] = useState<(NewSecret & { readonly endpoint: Endpoint }) | null>(null);
   const form = useApiForm<EndpointValues>({
     schema: NewEndpoint.extend({ region: z.string().optional() }),
@@ -100,14 +100,4 @@ function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonl
       ) : null}
     </>
   );
-}
-
-/** Returns the regions in which the key can create an endpoint. */
-function useServedRegions(): readonly string[] {
-  const { forAll } = useSession();
-  const { data: regions } = useRegions();
-  const { data: accounts } = useAccounts();
-  return forAll
-    ? (regions ?? []).map(({ id }) => id)
-    : [...new Set((accounts ?? []).map(({ region }) => region))].sort();
 }

@@ -52,14 +52,23 @@ export function listCommands({ may, forAll }: Pick<Session, 'may' | 'forAll'>, t
         page('Accounts', ACCOUNTS_PATH),
         page('Endpoints', ENDPOINTS_PATH),
         page('Notifications', '/setup/customers'),
-        ...(admin ? [page('Keys', '/setup/keys')] : []),
+        page('Alert rules', '/setup/alert-rules'),
+        page('Keys', '/setup/keys'),
+        page('Wall displays', '/setup/wall-displays'),
+        page('Getting started', '/start'),
       ],
     },
     {
       name: 'Actions',
       entries: [
         ...(admin && forAll ? [page('Add an account', '/setup/new-account')] : []),
-        ...(admin ? [page('New endpoint', '/setup/new-endpoint'), page('New key', '/setup/new-key')] : []),
+        ...(admin
+          ? [
+              page('New endpoint', '/setup/new-endpoint'),
+              page('New alert rule', '/setup/new-alert-rule'),
+              page('New key', '/setup/new-key'),
+            ]
+          : []),
         action('Wall display', 'wall display'),
         action('Switch colours', 'switch colours'),
         action('API reference', 'API reference'),
