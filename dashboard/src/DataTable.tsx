@@ -189,12 +189,17 @@ export function usePages<P extends ListPage, T>(options: {
     placeholderData: keepPreviousData,
     enabled,
   });
-  return { ...query, data: query.data?.pages.flatMap(toRows), pages: query.data?.pages };
+  const pages = query.data?.pages;
+  const isFrozen = !refetchAll && (pages?.length ?? 0) > 1;
+  return { ...query, data: pages?.flatMap(toRows), pages, isFrozen };
 }
 
-type NextPage = Pick<ReturnType<typeof usePages>, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage'>;
+type NextPage = Pick<
+  ReturnType<typeof usePages>,
+  'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'isFrozen' | 'refetch'
+>;
 
-/** Button that loads the next page of a list, if there is one. */
+/** Button that loads the next page of a list, if there is one, and a note if the list is not refetched. */
 export function LoadMore({
   query,
   label = 'Show more',
@@ -202,10 +207,22 @@ export function LoadMore({
   readonly query: Partial<NextPage>;
   readonly label?: string | undefined;
 }) {
-  const { hasNextPage, isFetchingNextPage = false, fetchNextPage } = query;
-  return hasNextPage ? (
-    <More label={label} loading={isFetchingNextPage} onClick={() => void fetchNextPage?.()} />
-  ) : null;
+  const { hasNextPage, isFetchingNextPage = false, fetchNextPage, isFrozen, refetch } = query;
+  return (
+    <>
+      {hasNextPage ? (
+        <More label={label} loading={isFetchingNextPage} onClick={() => void fetchNextPage?.()} />
+      ) : null}
+      {isFrozen ? (
+        <p className={ui.hint}>
+          The list is not updated while it has several pages.{' '}
+          <Button size="compact-xs" onClick={() => void refetch?.()}>
+            Update
+          </Button>
+        </p>
+      ) : null}
+    </>
+  );
 }
 
 function More({

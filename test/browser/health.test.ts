@@ -115,6 +115,20 @@ test('earlier addresses of accounts and endpoints lead to the tabs of their page
   await site.api('/endpoints/moved?region=us', { method: 'DELETE' });
 });
 
+test('a list of several pages says that it is not updated, and can be updated', async () => {
+  await createEndpoint('pinged');
+  const ping = () => site.api('/endpoints/pinged/ping', { method: 'POST' });
+  for (let at = 0; at < 26; at += 1) await ping();
+  const page = await signedIn(site, '/endpoints/us/pinged/activity');
+  await button(page, 'Show more').click();
+  const rows = page.getByRole('table', { name: 'Deliveries' }).getByRole('row');
+  await expect.poll(() => rows.count()).toBe(27);
+  await ping();
+  await page.getByText('The list is not updated while it has several pages.').waitFor();
+  await button(page, 'Update').click();
+  await expect.poll(() => rows.count()).toBe(28);
+});
+
 test('a filter in the address can be cleared, also of a short list', async () => {
   const page = await signedIn(site, '/health?accounts=nothing');
   await page.getByText('No accounts match the filter.').waitFor();
