@@ -95,3 +95,35 @@ test('states stay visible in forced colours', { tags: 'firefox' }, async () => {
   const current = page.locator('nav [aria-current="page"]').first();
   expect(await current.evaluate((one) => getComputedStyle(one).outlineStyle)).toBe('solid');
 });
+
+test('recipients are a table with row headers and one tab stop', async () => {
+  for (const name of ['Bo', 'Cy'])
+    await desk.api('/accounts/acme/recipients', { body: { name, email: `${name}@customer.example`, paused: true } });
+  const page = await signedIn(desk, '/setup/customers/acme/recipients');
+  await page.getByRole('table', { name: 'Recipients' }).getByRole('rowheader', { name: 'Bo' }).waitFor();
+  const body = 'table[aria-label="Recipients"] tbody';
+  await expect.poll(async () => (await countStops(page, body)).controls).toBe(3);
+  expect((await countStops(page, body)).stops).toBe(1);
+  await page.locator(`${body} a[tabindex="0"]`).focus();
+  await page.keyboard.press('ArrowDown');
+  expect(await getPlace(page, body)).toEqual([1, 0]);
+});
+
+test('cards have no invisible tab stop', async () => {
+  const page = await signedIn(desk, '/health', { size: 'phone' });
+  await loaded(page);
+  const all = page.locator('thead input');
+  expect(await all.count()).toBeGreaterThan(0);
+  for (const box of await all.all())
+    expect(await box.evaluate((one) => getComputedStyle(one).visibility)).toBe('hidden');
+});
+
+test('a printed page has dark text and no navigation', async () => {
+  const page = await signedIn(desk, '/health', { theme: 'dark' });
+  await loaded(page);
+  const readColour = () => page.evaluate(() => getComputedStyle(document.body).color);
+  const screen = await readColour();
+  await page.emulateMedia({ media: 'print' });
+  expect(await page.getByRole('navigation', { name: 'Pages' }).isVisible()).toBe(false);
+  expect(await readColour()).not.toBe(screen);
+});

@@ -7,7 +7,7 @@ const site = scriptedSite();
 /** Expected network errors during a restart of Jobwire. */
 const AWAY = /answered 503|ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/;
 
-test('a page shows that the connection is lost and reconnects automatically', async () => {
+test('a page shows that the connection is lost, reconnects automatically, and offers a new build', async () => {
   const page = await signedIn(site, '/');
   await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
   await loaded(page);
@@ -15,8 +15,29 @@ test('a page shows that the connection is lost and reconnects automatically', as
   await site.stop();
   await page.getByRole('status').getByText('Disconnected').waitFor();
   await axe(page);
+  // The build that answers is another one.
+  await page.route(`${site.url}/`, (route) =>
+    route.fulfill({ contentType: 'text/html', body: '<div id="root"></div><script src="/new.js"></script>' }),
+  );
   await site.start();
   await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
+  await page.getByText('Jobwire has been upgraded.').waitFor();
+  await axe(page);
+});
+
+test('a wall display shows that the connection is lost, and loads a new build when it returns', async () => {
+  const page = await signedIn(site, '/?wall=1');
+  await page.getByRole('button', { name: 'Exit wall display' }).waitFor();
+  await loaded(page);
+  expectFault(page, AWAY);
+  await site.stop();
+  await page.getByRole('status').getByText('Disconnected').waitFor();
+  await page.evaluate(() => Object.assign(window, { isOld: true }));
+  await page.route(`${site.url}/`, (route) =>
+    route.fulfill({ contentType: 'text/html', body: '<div id="root"></div><script src="/new.js"></script>' }),
+  );
+  await site.start();
+  await page.waitForFunction(() => !('isOld' in window));
 });
 
 test('events from an outage of Jobwire are shown after it', async () => {

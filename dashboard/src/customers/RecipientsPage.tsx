@@ -13,6 +13,7 @@ import { download } from '../export.tsx';
 import { FilterInput } from '../filters.tsx';
 import { channelNames, kindNames } from '../messages.ts';
 import { collect, useApi } from '../queries.ts';
+import { useRovingFocus } from '../roving-focus.ts';
 import { useSession } from '../session.ts';
 import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
@@ -122,22 +123,31 @@ function Table(props: { readonly account: string; readonly recipients: readonly 
     getItemKey: (index) => recipients[index]?.id ?? index,
   });
   return (
-    <table className={css.recipients} aria-label="Recipients" aria-rowcount={recipients.length + 1}>
-      <thead>
-        <tr aria-rowindex={1} className={css.recipientHead}>
-          <th scope="col">Recipient</th>
-          <th scope="col">Addresses</th>
-          <th scope="col">Jobs</th>
-          <th scope="col">Message kinds</th>
+    // biome-ignore-start lint/a11y/noRedundantRoles: the layout would remove the roles
+    <table
+      ref={useRovingFocus('tbody tr')}
+      className={css.recipients}
+      role="table"
+      aria-label="Recipients"
+      aria-rowcount={recipients.length + 1}
+    >
+      <thead role="rowgroup">
+        <tr role="row" aria-rowindex={1} className={css.recipientHead}>
+          {['Recipient', 'Addresses', 'Jobs', 'Message kinds'].map((name) => (
+            <th key={name} role="columnheader" scope="col">
+              {name}
+            </th>
+          ))}
         </tr>
       </thead>
-      <tbody ref={place} className={css.virtual} style={{ height: rows.getTotalSize() }}>
+      <tbody ref={place} role="rowgroup" className={css.virtual} style={{ height: rows.getTotalSize() }}>
         {rows.getVirtualItems().map(({ index, key, start }) => {
           const recipient = recipients[index];
           return recipient ? (
             <tr
               key={key}
               ref={rows.measureElement}
+              role="row"
               data-index={index}
               aria-rowindex={index + 2}
               className={css.recipientRow}
@@ -149,6 +159,7 @@ function Table(props: { readonly account: string; readonly recipients: readonly 
         })}
       </tbody>
     </table>
+    // biome-ignore-end lint/a11y/noRedundantRoles: as above
   );
 }
 
@@ -157,14 +168,15 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
   const { id, name, email, mobile, channels, kinds, paused, source } = recipient;
   return (
     <>
-      <td>
+      {/* biome-ignore lint/a11y/noRedundantRoles: as above */}
+      <th role="rowheader" scope="row">
         <Link className={ui.name} href={href('recipients', { recipient: id })}>
           {name ?? id}
         </Link>{' '}
         {paused ? <Badge tone="warn">Paused</Badge> : null}
         {source === 'upstream' ? <span className={ui.hint}>API user</span> : null}
-      </td>
-      <td className={css.addresses}>
+      </th>
+      <td role="cell" className={css.addresses}>
         {Object.entries({ email, sms: mobile }).map(([channel, address]) => {
           const isUsed = channels.some((one) => one === channel);
           return address === null ? null : (
@@ -176,8 +188,8 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
           );
         })}
       </td>
-      <td>{formatScope(recipient)}</td>
-      <td className={ui.hint}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
+      <td role="cell">{formatScope(recipient)}</td>
+      <td role="cell" className={ui.hint}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
     </>
   );
 }

@@ -4,7 +4,7 @@ import '@mantine/charts/styles.layer.css';
 import { memo } from 'react';
 import type { DeliveryStatistics } from '../../../client/index.ts';
 import { formatCount, formatPercent } from '../texts.ts';
-import { formatChartTime, formatDuration } from '../times.tsx';
+import { formatChartTime, formatDuration, useZone } from '../times.tsx';
 import ui from '../ui.module.css';
 
 /** Properties that both charts share. */
@@ -23,6 +23,7 @@ const CHART = {
 
 export default memo(function StatisticsChart({ statistics }: { readonly statistics: DeliveryStatistics }) {
   const { points, window } = statistics;
+  useZone();
   const data = points.map(({ at, successRate, p50Ms, p95Ms }) => ({
     time: formatChartTime(at, { withDay: window === '7d' }),
     Success: successRate,

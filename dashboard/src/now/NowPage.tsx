@@ -9,7 +9,8 @@ import { explainTotals } from '../counted-accounts.ts';
 import { loadLater } from '../load-later.tsx';
 import { useFigures } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { useNow, useRefresh } from '../stream-hooks.ts';
+import { ConnectionState } from '../shell/Shell.tsx';
+import { useConnection, useNow, useRefresh } from '../stream-hooks.ts';
 import { formatWallClock } from '../times.tsx';
 import { useHref, useParams, useRegion } from '../urls.ts';
 import { Days } from './Days.tsx';
@@ -161,6 +162,12 @@ function WallDisplayToggle() {
   );
 }
 
+/** The time, and the state of the connection if it is lost. */
 function Clock() {
-  return <span className={css.clock}>{formatWallClock(useNow(1_000))}</span>;
+  return (
+    <>
+      {useConnection().phase === 'lost' ? <ConnectionState /> : null}
+      <span className={css.clock}>{formatWallClock(useNow(1_000))}</span>
+    </>
+  );
 }

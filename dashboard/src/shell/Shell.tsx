@@ -9,11 +9,18 @@ import {
   SignalIcon,
   SunIcon,
 } from '@heroicons/react/16/solid';
-import { ActionIcon, Menu, NativeSelect, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import {
+  ActionIcon,
+  Button,
+  Menu,
+  NativeSelect,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from '@mantine/core';
 import { useIsFetching, useQuery } from '@tanstack/react-query';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { Hidden } from '../components.tsx';
+import { Hidden, Note } from '../components.tsx';
 import { useFigures, useServedRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
@@ -56,8 +63,46 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <KeyMenu />
         </div>
       </header>
-      <Content>{children}</Content>
+      <Content>
+        <NewBuild />
+        {children}
+      </Content>
     </div>
+  );
+}
+
+/** Reloads a wall display if the connection returns with another build of the dashboard; otherwise offers it. */
+function NewBuild() {
+  const { phase } = useConnection();
+  const wall = useParams()[0]('wall') !== undefined;
+  const wasLost = useRef(false);
+  const [isOld, setOld] = useState(false);
+  useEffect(() => {
+    if (phase === 'lost') wasLost.current = true;
+    if (phase !== 'live' || !wasLost.current) return;
+    const script = document.querySelector('script[type="module"]')?.getAttribute('src') ?? '';
+    const check = async (): Promise<void> => {
+      const page = await (await fetch('/')).text();
+      setOld(page.includes('id="root"') && !page.includes(script));
+    };
+    // Checked again when the connection returns the next time.
+    check().catch(() => {});
+  }, [phase]);
+  useEffect(() => {
+    if (isOld && wall) location.reload();
+  }, [isOld, wall]);
+  if (!isOld) return null;
+  return (
+    <Note
+      live
+      actions={
+        <Button size="xs" onClick={() => location.reload()}>
+          Reload
+        </Button>
+      }
+    >
+      Jobwire has been upgraded. Reload the page to use its new version.
+    </Note>
   );
 }
 
@@ -167,7 +212,7 @@ function Count(props: { readonly count: number; readonly complete: boolean; read
 }
 
 /** State of the connection; prominent when it is lost. Says nothing about jobs, accounts and endpoints. */
-function ConnectionState() {
+export function ConnectionState() {
   const connection = useConnection();
   const now = useNow();
   const { phase } = connection;
