@@ -17,11 +17,8 @@ import { Link } from 'wouter';
 import { ApiError } from '../../client/index.ts';
 import { hasStatus, toErrorMessage } from './api.ts';
 import { ATTENTION_MS, type LoadedQuery, useApi } from './queries.ts';
-import { formatHandling } from './texts.ts';
+import { formatHandling, type Tone } from './texts.ts';
 import css from './ui.module.css';
-
-/** Severity of a state. Shown by colour and shape, never by colour alone. */
-export type Tone = 'good' | 'warn' | 'bad' | 'plain';
 
 /**
  * A page. Sets the title of the tab. After navigation from another page, moves the focus to the heading, so that screen readers
@@ -224,6 +221,16 @@ export function Facts(props: {
         ),
       )}
     </dl>
+  );
+}
+
+/** Text of another system, such as a response. */
+export function Verbatim({ text }: { readonly text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard
+    <pre className={`${css.verbatim} ${css.excerpt}`} tabIndex={0}>
+      {text}
+    </pre>
   );
 }
 

@@ -1,7 +1,7 @@
 /** Texts that name the accounts behind misleading totals. Independent of React. */
 import type { Figures } from '../../client/index.ts';
 import { type Account, staleSince, toAccountState } from './health/status.ts';
-import { formatCount } from './texts.ts';
+import { formatCount, joinNames } from './texts.ts';
 
 type Counted = Pick<Figures, 'paused' | 'countedTwice'>;
 
@@ -70,6 +70,5 @@ export function listUnobserved(
 function listNames(names: readonly string[], total: number): string {
   const shown = names.slice(0, MAX_NAMES);
   const more = total - shown.length;
-  if (more > 0) return `${shown.join(', ')} and ${more.toLocaleString()} more`;
-  return shown.length < 2 ? shown.join('') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`;
+  return more > 0 ? `${shown.join(', ')} and ${more.toLocaleString()} more` : joinNames(shown);
 }

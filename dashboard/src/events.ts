@@ -1,7 +1,7 @@
 /** Descriptions of events for all pages. Independent of React, the browser and the schemas. */
 import type { EventData, EventType, LineSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
-import { formatCount } from './texts.ts';
+import { formatCount, type Tone } from './texts.ts';
 
 /** A changed value. */
 export interface ValueChange {
@@ -15,7 +15,7 @@ export interface ValueChange {
 
 /** Description of an event. */
 export interface EventDescription extends ValueChange {
-  readonly tone: 'good' | 'warn' | 'bad' | 'plain';
+  readonly tone: Tone;
   /** Further changes in the same event. */
   readonly more?: readonly ValueChange[];
 }

@@ -3,12 +3,12 @@ import { type ComponentType, type FunctionComponent, type ReactNode, useEffect, 
 import { Loading } from './components.tsx';
 
 /**
- * Returns a component that shows `loading` until `load` has loaded its code. If that fails, rendering throws the error, and the next
+ * Returns a component that shows `loading` until `load` has loaded it, or its module. If that fails, rendering throws the error, and the next
  * rendering after an error boundary tries again. Used instead of `lazy` and `Suspense` of React: they show the component no earlier
  * than 300 ms after the fallback.
  */
 export function loadLater<P extends object>(
-  load: () => Promise<{ readonly default: ComponentType<P> }>,
+  load: () => Promise<ComponentType<P> | { readonly default: ComponentType<P> }>,
   loading: ReactNode = <Loading />,
 ): FunctionComponent<P> {
   let loaded: ComponentType<P> | undefined;
@@ -20,7 +20,7 @@ export function loadLater<P extends object>(
       let isShown = true;
       load().then(
         (module) => {
-          loaded = module.default;
+          loaded = 'default' in module ? module.default : module;
           if (isShown) setComponent(() => loaded);
         },
         (cause: unknown) => {

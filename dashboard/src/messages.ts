@@ -7,6 +7,7 @@ import {
   messageStates,
   type SentKind,
 } from '../../shared/notifications/types.ts';
+import type { Tone } from './texts.ts';
 
 /** Names of the message kinds. */
 export const kindNames: Readonly<Record<SentKind, string>> = {
@@ -23,7 +24,7 @@ export const channelNames: Readonly<Record<Channel, string>> = { email: 'E-mail'
 
 /** Names and tones of the message states. */
 export const stateNames: Readonly<
-  Record<MessageState, readonly [name: string, tone: 'good' | 'warn' | 'bad' | 'plain']>
+  Record<MessageState, readonly [name: string, tone: Tone]>
 > = {
   waiting: ['Waiting', 'plain'],
   sending: ['Sending', 'plain'],

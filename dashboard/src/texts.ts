@@ -1,5 +1,8 @@
 /** Formats of numbers and names. Independent of React. */
 
+/** Severity of a state. Shown by colour and shape, never by colour alone. */
+export type Tone = 'good' | 'warn' | 'bad' | 'plain';
+
 /** Formats a number with its noun: `1 row`, `2 rows`, `1,200 rows`. */
 export function formatCount(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString()} ${count === 1 ? one : many}`;
@@ -17,6 +20,10 @@ export function formatPercent(part: number, all = 1): string {
   if (exact < 1 && part > 0) return `${formatDecimal(Math.ceil(exact * 10) / 10)} %`;
   return `${Math.round(exact)} %`;
 }
+
+/** Joins names: `a, b and c`. */
+export const joinNames = (names: readonly string[]): string =>
+  names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 
 /** Whether each term of the query is part of one of the texts. Case-insensitive. */
 export function matchesQuery(

@@ -22,11 +22,11 @@ export interface Bulk<T> {
 }
 
 export function SelectableTable<T>(
-  props: Parameters<typeof DataTable<T>>[0] & { readonly bulk?: Bulk<T> | undefined },
+  props: Parameters<typeof DataTable<T>>[0] & { readonly bulk: Bulk<T> },
 ) {
   const { bulk, ...table } = props;
   const { may } = useSession();
-  return bulk && may('operate') ? <BulkTable {...table} bulk={bulk} /> : <DataTable {...table} />;
+  return may('operate') ? <BulkTable {...table} bulk={bulk} /> : <DataTable {...table} />;
 }
 
 function BulkTable<T>({ bulk, ...table }: Parameters<typeof DataTable<T>>[0] & { readonly bulk: Bulk<T> }) {

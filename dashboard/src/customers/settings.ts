@@ -2,6 +2,7 @@
 import type { NotificationSettings as Settings } from '../../../client/index.ts';
 import { SettingsInput } from '../../../shared/notifications/notification-input.ts';
 import { emptyToNull, nullToEmpty, parseNumber } from '../form-values.ts';
+import type { Tone } from '../texts.ts';
 
 export type { Settings };
 export { SettingsInput };
@@ -9,7 +10,7 @@ export { SettingsInput };
 /** Returns the name and tone of the notification status. */
 export function toNotificationStatus(
   settings: Pick<Settings, 'enabled' | 'dryRun'>,
-): readonly [string, 'good' | 'warn' | 'plain'] {
+): readonly [string, Tone] {
   if (!settings.enabled) return ['Off', 'plain'];
   return settings.dryRun ? ['Dry run', 'warn'] : ['On', 'good'];
 }

@@ -1,6 +1,6 @@
 /** Recent delivery attempts of an endpoint with the responses. */
 import { Link } from 'wouter';
-import { Panel } from '../components.tsx';
+import { Panel, Verbatim } from '../components.tsx';
 import { QueryTable, usePages } from '../DataTable.tsx';
 import { eventTypeLabels, toPlainText } from '../events.ts';
 import { ExportButton } from '../export.tsx';
@@ -10,7 +10,6 @@ import { formatDuration, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, jobHref, useHref, useParams } from '../urls.ts';
 import { StateBadge } from './components.tsx';
-import css from './Health.module.css';
 import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, type Attempt, type Endpoint } from './status.ts';
 
 const PAGE = 25;
@@ -112,10 +111,7 @@ function Details({ attempt: { reason, excerpt } }: { readonly attempt: Attempt }
       {excerpt === null || excerpt === '' ? null : (
         <details>
           <summary>Response body</summary>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard */}
-          <pre className={`${ui.verbatim} ${css.excerpt}`} tabIndex={0}>
-            {excerpt}
-          </pre>
+          <Verbatim text={excerpt} />
         </details>
       )}
     </>

@@ -6,19 +6,13 @@ import { Moved } from '../ResourcePage.tsx';
 import { ACCOUNTS_PATH, accountHref, decodeSegment, ENDPOINTS_PATH, endpointHref } from '../urls.ts';
 
 // Each page is loaded on demand: the settings include the schemas, and the state does not need them.
-const OverviewPage = loadLater(async () => ({ default: (await import('./OverviewPage.tsx')).OverviewPage }));
-const account = () => import('./AccountPage.tsx');
-const AccountPage = loadLater(async () => ({ default: (await account()).AccountPage }));
-const AccountActivity = loadLater(async () => ({ default: (await account()).AccountActivity }));
-const endpoint = () => import('./EndpointPage.tsx');
-const EndpointPage = loadLater(async () => ({ default: (await endpoint()).EndpointPage }));
-const EndpointActivity = loadLater(async () => ({ default: (await endpoint()).EndpointActivity }));
-const AccountSettings = loadLater(async () => ({
-  default: (await import('../setup/AccountPages.tsx')).AccountPage,
-}));
-const EndpointSettings = loadLater(async () => ({
-  default: (await import('../setup/EndpointPages.tsx')).EndpointPage,
-}));
+const OverviewPage = loadLater(async () => (await import('./OverviewPage.tsx')).OverviewPage);
+const AccountPage = loadLater(async () => (await import('./AccountPage.tsx')).AccountPage);
+const AccountActivity = loadLater(async () => (await import('./AccountPage.tsx')).AccountActivity);
+const EndpointPage = loadLater(async () => (await import('./EndpointPage.tsx')).EndpointPage);
+const EndpointActivity = loadLater(async () => (await import('./EndpointPage.tsx')).EndpointActivity);
+const AccountSettings = loadLater(async () => (await import('../setup/AccountPages.tsx')).AccountPage);
+const EndpointSettings = loadLater(async () => (await import('../setup/EndpointPages.tsx')).EndpointPage);
 
 const accountTabs = { state: AccountPage, activity: AccountActivity, settings: AccountSettings };
 const endpointTabs = { state: EndpointPage, activity: EndpointActivity, settings: EndpointSettings };

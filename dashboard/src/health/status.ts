@@ -13,11 +13,9 @@ import type {
 import { BUILT_IN_SINKS } from '../../../shared/built-in-sinks.ts';
 import { NOTIFICATIONS_SINK } from '../../../shared/notifications/types.ts';
 import { staleSince as findStaleSince } from '../../../shared/stale.ts';
-import { formatCount } from '../texts.ts';
+import { formatCount, joinNames, type Tone } from '../texts.ts';
 
 export type { Account, Attempt, Endpoint, Health, ReplayRun };
-
-type Tone = 'good' | 'warn' | 'bad' | 'plain';
 
 /** Text of a state in the UI. */
 export interface StateText {
@@ -415,10 +413,6 @@ function toClauses(
 function toRank(tone: Tone, concern: boolean): number {
   const rank = { bad: 0, warn: 1, plain: 3, good: 4 }[tone];
   return concern ? Math.min(rank, 2) : rank;
-}
-
-function joinNames(names: readonly string[]): string {
-  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }
 
 function compare(a: string, b: string): number {

@@ -27,19 +27,8 @@ import { type ActiveSearch, useJobs } from './useJobs.ts';
 
 /** Query parameters that filter the list. */
 const FILTERS = [
-  ...[
-    'q',
-    'account',
-    'status',
-    'due',
-    'dueOn',
-    'dueBefore',
-    'late',
-    'risk',
-    'dispatchedOn',
-    'orderGroup',
-    'which',
-  ],
+  ...['q', 'account', 'status', 'due', 'dueOn', 'dueBefore'],
+  ...['late', 'risk', 'dispatchedOn', 'orderGroup', 'which'],
 ];
 const MINUTE_MS = 60_000;
 const DUE = {

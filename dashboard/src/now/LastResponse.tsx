@@ -2,13 +2,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { withEndpoint } from '../api.ts';
-import { Facts, Loaded } from '../components.tsx';
+import { Facts, Loaded, Verbatim } from '../components.tsx';
 import { toPlainText } from '../events.ts';
 import { useApi } from '../queries.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { endpointHref, useHref } from '../urls.ts';
-import css from './QueuePanel.module.css';
 
 /** Number of attempts among which one that is no ping is looked for. */
 const ATTEMPTS = 10;
@@ -79,13 +78,3 @@ export default function LastResponse(props: {
 }
 
 const Body = ({ text }: { readonly text: string | null }) => (text ? <Verbatim text={text} /> : 'Empty');
-
-/** Text of the receiver. */
-function Verbatim({ text }: { readonly text: string }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard
-    <pre className={`${ui.verbatim} ${css.excerpt}`} tabIndex={0}>
-      {text}
-    </pre>
-  );
-}

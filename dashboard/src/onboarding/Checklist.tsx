@@ -22,15 +22,11 @@ import css from './Checklist.module.css';
 import type { Deployment } from './deployment.ts';
 import type { Step, StepId, StepState } from './steps.ts';
 
-const NewAccountForm = loadLater(async () => ({
-  default: (await import('../setup/NewAccountForm.tsx')).NewAccountForm,
-}));
-const NewEndpointForm = loadLater(async () => ({
-  default: (await import('../setup/NewEndpointForm.tsx')).NewEndpointForm,
-}));
-const NotificationSettings = loadLater(async () => ({
-  default: (await import('../customers/SettingsPage.tsx')).NotificationSettings,
-}));
+const NewAccountForm = loadLater(async () => (await import('../setup/NewAccountForm.tsx')).NewAccountForm);
+const NewEndpointForm = loadLater(async () => (await import('../setup/NewEndpointForm.tsx')).NewEndpointForm);
+const NotificationSettings = loadLater(
+  async () => (await import('../customers/SettingsPage.tsx')).NotificationSettings,
+);
 
 const TITLES: Readonly<Record<StepId, string>> = {
   account: 'Add an account',

@@ -53,7 +53,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   const [isDeleting, setDeleting] = useState(false);
   const endpoint = useResource(
     ['endpoints', 'setup', region, id],
-    ['endpoints', 'setup'],
+    ['endpoints', 'all'],
     (): Promise<Endpoint> => api.get('/v1/endpoints/{id}', withEndpoint({ region, id })),
     { enabled: !isDeleting },
   );

@@ -3,19 +3,22 @@ import { useQueries } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Page, Panel, QueryError } from '../components.tsx';
+import { useEndpoints } from '../health/queries.ts';
+import { isBuiltIn } from '../health/status.ts';
 import { notificationsQuery, useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
 import { ACCOUNTS_PATH, ENDPOINTS_PATH, useHref } from '../urls.ts';
-import { useEndpoints, useKeys } from './queries.ts';
+import { useKeys } from './queries.ts';
 import css from './setup.module.css';
 
 export default function Overview() {
   const link = useHref();
   const { may, forAll } = useSession();
   const queries = [useInRegion(useAccounts()), useInRegion(useEndpoints()), useKeys()] as const;
-  const [{ data: accounts }, { data: endpoints }, { data: keys }] = queries;
+  const [{ data: accounts }, { data: sinks }, { data: keys }] = queries;
+  const endpoints = sinks?.filter(({ id }) => !isBuiltIn(id));
   const notifying = useNotifyingAccounts(accounts?.map(({ id }) => id));
   return (
     <Page title="Setup">

@@ -1,28 +1,23 @@
 /** The pages below `/setup`. */
-import { lazy, Suspense } from 'react';
 import { Route, Switch, useLocation } from 'wouter';
 import { Empty, NotFound, Page, PageWaiting, Tabs } from '../components.tsx';
+import { loadLater } from '../load-later.tsx';
 import { Moved } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
 import { ACCOUNTS_PATH, accountHref, decodeSegment, ENDPOINTS_PATH, endpointHref, useHref } from '../urls.ts';
 import css from './setup.module.css';
 
-const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
-const Overview = lazy(() => import('./Overview.tsx'));
-const accounts = () => import('./AccountPages.tsx');
-const NewAccountPage = lazy(async () => ({ default: (await accounts()).NewAccountPage }));
-const endpoints = () => import('./EndpointPages.tsx');
-const NewEndpointPage = lazy(async () => ({ default: (await endpoints()).NewEndpointPage }));
-const alertRules = () => import('./AlertPages.tsx');
-const AlertRulePage = lazy(async () => ({ default: (await alertRules()).AlertRulePage }));
-const AlertRulesPage = lazy(async () => ({ default: (await alertRules()).AlertRulesPage }));
-const NewAlertRulePage = lazy(async () => ({ default: (await alertRules()).NewAlertRulePage }));
-const keys = () => import('./KeyPages.tsx');
-const KeysPage = lazy(async () => ({ default: (await keys()).KeysPage }));
-const WallDisplaysPage = lazy(async () => ({
-  default: (await import('./WallDisplaysPage.tsx')).WallDisplaysPage,
-}));
-const NewKeyPage = lazy(async () => ({ default: (await keys()).NewKeyPage }));
+const WAITING = <PageWaiting />;
+const CustomersPages = loadLater(() => import('../customers/CustomersPages.tsx'), WAITING);
+const Overview = loadLater(() => import('./Overview.tsx'), WAITING);
+const NewAccountPage = loadLater(async () => (await import('./AccountPages.tsx')).NewAccountPage, WAITING);
+const NewEndpointPage = loadLater(async () => (await import('./EndpointPages.tsx')).NewEndpointPage, WAITING);
+const AlertRulePage = loadLater(async () => (await import('./AlertPages.tsx')).AlertRulePage, WAITING);
+const AlertRulesPage = loadLater(async () => (await import('./AlertPages.tsx')).AlertRulesPage, WAITING);
+const NewAlertRulePage = loadLater(async () => (await import('./AlertPages.tsx')).NewAlertRulePage, WAITING);
+const KeysPage = loadLater(async () => (await import('./KeyPages.tsx')).KeysPage, WAITING);
+const NewKeyPage = loadLater(async () => (await import('./KeyPages.tsx')).NewKeyPage, WAITING);
+const WallDisplaysPage = loadLater(async () => (await import('./WallDisplaysPage.tsx')).WallDisplaysPage, WAITING);
 
 const SECTIONS = [
   { path: '/setup', name: 'Overview', forms: ['/setup/new-account', '/setup/new-endpoint'] },
@@ -38,41 +33,39 @@ export default function SetupPages() {
   return (
     <>
       <SetupNavigation />
-      <Suspense fallback={<PageWaiting />}>
-        <Switch>
-          <Route path="/setup" component={Overview} />
-          <Route path="/setup/accounts">
-            <Moved to={ACCOUNTS_PATH} />
-          </Route>
-          <Route path="/setup/new-account" component={admin && forAll ? NewAccountPage : NotAllowed} />
-          <Route path="/setup/accounts/:id">
-            {({ id }) => <Moved to={accountHref(decodeSegment(id), 'settings')} />}
-          </Route>
-          <Route path="/setup/endpoints">
-            <Moved to={ENDPOINTS_PATH} />
-          </Route>
-          <Route path="/setup/new-endpoint" component={admin ? NewEndpointPage : NotAllowed} />
-          <Route path="/setup/endpoints/:region/:id">
-            {({ region, id }) => (
-              <Moved to={endpointHref(decodeSegment(region), decodeSegment(id), 'settings')} />
-            )}
-          </Route>
-          <Route path="/setup/alert-rules" component={AlertRulesPage} />
-          <Route path="/setup/new-alert-rule" component={admin ? NewAlertRulePage : NotAllowed} />
-          <Route path="/setup/alert-rules/:region/:id">
-            {({ region, id }) => (
-              <AlertRulePage key={`${region}/${id}`} region={decodeSegment(region)} id={decodeSegment(id)} />
-            )}
-          </Route>
-          <Route path="/setup/keys" component={KeysPage} />
-          <Route path="/setup/wall-displays" component={WallDisplaysPage} />
-          <Route path="/setup/new-key" component={admin ? NewKeyPage : NotAllowed} />
-          <Route path="/setup/customers/*?" component={CustomersPages} />
-          <Route>
-            <NotFound href="/setup">setup</NotFound>
-          </Route>
-        </Switch>
-      </Suspense>
+      <Switch>
+        <Route path="/setup" component={Overview} />
+        <Route path="/setup/accounts">
+          <Moved to={ACCOUNTS_PATH} />
+        </Route>
+        <Route path="/setup/new-account" component={admin && forAll ? NewAccountPage : NotAllowed} />
+        <Route path="/setup/accounts/:id">
+          {({ id }) => <Moved to={accountHref(decodeSegment(id), 'settings')} />}
+        </Route>
+        <Route path="/setup/endpoints">
+          <Moved to={ENDPOINTS_PATH} />
+        </Route>
+        <Route path="/setup/new-endpoint" component={admin ? NewEndpointPage : NotAllowed} />
+        <Route path="/setup/endpoints/:region/:id">
+          {({ region, id }) => (
+            <Moved to={endpointHref(decodeSegment(region), decodeSegment(id), 'settings')} />
+          )}
+        </Route>
+        <Route path="/setup/alert-rules" component={AlertRulesPage} />
+        <Route path="/setup/new-alert-rule" component={admin ? NewAlertRulePage : NotAllowed} />
+        <Route path="/setup/alert-rules/:region/:id">
+          {({ region, id }) => (
+            <AlertRulePage key={`${region}/${id}`} region={decodeSegment(region)} id={decodeSegment(id)} />
+          )}
+        </Route>
+        <Route path="/setup/keys" component={KeysPage} />
+        <Route path="/setup/wall-displays" component={WallDisplaysPage} />
+        <Route path="/setup/new-key" component={admin ? NewKeyPage : NotAllowed} />
+        <Route path="/setup/customers/*?" component={CustomersPages} />
+        <Route>
+          <NotFound href="/setup">setup</NotFound>
+        </Route>
+      </Switch>
     </>
   );
 }

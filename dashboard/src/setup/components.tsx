@@ -2,9 +2,8 @@
 import { Button, Checkbox, TextInput } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
-import { type Bulk, SelectableTable } from '../bulk/SelectableTable.tsx';
 import { Empty, Loaded, Note, Page, Panel, useConfirm } from '../components.tsx';
-import type { Columns } from '../DataTable.tsx';
+import { type Columns, DataTable } from '../DataTable.tsx';
 import { type CsvSource, ExportButton } from '../export.tsx';
 import { toOptions } from '../filters.tsx';
 import { Group, RadioFields, SelectField, TextField, useFormContext } from '../form.tsx';
@@ -14,15 +13,6 @@ import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
 import css from './setup.module.css';
-
-/** A link in the form of a button. */
-export function ButtonLink(props: { readonly href: string; readonly children: ReactNode }) {
-  return (
-    <Button variant="filled" component={Link} href={props.href} className={css.button}>
-      {props.children}
-    </Button>
-  );
-}
 
 /** Page with the list of all resources of a kind. `newHref`: form of a new one; default: not permitted. */
 export function ListPage<T>(props: {
@@ -36,8 +26,6 @@ export function ListPage<T>(props: {
   readonly keyOf: (row: T) => string;
   /** Content of the exported file. */
   readonly csv: CsvSource;
-  /** Actions on selected rows. */
-  readonly bulk?: Bulk<T>;
   /** Content above the list. */
   readonly children?: ReactNode;
 }) {
@@ -46,7 +34,13 @@ export function ListPage<T>(props: {
   return (
     <Page
       title={title}
-      actions={newHref === undefined ? null : <ButtonLink href={link(newHref)}>New {noun}</ButtonLink>}
+      actions={
+        newHref === undefined ? null : (
+          <Button variant="filled" component={Link} href={link(newHref)} className={css.button}>
+            New {noun}
+          </Button>
+        )
+      }
     >
       <p className={ui.hint}>{props.purpose}</p>
       {props.children}
@@ -63,7 +57,7 @@ export function ListPage<T>(props: {
                 </div>
               }
             >
-              <SelectableTable {...{ rows, keyOf, columns }} label={title} bulk={props.bulk} />
+              <DataTable {...{ rows, keyOf, columns }} label={title} />
             </Panel>
           )
         }

@@ -3,16 +3,6 @@ import { useQuery } from '@tanstack/react-query';
 import { collect, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 
-/** Fetches all endpoints that the key can read, except built-in ones. */
-export function useEndpoints() {
-  const api = useApi();
-  return useQuery({
-    queryKey: ['endpoints', 'setup'],
-    queryFn: ({ signal }) => collect(api.list('/v1/endpoints', 'endpoints', { signal })),
-    refetchInterval: 15_000,
-  });
-}
-
 /** Fetches the keys. Disabled without the role admin. */
 export function useKeys() {
   const api = useApi();

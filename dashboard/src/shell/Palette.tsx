@@ -1,10 +1,11 @@
 /** The command palette: jumps to anything by the beginning of its name or number. */
 import { Modal, TextInput, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
-import { useDebouncedValue, useMediaQuery } from '@mantine/hooks';
+import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, useEffect, useId, useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 import { toErrorMessage } from '../api.ts';
+import { useNarrow } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
@@ -29,7 +30,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const { groups, status, error } = useEntries(text);
   const choose = useChoose(onClose);
   const listId = useId();
-  const isPhone = useMediaQuery('(max-width: 47.99rem)', false, { getInitialValueInEffect: false });
+  const isPhone = useNarrow();
   const entries = groups.flatMap((group) => group.entries);
   const active = Math.max(
     0,

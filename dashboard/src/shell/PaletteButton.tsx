@@ -1,8 +1,8 @@
 /** The button and the shortcut that open the command palette. */
 import { MagnifyingGlassIcon } from '@heroicons/react/16/solid';
 import { ActionIcon, Button } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { useNarrow } from '../components.tsx';
 import { loadLater } from '../load-later.tsx';
 import css from './Palette.module.css';
 
@@ -14,7 +14,7 @@ const SHORTCUT = isApple ? '⌘K' : 'Ctrl K';
 export function PaletteButton() {
   const [isOpen, setOpen] = useState(false);
   useFocusReturn(isOpen);
-  const isPhone = useMediaQuery('(max-width: 47.99rem)', false, { getInitialValueInEffect: false });
+  const isPhone = useNarrow();
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const { key, altKey, shiftKey, metaKey, ctrlKey } = event;
