@@ -127,3 +127,18 @@ test('a printed page has dark text and no navigation', async () => {
   expect(await page.getByRole('navigation', { name: 'Pages' }).isVisible()).toBe(false);
   expect(await readColour()).not.toBe(screen);
 });
+
+test('the focus stays in the section of a control that disappears, also after a dialog', async () => {
+  const place = () => page.evaluate(() => document.activeElement?.tagName);
+  const page = await signedIn(desk, '/?view=feed&text=nothing');
+  await page.getByRole('button', { name: 'Clear filters' }).press('Enter');
+  await page.getByRole('button', { name: 'Clear filters' }).waitFor({ state: 'detached' });
+  await expect.poll(place).toBe('SECTION');
+  await desk.api('/keys', { body: { role: 'read', name: 'short-lived' } });
+  await page.goto(`${desk.url}/setup/keys`);
+  const revoke = page.getByRole('button', { name: 'Revoke short-lived' });
+  await revoke.press('Enter');
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).press('Enter');
+  await revoke.waitFor({ state: 'detached' });
+  await expect.poll(place).toBe('SECTION');
+});

@@ -31,6 +31,7 @@ import { leavePage } from '../unsaved-changes.ts';
 import { useHref, useParams } from '../urls.ts';
 import { ZoneMenu } from '../ZoneMenu.tsx';
 import { PaletteButton } from './PaletteButton.tsx';
+import { useKeptFocus } from './kept-focus.ts';
 import css from './Shell.module.css';
 
 const SECTIONS = [
@@ -45,6 +46,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   const [read] = useParams();
   const wall = read('wall') !== undefined;
   useScrollToTop();
+  useKeptFocus();
   return (
     <div className={css.shell} data-wall={wall || undefined}>
       <a className={css.skip} href="#content">
