@@ -148,6 +148,16 @@ test('the list is operable by keyboard and passes the axe checks in both themes 
   await page.getByRole('heading', { name: `Job ${jobs.late}` }).waitFor();
   await page.goBack();
   await findRow(page, jobs.kiwi).waitFor();
+  // The row that was opened is the tab stop after the return.
+  await rows.first().focus();
+  await page.keyboard.press('End');
+  await expect.poll(focused).toBe('8');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: /^Job / }).waitFor();
+  await page.goBack();
+  await findRow(page, jobs.kiwi).waitFor();
+  const stop = grid(page).locator('[data-index][tabindex="0"]');
+  expect(await stop.getAttribute('aria-rowindex')).toBe('8');
   await show(page, { theme: 'dark', size: 'phone' });
   await findRow(page, jobs.late).getByText('late').waitFor();
   await axe(page);

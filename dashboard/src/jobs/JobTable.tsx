@@ -24,6 +24,9 @@ import type { Row, SearchResult, Sort } from './search.ts';
 const ROW_PX = { wide: 38, narrow: 88 };
 /** More rows are requested when fewer than this remain below the visible ones. */
 const AHEAD = 100;
+const toRowId = ({ account, job }: Row): string => `${account}/${job.jobNumber}`;
+/** Id of the selected row, for the return to the list. */
+let lastActive: string | null = null;
 
 /** Grid: arrows, Page Up, Page Down, Home and End select a row; Enter opens it. */
 export function JobTable(props: {
@@ -37,7 +40,10 @@ export function JobTable(props: {
   const body = useRef<HTMLDivElement>(null);
   const narrow = useNarrow();
   const [top, setTop] = useState(0);
-  const [active, setActive] = useState(0);
+  const [active, setActive] = useState(lastActive);
+  useEffect(() => {
+    lastActive = active;
+  }, [active]);
   const toFocus = useRef<number | null>(null);
   const [, navigate] = useLocation();
   const region = useRegion() ?? undefined;
@@ -55,7 +61,8 @@ export function JobTable(props: {
     return () => observer.disconnect();
   }, []);
 
-  const here = Math.min(active, rows.length - 1);
+  const found = rows.findIndex((row) => toRowId(row) === active);
+  const here = rows.length === 0 ? -1 : Math.max(0, found);
   const virtualizer = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => size,
@@ -110,7 +117,7 @@ export function JobTable(props: {
     event.preventDefault();
     const to = Math.max(0, Math.min(rows.length - 1, step));
     toFocus.current = to;
-    setActive(to);
+    if (rows[to]) setActive(toRowId(rows[to]));
     virtualizer.scrollToIndex(to, { align: 'auto' });
   }
 
@@ -152,7 +159,7 @@ export function JobTable(props: {
           const row = rows[index];
           return row ? (
             <JobRow
-              key={`${row.account}/${row.job.jobNumber}`}
+              key={toRowId(row)}
               row={row}
               index={index}
               y={start - top}
@@ -204,7 +211,7 @@ const JobRow = memo(function JobRow(props: {
   readonly y: number;
   readonly active: boolean;
   readonly region: string | undefined;
-  readonly onFocus: (index: number) => void;
+  readonly onFocus: (id: string) => void;
 }) {
   const { row, index, y, active, region, onFocus } = props;
   const { account, job, gone } = row;
@@ -217,7 +224,7 @@ const JobRow = memo(function JobRow(props: {
       aria-rowindex={index + 2}
       tabIndex={active ? 0 : -1}
       style={{ transform: `translateY(${y}px)` }}
-      onFocus={() => onFocus(index)}
+      onFocus={() => onFocus(toRowId(row))}
     >
       <Cell area="job">
         {/* The grid handles the click: a Link component in each row is too slow. */}
