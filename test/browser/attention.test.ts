@@ -302,6 +302,11 @@ describe('the queue', () => {
       .getByRole('button', { name: /^More for/ })
       .click();
     expect(await page.getByRole('menuitem').allTextContents()).toEqual(['History']);
+    await page.getByRole('menuitem', { name: 'History' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/^Rank \d+; \+\d+ /)
+      .waitFor();
   });
 
   test('an empty queue displays that nothing needs attention, and what is monitored', async () => {

@@ -15,7 +15,7 @@ import ui from '../ui.module.css';
 import { useLeaveGuard } from '../unsaved-changes.ts';
 import { tomorrowAt } from '../zone.ts';
 import { getZone } from '../zone-choice.ts';
-import type { AttentionItem } from './queue.ts';
+import { type AttentionItem, explainRank } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
 /** Choices of times until which an item is hidden. */
@@ -126,7 +126,10 @@ export function TriageMenu(props: {
         }
       />
       <Modal opened={dialog === 'history'} onClose={() => setDialog(null)} title={`History of ${name}`}>
-        <History id={item.id} />
+        <div className={ui.stack}>
+          <p className={ui.hint}>{explainRank(item).replaceAll('\n', '; ')}</p>
+          <History id={item.id} />
+        </div>
       </Modal>
     </>
   );
