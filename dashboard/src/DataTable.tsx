@@ -44,9 +44,14 @@ interface TableProps<T> {
 /** Number of rows before "Show all". */
 const FIRST_ROWS = 60;
 
-/** Table; in a window that is too narrow for its columns, each row is a card. The first column is the row header. */
-export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[] }) {
-  const { label, rows, keyOf, selection } = props;
+/**
+ * Table; in a window that is too narrow for its columns, each row is a card. The first column is the row header. `isOutdated`: the
+ * rows are those of other filters.
+ */
+export function DataTable<T>(
+  props: TableProps<T> & { readonly rows: readonly T[]; readonly isOutdated?: boolean | undefined },
+) {
+  const { label, rows, keyOf, selection, isOutdated } = props;
   const columns = Object.entries(props.columns)
     .map(([name, column]) => ({ name, ...(typeof column === 'function' ? { render: column } : column) }))
     .filter(({ hasContent }) => hasContent === undefined || rows.some(hasContent));
@@ -58,7 +63,13 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
   return (
     <>
       {/* biome-ignore-start lint/a11y/noRedundantRoles: the card layout on narrow screens would remove the roles */}
-      <table className={css.rows} data-cards={isNarrow || undefined} role="table" aria-label={label}>
+      <table
+        className={css.rows}
+        data-cards={isNarrow || undefined}
+        data-outdated={isOutdated || undefined}
+        role="table"
+        aria-label={label}
+      >
         <thead role="rowgroup">
           <tr role="row">
             {selection ? (
@@ -155,7 +166,7 @@ export function QueryTable<T>(
     <>
       <Loaded query={query}>
         {(rows) => {
-          if (rows.length > 0) return <DataTable {...table} rows={rows} />;
+          if (rows.length > 0) return <DataTable {...table} rows={rows} isOutdated={query.isPlaceholderData} />;
           return query.hasNextPage ? null : <Empty>{empty}</Empty>;
         }}
       </Loaded>
@@ -196,7 +207,7 @@ export function usePages<P extends ListPage, T>(options: {
 
 type NextPage = Pick<
   ReturnType<typeof usePages>,
-  'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'isFrozen' | 'refetch'
+  'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'isFrozen' | 'isPlaceholderData' | 'refetch'
 >;
 
 /** Button that loads the next page of a list, if there is one, and a note if the list is not refetched. */

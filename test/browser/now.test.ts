@@ -266,7 +266,17 @@ describe('statistics', () => {
     await page.getByRole('link', { name: 'Live events' }).click();
     await statistic(page, 'On time').click();
     await page.getByRole('region', { name: /^Created and dispatched/ }).waitFor();
+    // Until its figures are loaded, those of all regions are greyed out.
+    const held = Promise.withResolvers<void>();
+    await page.route(/\/v1\/figures\?.*region=nz/, async (route) => {
+      await held.promise;
+      await route.continue();
+    });
     await page.getByLabel('Region').selectOption('nz');
+    const outdated = page.locator('[data-outdated]');
+    await outdated.first().waitFor();
+    held.resolve();
+    await expect.poll(() => outdated.count()).toBe(0);
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(nz.jobs);
     const chart = page.getByRole('img', { name: /jobs created/ });
     const { days } = await site.api<{ days: { created: number }[] }>('/figures?region=nz');

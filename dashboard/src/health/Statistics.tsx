@@ -50,19 +50,22 @@ export default function Statistics(props: { readonly endpoint: Endpoint; readonl
         title="Statistics"
         aside={<FilterSelect param="window" size="xs" aria-label="Window" data={toOptions(WINDOWS)} />}
       >
-        <Loaded query={query}>{(statistics) => <Figures statistics={statistics} />}</Loaded>
+        <Loaded query={query}>{(statistics) => <Figures statistics={statistics} isOutdated={query.isPlaceholderData} />}</Loaded>
       </Panel>
       {isFirst ? null : children}
     </>
   );
 }
 
-function Figures({ statistics }: { readonly statistics: DeliveryStatistics }) {
+/** `isOutdated`: they are those of another window. */
+function Figures(props: { readonly statistics: DeliveryStatistics; readonly isOutdated: boolean }) {
+  const { statistics, isOutdated } = props;
+  const outdated = { 'data-outdated': isOutdated || undefined };
   const { attempts, failed, failures, successRate, p50Ms, p95Ms } = statistics.total;
   if (successRate === null) return <p className={ui.quiet}>No attempts in this window.</p>;
   return (
     <>
-      <div className={`${ui.columns} ${css.statistics}`}>
+      <div className={`${ui.columns} ${css.statistics}`} {...outdated}>
         <Statistic
           name="Success rate"
           value={formatPercent(successRate)}
@@ -87,7 +90,7 @@ function Figures({ statistics }: { readonly statistics: DeliveryStatistics }) {
         />
       </div>
       <ErrorBoundary instead={<p className={ui.quiet}>The charts could not be loaded.</p>}>
-        <div className={css.charts}>
+        <div className={css.charts} {...outdated}>
           <div className={css.room}>
             <StatisticsChart statistics={statistics} />
           </div>

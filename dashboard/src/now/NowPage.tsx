@@ -43,7 +43,7 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
   return (
     <Page title={region === null ? 'Now' : `Now in ${region.toUpperCase()}`} actions={<WallDisplayToggle />}>
       {children}
-      {data?.accounts === 0 ? <NoAccounts /> : <Tiles figures={data} />}
+      {data?.accounts === 0 ? <NoAccounts /> : <Tiles figures={data} isOutdated={figures.isPlaceholderData} />}
       <QueryError queries={[figures]} />
       {waiting > 0 ? (
         <Note>
@@ -80,7 +80,7 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
         ) : (
           <div className={css.columns}>
             <QueuePanel>
-              <div className={css.lists}>
+              <div className={css.lists} data-outdated={figures.isPlaceholderData || undefined}>
                 {/* Their height is known with the first figures. */}
                 {data ? (
                   <>

@@ -131,7 +131,7 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
           <Failure error={runner.failure} />
         ) : null}
         {items.length === 0 && !error ? <EmptyQueue page={data} /> : null}
-        <div className={css.rows}>
+        <div className={css.rows} data-outdated={isPlaceholderData || undefined}>
           <Rows items={items} rule={rule} runner={runner} selection={selects ? selection : undefined} />
           {isUsed ? <QueueBulkBar items={items} selection={selection} /> : null}
         </div>

@@ -15,8 +15,9 @@ import css from './Statistics.module.css';
 /** Number of statuses before "more". Fewer on the wall display, which must fit without scrolling. */
 const STATUSES = { page: 8, wall: 6 };
 
-/** Totals at the top of the page. */
-export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
+/** Totals at the top of the page. `isOutdated`: they are those of another region. */
+export function Tiles(props: { readonly figures: Figures | undefined; readonly isOutdated: boolean }) {
+  const { figures, isOutdated } = props;
   const href = useHref();
   const [read] = useParams();
   const { day, open, attention, onTime, paused } = figures ?? {};
@@ -24,7 +25,7 @@ export function Tiles({ figures }: { readonly figures: Figures | undefined }) {
   const isToday = day === undefined || (today.isToday && day === today.day);
   const at = isToday ? 'today' : `on ${formatDay(day)}`;
   return (
-    <div className={css.tiles}>
+    <div className={css.tiles} data-outdated={isOutdated || undefined}>
       <Statistic
         name="Needs attention"
         value={attention?.open}
