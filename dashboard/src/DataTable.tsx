@@ -166,7 +166,8 @@ export function QueryTable<T>(
     <>
       <Loaded query={query}>
         {(rows) => {
-          if (rows.length > 0) return <DataTable {...table} rows={rows} isOutdated={query.isPlaceholderData} />;
+          if (rows.length > 0)
+            return <DataTable {...table} rows={rows} isOutdated={query.isPlaceholderData} />;
           return query.hasNextPage ? null : <Empty>{empty}</Empty>;
         }}
       </Loaded>
@@ -207,7 +208,7 @@ export function usePages<P extends ListPage, T>(options: {
 
 type NextPage = Pick<
   ReturnType<typeof usePages>,
-  'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'isFrozen' | 'isPlaceholderData' | 'refetch'
+  'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'isFrozen' | 'isPlaceholderData'
 >;
 
 /** Button that loads the next page of a list, if there is one, and a note if the list is not refetched. */
@@ -215,7 +216,7 @@ export function LoadMore({
   query,
   label = 'Show more',
 }: {
-  readonly query: Partial<NextPage>;
+  readonly query: Partial<NextPage> & Pick<LoadedQuery<unknown>, 'refetch'>;
   readonly label?: string | undefined;
 }) {
   const { hasNextPage, isFetchingNextPage = false, fetchNextPage, isFrozen, refetch } = query;
@@ -227,7 +228,7 @@ export function LoadMore({
       {isFrozen ? (
         <p className={ui.hint}>
           The list is not updated while it has several pages.{' '}
-          <Button size="compact-xs" onClick={() => void refetch?.()}>
+          <Button size="compact-xs" onClick={() => void refetch()}>
             Update
           </Button>
         </p>

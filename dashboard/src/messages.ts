@@ -23,9 +23,7 @@ export const kinds = Object.keys(messageKinds) as MessageKind[];
 export const channelNames: Readonly<Record<Channel, string>> = { email: 'E-mail', sms: 'SMS' };
 
 /** Names and tones of the message states. */
-export const stateNames: Readonly<
-  Record<MessageState, readonly [name: string, tone: Tone]>
-> = {
+export const stateNames: Readonly<Record<MessageState, readonly [name: string, tone: Tone]>> = {
   waiting: ['Waiting', 'plain'],
   sending: ['Sending', 'plain'],
   sent: ['Sent', 'good'],

@@ -98,7 +98,9 @@ test('states stay visible in forced colours', { tags: 'firefox' }, async () => {
 
 test('recipients are a table with row headers and one tab stop', async () => {
   for (const name of ['Bo', 'Cy'])
-    await desk.api('/accounts/acme/recipients', { body: { name, email: `${name}@customer.example`, paused: true } });
+    await desk.api('/accounts/acme/recipients', {
+      body: { name, email: `${name}@customer.example`, paused: true },
+    });
   const page = await signedIn(desk, '/setup/customers/acme/recipients');
   await page.getByRole('table', { name: 'Recipients' }).getByRole('rowheader', { name: 'Bo' }).waitFor();
   const body = 'table[aria-label="Recipients"] tbody';

@@ -60,7 +60,9 @@ describe('export', () => {
     await page.route(/\/v1\/events\?.*limit=1000/, (route) => {
       pages += 1;
       const json =
-        pages > 10 ? { events: [match], previous: null } : { events: Array(1000).fill(other), previous: 'e1.1' };
+        pages > 10
+          ? { events: [match], previous: null }
+          : { events: Array(1000).fill(other), previous: 'e1.1' };
       return route.fulfill({ json });
     });
     const { rows } = await exportList(page, 'events');

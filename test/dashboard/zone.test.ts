@@ -56,7 +56,9 @@ test('a local time is parsed in the zone in which it is formatted', () => {
     expect(parseLocalTime(toZoneTime(at, zone), zone)).toBe('2026-11-01T12:00:00.000Z');
   }
   expect(parseLocalTime('2026-11-01T08:00', 'UTC')).toBe('2026-11-01T08:00:00.000Z');
-  expect(['', 'soon', '2026-13-01T00:00'].map((text) => parseLocalTime(text))).toEqual(Array(3).fill(undefined));
+  expect(['', 'soon', '2026-13-01T00:00'].map((text) => parseLocalTime(text))).toEqual(
+    Array(3).fill(undefined),
+  );
 });
 
 test('a zone has a short name for columns', () => {

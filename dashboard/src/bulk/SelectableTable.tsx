@@ -21,9 +21,7 @@ export interface Bulk<T> {
   readonly isSelectable?: (row: T) => boolean;
 }
 
-export function SelectableTable<T>(
-  props: Parameters<typeof DataTable<T>>[0] & { readonly bulk: Bulk<T> },
-) {
+export function SelectableTable<T>(props: Parameters<typeof DataTable<T>>[0] & { readonly bulk: Bulk<T> }) {
   const { bulk, ...table } = props;
   const { may } = useSession();
   return may('operate') ? <BulkTable {...table} bulk={bulk} /> : <DataTable {...table} />;

@@ -90,7 +90,10 @@ export async function runBatches(
             ? await api.post('/v1/accounts/batch', { body: body as typeof body & { action: 'pause' } })
             : await api.post('/v1/endpoints/batch', { body });
         results.push(
-          ...answer.results.map(({ id, problem }) => ({ name: toName(id), problem: problem?.detail ?? null })),
+          ...answer.results.map(({ id, problem }) => ({
+            name: toName(id),
+            problem: problem?.detail ?? null,
+          })),
         );
       } catch (cause) {
         // The other batches do not depend on it.

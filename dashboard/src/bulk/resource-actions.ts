@@ -13,7 +13,8 @@ interface Resource {
 const DECLARED = 'declared in the configuration file';
 const unlessPaused = ({ paused, managed }: Resource) =>
   paused ? 'already paused' : managed ? null : DECLARED;
-const unlessRunning = ({ paused, managed }: Resource) => (paused ? (managed ? null : DECLARED) : 'not paused');
+const unlessRunning = ({ paused, managed }: Resource) =>
+  paused ? (managed ? null : DECLARED) : 'not paused';
 const unlessActive = ({ state }: Pick<Endpoint, 'state'>) =>
   state === 'disabled' || state === 'failing' ? null : 'not disabled';
 

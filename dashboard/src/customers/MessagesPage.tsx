@@ -13,7 +13,7 @@ import { useRefresh } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { jobHref, useParams } from '../urls.ts';
+import { jobHref, useHref, useParams } from '../urls.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 
 const PAGE_SIZE = 50;

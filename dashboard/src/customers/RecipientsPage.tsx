@@ -168,7 +168,7 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
   const { id, name, email, mobile, channels, kinds, paused, source } = recipient;
   return (
     <>
-      {/* biome-ignore lint/a11y/noRedundantRoles: as above */}
+      {/* biome-ignore-start lint/a11y/noRedundantRoles: as above */}
       <th role="rowheader" scope="row">
         <Link className={ui.name} href={href('recipients', { recipient: id })}>
           {name ?? id}
@@ -189,7 +189,10 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
         })}
       </td>
       <td role="cell">{formatScope(recipient)}</td>
-      <td role="cell" className={ui.hint}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
+      <td role="cell" className={ui.hint}>
+        {kinds.map((kind) => kindNames[kind]).join(', ')}
+      </td>
+      {/* biome-ignore-end lint/a11y/noRedundantRoles: as above */}
     </>
   );
 }

@@ -296,7 +296,8 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
   );
   // Ids are unique within a region.
   const several = new Set(endpoints.map(({ region: one }) => one)).size > 1;
-  const toFullName = ({ id, region: one }: Endpoint): string => (several ? `${id} (${one.toUpperCase()})` : id);
+  const toFullName = ({ id, region: one }: Endpoint): string =>
+    several ? `${id} (${one.toUpperCase()})` : id;
   return (
     <ListPanel<Endpoint>
       kind="endpoint"

@@ -50,7 +50,9 @@ export default function Statistics(props: { readonly endpoint: Endpoint; readonl
         title="Statistics"
         aside={<FilterSelect param="window" size="xs" aria-label="Window" data={toOptions(WINDOWS)} />}
       >
-        <Loaded query={query}>{(statistics) => <Figures statistics={statistics} isOutdated={query.isPlaceholderData} />}</Loaded>
+        <Loaded query={query}>
+          {(statistics) => <Figures statistics={statistics} isOutdated={query.isPlaceholderData} />}
+        </Loaded>
       </Panel>
       {isFirst ? null : children}
     </>

@@ -1,13 +1,7 @@
 /** Queries of the Health pages. */
 import { keepPreviousData, type QueryClient, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import pLimit from 'p-limit';
-import {
-  type Account,
-  type AccountStatus,
-  type Client,
-  type EventPage,
-  type Poll,
-} from '../../../client/index.ts';
+import type { Account, AccountStatus, Client, EventPage, Poll } from '../../../client/index.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { hasStatus, withEndpoint, withId } from '../api.ts';
 import { collect, useApi } from '../queries.ts';

@@ -353,7 +353,9 @@ export function summarizeHealth(
     summarizeProblems(toLabels(true), 'built-in sink'),
     ...Object.entries({ dead, parked })
       .filter(([, count]) => count > 0)
-      .map(([what, count]) => `${least}${formatCount(count, 'endpoint has', 'endpoints have')} ${what} events`),
+      .map(
+        ([what, count]) => `${least}${formatCount(count, 'endpoint has', 'endpoints have')} ${what} events`,
+      ),
   ].filter(Boolean);
   const tones = [...accountStates, ...endpointStates].map(({ tone }) => tone);
   const isBad = out.length > 0 || dead > 0 || tones.includes('bad');

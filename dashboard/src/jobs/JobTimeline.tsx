@@ -169,9 +169,7 @@ function Evidence(props: { readonly type: string; readonly observed: Observed | 
 /** Delivery status of an event per endpoint. */
 function EventDeliveries({ event, deliveries }: EventProps) {
   if (deliveries.length === 0)
-    return (
-      <p className={`${css.evidence} ${ui.hint}`}>{formatNoDeliveries(event.time, Date.now())}</p>
-    );
+    return <p className={`${css.evidence} ${ui.hint}`}>{formatNoDeliveries(event.time, Date.now())}</p>;
   const byEndpoint = [...Map.groupBy(deliveries, ({ endpoint }) => endpoint)];
   return (
     <details className={css.deliveries}>

@@ -43,7 +43,11 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
   return (
     <Page title={region === null ? 'Now' : `Now in ${region.toUpperCase()}`} actions={<WallDisplayToggle />}>
       {children}
-      {data?.accounts === 0 ? <NoAccounts /> : <Tiles figures={data} isOutdated={figures.isPlaceholderData} />}
+      {data?.accounts === 0 ? (
+        <NoAccounts />
+      ) : (
+        <Tiles figures={data} isOutdated={figures.isPlaceholderData} />
+      )}
       <QueryError queries={[figures]} />
       {waiting > 0 ? (
         <Note>

@@ -50,9 +50,7 @@ export function ViewsMenu() {
             Save this view…
           </Menu.Item>
           {current ? (
-            <Menu.Item onClick={() => store(current.name)}>
-              Delete “{current.name}”
-            </Menu.Item>
+            <Menu.Item onClick={() => store(current.name)}>Delete “{current.name}”</Menu.Item>
           ) : null}
         </Menu.Dropdown>
       </Menu>

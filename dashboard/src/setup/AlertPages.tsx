@@ -5,7 +5,7 @@ import { Link, useLocation } from 'wouter';
 import type { AlertRule } from '../../../client/index.ts';
 import { AlertRuleUpdate, conditions, NewAlertRule } from '../../../shared/alerts/rule-input.ts';
 import { useActions } from '../actions.ts';
-import { withEndpoint as withRule, withRevision } from '../api.ts';
+import { withRevision, withEndpoint as withRule } from '../api.ts';
 import { Badge, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';

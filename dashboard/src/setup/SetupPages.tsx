@@ -17,7 +17,10 @@ const AlertRulesPage = loadLater(async () => (await import('./AlertPages.tsx')).
 const NewAlertRulePage = loadLater(async () => (await import('./AlertPages.tsx')).NewAlertRulePage, WAITING);
 const KeysPage = loadLater(async () => (await import('./KeyPages.tsx')).KeysPage, WAITING);
 const NewKeyPage = loadLater(async () => (await import('./KeyPages.tsx')).NewKeyPage, WAITING);
-const WallDisplaysPage = loadLater(async () => (await import('./WallDisplaysPage.tsx')).WallDisplaysPage, WAITING);
+const WallDisplaysPage = loadLater(
+  async () => (await import('./WallDisplaysPage.tsx')).WallDisplaysPage,
+  WAITING,
+);
 
 const SECTIONS = [
   { path: '/setup', name: 'Overview', forms: ['/setup/new-account', '/setup/new-endpoint'] },

@@ -30,8 +30,8 @@ import ui from '../ui.module.css';
 import { leavePage } from '../unsaved-changes.ts';
 import { useHref, useParams } from '../urls.ts';
 import { ZoneMenu } from '../ZoneMenu.tsx';
-import { PaletteButton } from './PaletteButton.tsx';
 import { useKeptFocus } from './kept-focus.ts';
+import { PaletteButton } from './PaletteButton.tsx';
 import css from './Shell.module.css';
 
 const SECTIONS = [
