@@ -1,4 +1,7 @@
-/** Notifications to customers: settings, recipients, templates with preview, messages and suppressions. */
+/**
+ * Notifications to customers: settings, recipients, templates with preview, messages and suppressions.
+ * One file: its tests share one running site and its mailbox.
+ */
 import { readFile } from 'node:fs/promises';
 import type { FrameLocator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
