@@ -219,11 +219,11 @@ describe('the queue', () => {
       await tab.getByRole('menuitem', { name: 'Save this view' }).click();
       await tab.getByLabel('Name of the view').fill(name);
       await tab.keyboard.press('Enter');
-      await tab.getByRole('button', { name }).waitFor();
+      await tab.getByRole('dialog').waitFor({ state: 'detached' });
     }
     await page.reload();
-    await page.getByRole('button', { name: 'Mine' }).click();
-    await page.getByRole('menuitem', { name: 'Theirs' }).waitFor();
+    await page.getByRole('button', { name: 'Theirs' }).click();
+    await page.getByRole('menuitem', { name: 'Mine' }).waitFor();
     await page.keyboard.press('Escape');
     await axe(page);
   });

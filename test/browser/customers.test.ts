@@ -304,8 +304,8 @@ describe('a template', () => {
   test('that another user has changed is not overwritten, and is loaded when the page is opened again', async () => {
     const apiPath = '/accounts/acme/templates/dispatched/email/de';
     const page = await signedIn(site, `${AT}/templates/dispatched/email/de`);
-    await page.getByRole('button', { name: 'Customize: Outro' }).click();
-    await field(page, 'Outro').fill('Mine');
+    await page.getByRole('button', { name: 'Customize: Subject' }).click();
+    await field(page, 'Subject').fill('Mine');
     await put(apiPath, { subject: 'Theirs' });
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('Another user has changed this template.').waitFor();

@@ -116,7 +116,7 @@ test('earlier addresses of accounts and endpoints lead to the tabs of their page
 });
 
 test('a list of several pages says that it is not updated, and can be updated', async () => {
-  await createEndpoint('pinged');
+  await createEndpoint('pinged', { types: ['upstream.outage'] });
   const ping = () => site.api('/endpoints/pinged/ping', { method: 'POST' });
   for (let at = 0; at < 26; at += 1) await ping();
   const page = await signedIn(site, '/endpoints/us/pinged/activity');

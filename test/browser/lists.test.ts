@@ -52,7 +52,9 @@ describe('export', () => {
 
   test('of events has the matches of a text, also beyond the newest 10,000 events', async () => {
     type Event = { readonly data: { readonly account: string } };
-    const { events } = await site.api<{ events: Event[] }>('/events?types=account.baselined');
+    const read = () => site.api<{ events: Event[] }>('/events?types=account.baselined&order=newest');
+    await expect.poll(async () => (await read()).events.length).toBe(2);
+    const { events } = await read();
     const [other, match] = ['acme', 'bakery'].map((id) => events.find(({ data }) => data.account === id));
     const page = await signedIn(site, '/?view=feed&text=bakery');
     await page.getByRole('button', { name: 'Export CSV: events' }).waitFor();

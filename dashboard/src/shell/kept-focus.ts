@@ -15,7 +15,11 @@ export function useKeptFocus(): void {
       section = target.closest('section');
     };
     const onFocusOut = ({ target, relatedTarget }: FocusEvent): void => {
-      if (target === control && control?.isConnected && relatedTarget === null) control = null;
+      if (target !== control || relatedTarget !== null) return;
+      // Browsers fire the event before they remove the control.
+      queueMicrotask(() => {
+        if (control?.isConnected) control = null;
+      });
     };
     const observer = new MutationObserver(() => {
       if (control === null || control.isConnected || document.activeElement !== document.body) return;
