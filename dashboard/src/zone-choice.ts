@@ -2,6 +2,8 @@
 import { toZone } from './zone.ts';
 
 const KEY = 'jobwire.zone';
+/** The window. The type without those of the browser, for the tests. */
+const page = globalThis as unknown as EventTarget;
 const listeners = new Set<() => void>();
 let choice: string | undefined;
 
@@ -33,16 +35,16 @@ export function setZoneChoice(next: string): void {
 
 /** Calls a function after each change of the choice, also in other tabs. Returns a function that ends this. */
 export function subscribeToZone(listener: () => void): () => void {
-  const onStorage = ({ key }: StorageEvent): void => {
-    if (key !== KEY) return;
+  const onStorage = (event: Event & { readonly key?: string | null }): void => {
+    if (event.key !== KEY) return;
     choice = undefined;
     listener();
   };
   listeners.add(listener);
-  window.addEventListener('storage', onStorage);
+  page.addEventListener('storage', onStorage);
   return () => {
     listeners.delete(listener);
-    window.removeEventListener('storage', onStorage);
+    page.removeEventListener('storage', onStorage);
   };
 }
 
