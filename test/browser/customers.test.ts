@@ -303,6 +303,9 @@ describe('a template', () => {
 
   test('that another user has changed is not overwritten, and is loaded when the page is opened again', async () => {
     const apiPath = '/accounts/acme/templates/dispatched/email/de';
+    // The first rendering can exceed its time limit.
+    const body = { kind: 'dispatched', channel: 'email', locale: 'de' };
+    await vi.waitFor(() => site.api('/accounts/acme/notifications/preview', { body }), 30_000);
     const page = await signedIn(site, `${AT}/templates/dispatched/email/de`);
     await page.getByRole('button', { name: 'Customize: Subject' }).click();
     await field(page, 'Subject').fill('Mine');
