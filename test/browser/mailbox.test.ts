@@ -102,7 +102,7 @@ test.each([
       expect(await weigh(page)).toMatchObject({ blocking: [] });
     }
   },
-  120_000,
+  480_000,
 );
 
 test('the API reference filters operations, and old links lead to the operation', async () => {
