@@ -27,6 +27,8 @@ const REGION_OF_NEW = {
 
 const atRule = (id: string, region: string | undefined) => ({ params: { path: { id }, query: { region } } });
 
+const REPEAT = inputs['NewAlertRule.repeatMinutes'];
+
 /** Options of a new or changed rule, except those of its quiet hours and its target. */
 const BASICS = {
   accounts: { value: 'A,B', about: 'Only these accounts. all: all accounts. Default: all', many: true },
@@ -38,7 +40,7 @@ const BASICS = {
   },
   repeat: {
     value: 'MINUTES',
-    about: 'Interval of reminders while the rule fires, 5 to 10080. none: no reminders. Default: none',
+    about: `Interval of reminders while the rule fires, ${REPEAT.least} to ${REPEAT.most}. none: no reminders. Default: none`,
     field: 'repeatMinutes',
   },
   resolved: {
@@ -255,7 +257,7 @@ function toFields(flags: FlagValues<typeof FIELDS>) {
 }
 
 const parseRepeat = (text: string): number | null =>
-  text === 'none' ? null : parseRange('repeat', text, inputs['NewAlertRule.repeatMinutes']);
+  text === 'none' ? null : parseRange('repeat', text, REPEAT);
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
