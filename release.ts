@@ -11,12 +11,13 @@ import { parseArgs } from 'node:util';
 
 /** Files of the package, and what it must contain. No sources, source maps, hidden files, keys and databases. */
 const CONTENT =
-  /^((cli|client|receive)\/([\w-][\w.-]*\/)*[\w-][\w.-]*\.(css|d\.ts|html|js|json|md|svg|txt)|cli\/dashboard\/\.vite\/manifest\.json|package\.json|README\.md|jobwire\.schema\.json)$/;
+  /^((cli|client|receive)\/([\w-][\w.-]*\/)*[\w-][\w.-]*\.(css|d\.ts|html|c?js|json|md|svg|txt)|cli\/dashboard\/\.vite\/manifest\.json|package\.json|README\.md|jobwire\.schema\.json)$/;
 const REQUIRED = [
   'package.json',
   'README.md',
   'jobwire.schema.json',
   'cli/jobwire.js',
+  'cli/start.cjs',
   'cli/licenses.txt',
   'cli/dashboard/index.html',
   'cli/api-files/openapi.json',

@@ -32,7 +32,14 @@ test('the changelog’s unreleased entries become those of the version; without 
 
 test('a package that lacks a file, has a foreign one, another version or too many bytes is rejected', () => {
   const paths = [
-    ...['package.json', 'README.md', 'jobwire.schema.json', 'cli/jobwire.js', 'cli/licenses.txt'],
+    ...[
+      'package.json',
+      'README.md',
+      'jobwire.schema.json',
+      'cli/jobwire.js',
+      'cli/start.cjs',
+      'cli/licenses.txt',
+    ],
     ...[
       'cli/dashboard/index.html',
       'cli/api-files/openapi.json',

@@ -21,9 +21,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { findProblems } from '../../release.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { getExample } from '../../shared/events/examples.ts';
+import { VERSION } from '../../shared/version.ts';
 import { newSecret, someDeliveries } from '../support/delivery-world.ts';
 
 const run = promisify(execFile);
@@ -55,7 +57,7 @@ beforeAll(() => {
 });
 
 describe('the package', () => {
-  test('has the receiver, the client and the CLI only, and no dependencies', () => {
+  test('has the receiver, the client and the CLI only, as a release requires, and no dependencies', () => {
     const files = readdirSync(installed, { recursive: true, withFileTypes: true });
     const names = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
     const paths = names.map((name) => name.slice(installed.length + 1));
@@ -70,6 +72,14 @@ describe('the package', () => {
       'receive/index.d.ts',
       'receive/index.js',
     ]);
+    const packed = {
+      filename: '',
+      version: VERSION,
+      size: 0,
+      unpackedSize: 0,
+      files: paths.map((path) => ({ path })),
+    };
+    expect(findProblems(packed, VERSION)).toEqual([]);
     const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as object;
     const keys = Object.keys(manifest).filter((key) => /dependencies|scripts|private/i.test(key));
     // Optional ones: npm installs none of them.
