@@ -187,11 +187,12 @@ function isOfOneKind(operation: string | undefined): boolean {
  * - Immediately: the list is read. Failed detail fetches are repeated within 15 minutes.
  * - After 15 minutes, each departure is investigated. After another 15 minutes, its result is confirmed.
  * - Detail fetches without a result, and those of settling jobs, are at most a day apart. So a day later, every job that may
- *   have changed was fetched. 15 minutes after that, its result is confirmed.
+ *   have changed was fetched. Half an hour after that, its result is confirmed: an undecided departure that was first
+ *   investigated by the third poll is closed by its third investigation, 30 minutes after the second one.
  * If a poll fetches fewer details than there are jobs, each of the five is repeated until all jobs were fetched.
  */
 export function settlingWaits(jobs: number, fetchesPerPoll: number): number[] {
-  return [60, 900, 900, DAY, 900].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
+  return [60, 900, 900, DAY, 1800].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
 
 /**
