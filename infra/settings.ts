@@ -150,9 +150,9 @@ const CellSettings = z
     established: flag
       .default(false)
       .describe(
-        'Whether the first deployment of the cell has succeeded. If `false`, its stack and tables have no deletion protection and its topic has no archive, because a failed first deployment could not be rolled back and repeated with them.',
+        'Whether the first deployment of the cell has succeeded. If `false`, its stack and tables have no deletion protection and its topic has no archive, because with these, a failed first deployment could not be rolled back and repeated.',
       ),
-    publicUrl: httpsUrl.describe('Base URL of the cell’s HTTP API. The schema URLs of events begin with it.'),
+    publicUrl: httpsUrl.describe('Base URL of the cell’s HTTP API. Links in e-mails, and `source` and `dataschema` of events, begin with it.'),
     dashboard: flag
       .default(true)
       .describe(
@@ -195,7 +195,7 @@ const CellSettings = z
       })
       .optional()
       .describe(
-        'Hosted zone of Route 53 that contains the host names. The stack creates their DNS records, and the certificates that are not given. Certificates and records of this kind cost nothing. Absent: the operator creates both.',
+        'Hosted zone of Route 53 that contains the host names. The stack creates their DNS records, and the certificates that are not given (that of `dashboardDomain` only for a cell in us-east-1). Certificates and records of this kind cost nothing. Absent: the operator creates both.',
       ),
     staticEgress: z
       .strictObject({
@@ -276,7 +276,7 @@ const CellSettings = z
         keyArn: matching(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
           .optional()
           .describe(
-            'ARN of the KMS key that encrypts the secrets in the table, if another stack created it (its output `KeyArn`), or of its replica in the AWS region of the cell. With `customerKey`, its policy must allow the services of the cell to use it ([recovery](deploying.md#recovery-in-another-aws-region)), and it must belong to the AWS account of the table. Absent: the key of this stack.',
+            'Set it if another stack created the KMS key that encrypts the secrets in the table: ARN of that key (output `KeyArn` of the other stack), or of the key’s replica in the AWS region of the cell. With `customerKey`, the policy of the key must allow the services of the cell to use the key ([recovery](deploying.md#recovery-in-another-aws-region)), and the key must belong to the AWS account of the table. Absent: the key of this stack.',
           ),
         restoredAt: z.iso
           .datetime('must be a timestamp such as 2026-03-02T08:00:00Z')
@@ -443,7 +443,7 @@ const StageSettings = z.strictObject({
       waf: flag
         .default(false)
         .describe(
-          'Whether the API has a web ACL, with AWS’s common rules, known bad inputs and a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Almost all routes require a key anyway, so it is useful only if unknown clients can reach the API.',
+          'Whether the API has a web ACL, with AWS’s common rules, known bad inputs and a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Almost all routes require a key anyway, so the web ACL is useful only if unknown clients can reach the API.',
         ),
       corsOrigins: corsOrigins.describe('Origins whose web pages may call the API from a browser.'),
     })

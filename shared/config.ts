@@ -182,7 +182,7 @@ export const configSchema = z
     publicUrl: publicUrl
       .optional()
       .describe(
-        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails and schema URLs of events begin with it. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address on which Jobwire listens.',
+        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails, and `source` and `dataschema` of events, begin with it. If it is not set, `source` is a path without a host. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address on which Jobwire listens.',
       ),
     metrics: z
       .strictObject({

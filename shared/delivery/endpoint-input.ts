@@ -34,7 +34,7 @@ const { tracking: _, ...jobFieldShapes } = JobSummary.shape;
 export const jobFieldValues: Readonly<Record<string, z.ZodType>> = jobFieldShapes;
 const jobFieldNames = Object.keys(jobFieldShapes);
 
-const names = (what: string, field = '') =>
+const names = (what: string, description: string) =>
   z
     .array(
       z
@@ -45,7 +45,7 @@ const names = (what: string, field = '') =>
     )
     .min(1, 'must contain at least one name')
     .max(MAX_NAMES, `must contain at most ${MAX_NAMES} names`)
-    .describe(`Only events of jobs with these ${what}${field}.`);
+    .describe(description);
 
 const jobFields = z
   .record(
@@ -132,8 +132,11 @@ const filterFields = {
   types: typePatterns
     .max(100, 'must name at most 100 types')
     .describe('Only events of these types. A trailing `*` matches any suffix: `job.*`.'),
-  orderGroups: names('order groups'),
-  origins: names('origins', ' (`originCode`)'),
+  orderGroups: names(
+    'order groups',
+    'Only events of jobs in these order groups, and the events `order_group.*` of these groups.',
+  ),
+  origins: names('origins', 'Only events of jobs with these origins (`originCode`).'),
   jobFields,
 };
 
