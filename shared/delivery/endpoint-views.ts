@@ -14,7 +14,9 @@ const truncatedAccounts = accounts.describe(
 
 const filter = {
   types: z.array(z.string()).describe('Only events of these types. A trailing `*` matches any suffix.'),
-  orderGroups: z.array(z.string()).describe('Only events of jobs in these order groups, and the events `order_group.*` of these groups.'),
+  orderGroups: z
+    .array(z.string())
+    .describe('Only events of jobs in these order groups, and the events `order_group.*` of these groups.'),
   origins: z.array(z.string()).describe('Only events of jobs with these origins (`originCode`).'),
   jobFields: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
