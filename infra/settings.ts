@@ -152,7 +152,9 @@ const CellSettings = z
       .describe(
         'Whether the first deployment of the cell has succeeded. If `false`, its stack and tables have no deletion protection and its topic has no archive, because with these, a failed first deployment could not be rolled back and repeated.',
       ),
-    publicUrl: httpsUrl.describe('Base URL of the cell’s HTTP API. Links in e-mails, and `source` and `dataschema` of events, begin with it.'),
+    publicUrl: httpsUrl.describe(
+      'Base URL of the cell’s HTTP API. Links in e-mails, and `source` and `dataschema` of events, begin with it.',
+    ),
     dashboard: flag
       .default(true)
       .describe(
