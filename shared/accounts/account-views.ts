@@ -42,7 +42,7 @@ export const AccountReport = z
         'Durations of the last polls (at most 20), in milliseconds. `null`: the account has not been polled yet.',
       ),
     observedThrough: timestampOrNull.describe(
-      'All changes made in the ordering API up to this time are in the log.',
+      'Start of the last complete reading of the list of active jobs. The changes that this reading showed are in the log. Exceptions: jobs that Jobwire could not read or store (see `problem`), and missing jobs (see `missingJobs`).',
     ),
     consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
     openJobs: count
@@ -53,7 +53,9 @@ export const AccountReport = z
       'Number of active jobs with a text that is too long to store. Jobwire stores the beginning of such a text, followed by `… [truncated]`.',
     ),
     head: z.string().describe('Cursor of the last event in the log.'),
-    problem: textOrNull.describe('Error message of the last poll, if it failed or was incomplete.'),
+    problem: textOrNull.describe(
+      'Error message of the last poll. A successful poll can have one too, about single jobs or payments that could not be read or stored. `null`: there was no error.',
+    ),
     missingJobs: z
       .object({
         pending: count.describe('Number of missing jobs that Jobwire has not investigated yet.'),
@@ -112,7 +114,7 @@ export const AccountRecord = z
     move: z
       .object({
         to: textOrNull.describe(
-          'Cell to which the account is being moved, or was moved. The account cannot be resumed here. Its log is closed, or will be closed during the move. `null`: the account was moved to this cell.',
+          'In the former cell: the cell to which the account is being moved, or was moved. The account cannot be resumed in the former cell. Its log there is closed, or will be closed during the move. In the new cell: `null`.',
         ),
         end: textOrNull.describe(
           'Cursor of the end of the log in the former cell. `null`: the log is not closed yet.',

@@ -20,7 +20,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   'request-in-progress':
     'The first request with this `Idempotency-Key` is still in progress. Repeat the request with the same key after `Retry-After` seconds.',
   'cursor-gone':
-    'The log cannot be read from the cursor: the cursor belongs to another epoch (a restored log continues in a new epoch), is beyond the end of the log, or is older than the retention period. Resume from one of the cursors in the problem: `earliest`, `head` or, after a restore, `restored`.',
+    'The log cannot be read from the cursor, for one of these reasons: the cursor is older than the retention period, is beyond the end of the log, belongs to an epoch that is not in this log, or points to an event that was lost in a restore from a backup. Resume from one of the cursors in the problem: `earliest`, `head` or, after a restore, `restored`.',
   'precondition-failed':
     '`If-Match` does not match the current revision. Fetch the resource again and retry.',
   'content-too-large': 'The body exceeds the maximum size. `detail` contains the limit.',

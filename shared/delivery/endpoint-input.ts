@@ -168,6 +168,7 @@ const cursorsByAccount = z
 
 const range = {
   at: z.strictObject({ at: timestamp.describe('Events at or after this time.') }),
+  before: z.strictObject({ at: timestamp.describe('Events before this time.') }),
   cursors: z.strictObject({
     cursors: cursorsByAccount.describe('Cursor for each account, by account id: `{ "acme": "e1.17" }`.'),
   }),
@@ -253,12 +254,12 @@ export const NewReplay = z
       ),
     to: z
       .union(
-        [z.literal('now'), range.at, range.cursors],
+        [z.literal('now'), range.before, range.cursors],
         'must be "now", {"at": timestamp} or {"cursors": {account: cursor}}',
       )
       .optional()
       .describe(
-        'End of the range. Events at or after a given time are excluded. Default: the current end of the logs.',
+        'End of the range: a time, or cursors. The event at a cursor is included. Default: the current end of the logs.',
       ),
     filter: z
       .strictObject(filterFields, 'must be a filter')

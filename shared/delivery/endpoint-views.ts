@@ -237,7 +237,7 @@ const commonFields = {
     .int()
     .nullable()
     .describe(
-      'HTTP status of the last rejection. `null`: the receiver sent no response, or the event was not sent.',
+      'HTTP status of the last rejection. `null`: the receiver sent no response or is not a webhook, or the event was not sent.',
     ),
 };
 
@@ -266,6 +266,9 @@ export const ParkedEvent = z
 export const DeadEvent = z
   .object({
     ...commonFields,
+    status: commonFields.status.describe(
+      'HTTP status of the last rejection. `null`: the receiver sent no response or is not a webhook.',
+    ),
     lane: ParkedEvent.shape.lane,
     diedAt: timestamp.describe('Time of the last attempt.'),
   })

@@ -226,7 +226,7 @@ export const catalogue = {
       zone: z
         .string()
         .describe(
-          "Time zone in which the working days are counted. It is the time zone of the job's location.",
+          "Time zone in which the working days are counted: that of the job's location, or UTC−12 if that is unknown.",
         ),
     })),
   },
@@ -238,7 +238,7 @@ export const catalogue = {
     })),
   },
   'job.production_started': {
-    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). Only the job detail contains this value. The detail is fetched when the job changes in the list, and otherwise once a day.',
+    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). Only the job detail contains this value. The detail is fetched when the status, the dispatch date or the tracking of the job changes in the list, and otherwise usually once a day.',
     data: fields(() => ({
       ...ofJob,
       changes: z.object({ isCancelable: change(z.boolean()) }),
@@ -320,7 +320,7 @@ export const catalogue = {
     data: fields(() => ofAccount),
   },
   'account.identity_mismatch': {
-    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator corrects the credentials or accepts the other id, and confirms the account.',
+    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms the account: either the credentials are correct again, or the account now has the other id.',
     data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {

@@ -150,7 +150,7 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
           : 'Id of the event: `<account>.<epoch>.<sequence>`. It is never reused.',
       ),
       source: textSchema(
-        'URI of the log that contains the event. It begins with `publicUrl` if that is configured.',
+        `${type === 'jobwire.ping' ? 'URI of the log of the region, which does not contain the ping' : 'URI of the log that contains the event'}. It begins with \`publicUrl\` if that is configured.`,
         {
           ...{ format: 'uri-reference', pattern: `^(https?://.+)?${log}$` },
         },

@@ -25,7 +25,7 @@ export const moveRoutes: readonly Route[] = [
       ...{ method: 'put', path: '/v1/accounts/{id}/move', id: 'beginAccountMove', role: 'admin' },
       summary: 'Begin to move an account to another cell',
       description:
-        'Pauses the account, closes its log and stops its customer notifications in this cell. Repeat the request until `waitingFor` is `null`. Then the data can be exported. The account cannot be resumed here.',
+        'Pauses the account, closes its log and stops its customer notifications in this cell. Repeat the request until `waitingFor` is `null`. Then the data can be exported. The account cannot be resumed in this cell.',
       allAccounts: true,
       of: ofAccountRecord,
       conditional: true,
@@ -61,7 +61,7 @@ export const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, conditional: true },
       summary: 'Cancel the move of an account',
       description:
-        'Opens the log of the account again. The account stays paused. Before the request, delete the account in the other cell. Otherwise, both cells would poll it and emit its events.',
+        'Opens the log of the account again. The account stays paused. Before the request, delete the account in the other cell. Otherwise, both cells would poll it and emit its events after it is resumed here.',
       answer: { description: 'The current account.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },

@@ -70,7 +70,7 @@ const EventPage = z
     observedThrough: timestampOrNull
       .optional()
       .describe(
-        'All changes made in the ordering API up to this time are in the log, at or before the position `next`. `null`: the page ends before `head`. Absent in the log of a region.',
+        'Start of the last complete reading of the list of active jobs. The changes that this reading showed are in the log, at or before the position `next`. The account status describes the exceptions. `null`: the page ends before `head`. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
@@ -388,7 +388,7 @@ export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
   }
   return problem(c, 'cursor-gone', {
     detail:
-      'The cursor belongs to another epoch, is beyond the end of the log, or is older than the retention period. Resume from `earliest` (all stored events) or from `head` (new events only), and fetch the jobs again to miss no change.',
+      'The cursor belongs to an epoch that is not in this log, is beyond the end of the log, or is older than the retention period. Resume from `earliest` (all stored events) or from `head` (new events only), and fetch the jobs again to miss no change.',
     members: { earliest, head },
   });
 }

@@ -46,7 +46,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       id: 'getUnsubscribePage',
       summary: 'Get the unsubscribe page',
       description:
-        'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The link of a preview or a test e-mail leads to a page that explains this. The header `Accept-Language` selects the language of the page.',
+        'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The link in a preview or a test e-mail leads to a page that explains that the message was only a preview or a test. The header `Accept-Language` selects the language of the page.',
       role: null,
       of: linkSubject,
       answer,
