@@ -1,4 +1,4 @@
-/** The published package: packed, installed offline into an empty folder, and run there. */
+/** The published package: packed, installed offline into an empty folder, and run there. One file: all tests use the same installation. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
