@@ -7,9 +7,9 @@ const TYPE = 'order_group.dispatched';
 
 /** Reads a log as it grows, and checks the events of groups. Error messages are added to `problems`. */
 export function createGroupLedger(history: History, problems: string[]) {
-  /** Groups with events of their jobs since the last group event, and the sequence number of the last group event. */
+  /** Groups with events of their jobs since the last group event, and the last group event. */
   const news = new Set<string>();
-  const lastGroupEvent = new Map<string, number>();
+  const lastGroupEvent = new Map<string, { readonly sequence: number; readonly excluded: readonly number[] }>();
   /** The group of a job when its dispatch was emitted, and the sequence number and time of that event. */
   const dispatched = new Map<
     number,
@@ -17,18 +17,21 @@ export function createGroupLedger(history: History, problems: string[]) {
   >();
 
   function takeGroupEvent(event: JobEvent): void {
-    const { orderGroup, jobs, repeated, observed } = event.data as unknown as {
+    const { orderGroup, jobs, excludedJobs, repeated, observed } = event.data as unknown as {
       orderGroup: string;
       jobs: number[];
+      excludedJobs: number[];
       repeated: boolean;
       observed: { since: string | null; at: string };
     };
     const complain = (what: string) => problems.push(`${event.id} of ${orderGroup}: ${what} ${jobs}`);
     if (repeated !== lastGroupEvent.has(orderGroup))
       complain(repeated ? 'was not emitted before' : 'was emitted before');
-    if (!news.has(orderGroup)) complain('nothing happened to it since');
+    // A job of the history that returns dispatched has no event of its own.
+    const returned = lastGroupEvent.get(orderGroup)?.excluded.some((job) => jobs.includes(job));
+    if (!news.has(orderGroup) && !returned) complain('nothing happened to it since');
     news.delete(orderGroup);
-    lastGroupEvent.set(orderGroup, Number(event.sequence));
+    lastGroupEvent.set(orderGroup, { sequence: Number(event.sequence), excluded: excludedJobs });
 
     const since = observed.since === null ? 0 : Date.parse(observed.since);
     const at = Date.parse(observed.at);
@@ -148,7 +151,7 @@ export function createGroupLedger(history: History, problems: string[]) {
           if (where === 'nowhere' || list?.orderGroup !== group) continue;
           // After 7 days, jobs are no longer investigated.
           if (now - own.at > 7 * 86_400_000) continue;
-          if ((lastGroupEvent.get(group) ?? 0) < own.sequence) {
+          if ((lastGroupEvent.get(group)?.sequence ?? 0) < own.sequence) {
             problems.push(`${group} is complete since the dispatch of ${jobNumber}, without an event.`);
           }
         }
