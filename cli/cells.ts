@@ -132,7 +132,7 @@ export const moves = {
   'accounts move': command({
     about:
       'Moves an account to another cell of its region, with the state of its jobs, so that no change is missed or emitted twice.',
-    more: 'The account is paused in the cell of --profile, and its data is copied to the cell of the profile --to, where it continues with a new log. The credentials must be given again: either with --client-id and the client secret, as for accounts add, or with --secret-ref and the name of a secret of the other cell. If the command is interrupted, repeat it. If it is repeated after the move, it copies the suppressions that were added in the former cell after the move. --cancel ends a move that is not complete. Before you use --cancel, delete the account in the other cell. The log, endpoints, API keys, deliveries and the history of messages are not moved.',
+    more: 'The account is paused in the cell of --profile, and its data is copied to the cell of the profile --to, where the account continues with a new log. The credentials must be given again: either with --client-id and the client secret, as for accounts add, or with --secret-ref and the name of a secret of the other cell. If the command is interrupted, repeat it. If you repeat it after the move, it copies the suppressions that have been added in the former cell since then. --cancel ends a move that is not complete. Before you use --cancel, delete the account in the other cell. The log, endpoints, API keys, deliveries and the history of messages are not moved.',
     args: ['ID'],
     flags: {
       to: { value: 'PROFILE', about: 'Profile of the other cell', required: true },

@@ -126,15 +126,15 @@ export const COMMON_FLAGS = {
 
 /** Options of every command that calls the API. */
 export const API_FLAGS = {
-  url: { value: 'URL', about: 'Base URL of the API. Default: JOBWIRE_URL, or http://127.0.0.1:4000' },
+  url: { value: 'URL', about: 'Base URL of the API. Default: JOBWIRE_URL, the URL of the profile, or http://127.0.0.1:4000' },
   'key-file': {
     value: 'FILE',
     about:
-      'File that contains the API key. Default: JOBWIRE_API_KEY. Keys are not accepted as arguments, because process lists show arguments',
+      'File that contains the API key. Default: JOBWIRE_API_KEY, or the key of the profile. Keys are not accepted as arguments, because process lists show arguments',
   },
   profile: {
     value: 'NAME',
-    about: 'Profile with the base URL and the API key (see jobwire profiles). Default: JOBWIRE_PROFILE',
+    about: 'Profile with the base URL and the API key (see jobwire profiles). Default: JOBWIRE_PROFILE, or the current profile',
   },
 } as const satisfies Flags;
 
@@ -484,7 +484,7 @@ export function helpText(commands: Commands, about: string | undefined, width: n
       '',
     ]),
     ...wrap(
-      'Run jobwire help COMMAND for the options of a command and an example. Set the base URL of the API with --url or JOBWIRE_URL (default: http://127.0.0.1:4000), and the API key with JOBWIRE_API_KEY or --key-file. To store both, use jobwire profiles add.',
+      'Run jobwire help COMMAND for the options of a command and an example. Set the base URL of the API with --url or JOBWIRE_URL (default: http://127.0.0.1:4000), and the API key with JOBWIRE_API_KEY or --key-file. To store the URL and the key, use jobwire profiles add.',
       width,
       0,
     ),

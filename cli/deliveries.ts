@@ -36,7 +36,7 @@ export const REGION = {
 export const deliveryCommands = {
   'endpoints deliveries': command({
     about: 'Lists the delivery attempts of an endpoint and their outcomes, newest first.',
-    more: 'With --failed, the problems of the attempts follow, each once, with the beginning of the response body.',
+    more: 'With --failed, the problems of the attempts are printed below the list. Each different problem is printed once, with the beginning of the response body.',
     args: ['ID'],
     flags: {
       region: REGION,
@@ -164,8 +164,8 @@ export const deliveryCommands = {
   }),
 
   'endpoints redeliver': command({
-    about: 'Retries parked events and replays dead events of an endpoint that match a filter.',
-    more: 'Without filters, all of them are sent again. Run it with --dry-run first to see which events match.',
+    about: 'Retries the parked events and replays the dead events of an endpoint, if they match a filter.',
+    more: 'Without filters, all parked and dead events are sent again. To see first which events match, use --dry-run.',
     args: ['ID'],
     flags: {
       region: REGION,

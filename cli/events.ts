@@ -21,7 +21,7 @@ export const events = {
   'events tail': command({
     about:
       'Prints events of all accounts, of one account or of a region as they are emitted. Default: only new events.',
-    more: 'A lost connection is reopened at its last position, so no event is missed or repeated. With --json, each line is an event exactly as it was logged.',
+    more: 'After a lost connection, the command continues at its last position, so no event is missed or repeated. With --json, each line is an event exactly as it was logged.',
     flags: {
       ...SELECTION,
       region: {

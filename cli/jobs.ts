@@ -11,7 +11,7 @@ export const jobs = {
     about: 'Lists the current state of an account’s jobs: all jobs, or those that match all given filters.',
     args: ['ACCOUNT'],
     flags: {
-      late: { about: 'Open jobs that were observed after their due time and were not dispatched then' },
+      late: { about: 'Open jobs that were still not dispatched when they were observed after their due time' },
       risk: {
         value: 'LEVEL',
         about: 'Open jobs that are not dispatched and currently have this risk of being late',
@@ -160,7 +160,7 @@ export const jobs = {
 
   'jobs durations': command({
     about:
-      'Shows, for each status, how long jobs of an account usually stay in it, and how long they usually take from entering it until dispatch. Also shows how many of the jobs flagged as at risk became late.',
+      'Shows, for each status, how long jobs of an account usually stay in the status, and how long they usually take from the beginning of the status until dispatch. Also shows how many of the jobs flagged as at risk became late.',
     args: ['ACCOUNT'],
     example: 'jobs durations acme',
     async run({ api, out }, [account]) {

@@ -8,7 +8,7 @@ import { clean } from './output.ts';
 export const keys = {
   'keys create': command({
     about: 'Creates an API key. The key is shown only once.',
-    more: 'A key can’t create a key with more permissions than its own. The role read permits reading the data of the accounts of the key, with masked addresses of customers. The role operate also permits pausing, confirming, testing, pinging and replaying. The role admin also permits creating and changing accounts, endpoints and keys.',
+    more: 'A key can’t create a key with more permissions than its own. The role read permits reading the data of the key’s accounts. Addresses of customers are masked. The role operate also permits pausing, confirming, testing, pinging and replaying. The role admin also permits creating and changing accounts, endpoints and keys.',
     flags: {
       role: { value: 'ROLE', about: 'Role of the key', choices: inputs['NewKey.role'], required: true },
       accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
@@ -42,7 +42,7 @@ export const keys = {
         out.note('Store the key now. It is not shown again.');
       });
       for (const id of await findUnknown(api(), accounts ?? [])) {
-        out.note(`There is no account ${clean(id)}. The key gives access to it as soon as it is created.`);
+        out.note(`There is no account ${clean(id)}. The key gives access to the account as soon as the account is created.`);
       }
     },
   }),

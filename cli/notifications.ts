@@ -423,7 +423,7 @@ export const notifications = {
 
   'suppressions list': command({
     about: 'Lists the suppressed addresses of an account with the reasons.',
-    more: 'Addresses are masked. The link to unsubscribe contains only a hash of the address, so the address of a recipient who used it is not shown. jobwire messages list with --state suppressed shows the recipients whose messages were not sent.',
+    more: 'Addresses are masked. The link to unsubscribe contains only a hash of the address. So if a recipient unsubscribed by this link, the address is not shown. jobwire messages list with --state suppressed shows the recipients whose messages were not sent.',
     args: ['ACCOUNT'],
     flags: { limit: limitFlag('suppressions', 100), ...CSV },
     example: 'suppressions list acme',

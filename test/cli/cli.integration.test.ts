@@ -322,7 +322,7 @@ test('a key for an account that does not exist is created, with a note', async (
   expect(await create('acme')).toMatchObject({ code: 0, err: stored });
   expect(await create('acme,nobody')).toMatchObject({
     code: 0,
-    err: `${stored}There is no account nobody. The key gives access to it as soon as it is created.\n`,
+    err: `${stored}There is no account nobody. The key gives access to the account as soon as the account is created.\n`,
   });
 });
 

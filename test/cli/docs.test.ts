@@ -41,7 +41,7 @@ function reference(): string {
     '',
     '## Options of all commands',
     '',
-    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} select a Jobwire and its API key. They do not apply to ${namesOf('local')}. \`--json\` does not apply to ${namesOf('textOnly')}.`,
+    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} select a Jobwire and its API key. They do not apply to ${namesOf('local')}. The options \`--url\` and \`--key-file\` of \`profiles add\` describe the new profile. \`--json\` does not apply to ${namesOf('textOnly')}.`,
     '',
     ...head,
     ...table({ ...API_FLAGS, ...COMMON_FLAGS }),
