@@ -97,7 +97,7 @@ eachTable('the attention queue', (makeTable) => {
     rig.pass(5 * HOUR);
     await rig.poll();
     expect((await list()).items[0]?.cause.summary).toMatch(
-      /late, must be met; in “Awaiting artwork” for 5 hours\. Lines: 1 in “Awaiting artwork”, 2 in “Printing”\.$/,
+      /late, mandatory due date; in “Awaiting artwork” for 5 hours\. Lines: 1 in “Awaiting artwork”, 2 in “Printing”\.$/,
     );
     rig.upstream.setStatus(job, 'On hold');
     await rig.poll();

@@ -28,7 +28,7 @@ export default function TemplatesPage({ account }: { readonly account: string })
     <AccountPage account={account} part="templates" title={`Templates of ${account}`}>
       <Panel
         title="Templates"
-        aside="A locale without its own template uses the account’s template for another locale of the language, or the default template."
+        aside="A locale without its own template uses the account’s template for another locale of the same language, or the default template."
       >
         <Loaded query={templates}>
           {(listed) => (

@@ -61,7 +61,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     meaning:
       'Several consecutive polls failed, so no changes are detected. Polls are retried with increasing delays of up to 15 minutes.',
     advice:
-      'If other accounts of the region are up to date, test the credentials of this account. If all of them fail, wait until the ordering API responds again. Changes made in the meantime are then detected.',
+      'If other accounts of the region are up to date, test the credentials of this account. If all accounts of the region fail, wait until the ordering API responds again. Changes made in the meantime are then detected.',
   },
   credentials_rejected: {
     label: 'Credentials rejected',
@@ -75,7 +75,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     label: 'Identity mismatch',
     tone: 'bad',
     meaning:
-      'The credentials belong to another account of the ordering API. Polling is stopped until an operator confirms.',
+      'The credentials belong to another account of the ordering API. Polling is stopped until an operator confirms the credentials or the other account.',
     advice:
       'If the stored secret is wrong, replace the credentials, then confirm them. If the other account is the correct one, change to it.',
   },

@@ -226,8 +226,8 @@ function ObservationStep(props: {
   if (state === 'done')
     return (
       <p className={ui.hint} role="status">
-        {account.id} has {formatCount(status?.openJobs ?? 0, 'open job')}. All changes made until{' '}
-        <RelativeTime at={status?.observedThrough ?? null} /> have been observed.
+        {account.id} has {formatCount(status?.openJobs ?? 0, 'open job')}. Observed up to{' '}
+        <RelativeTime at={status?.observedThrough ?? null} />.
       </p>
     );
   const { label, tone, meaning } = toAccountState(account, now);

@@ -70,10 +70,10 @@ export function toJobItem(
     due_soon: due && dueSoonHours !== null ? Math.min(now, due.at - dueSoonHours * HOUR_MS) : statusSince,
   }[code];
   const inStatus = describeStatus(snapshot, job.status, now);
-  const mustBeMet = job.mustDate ? ', must be met' : '';
-  const dueIn = `due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${mustBeMet}; ${inStatus}`;
+  const mandatory = job.mustDate ? ', mandatory due date' : '';
+  const dueIn = `due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${mandatory}; ${inStatus}`;
   const summary = {
-    late: `${formatHours((now - (due?.at ?? now)) / HOUR_MS)} late${mustBeMet}; ${inStatus}`,
+    late: `${formatHours((now - (due?.at ?? now)) / HOUR_MS)} late${mandatory}; ${inStatus}`,
     needs_attention: `${inStatus}, a status that needs attention`,
     stalled: `${inStatus}, longer than the limit set for the account`,
     at_risk: `${dueIn}; more than a quarter of the comparable jobs needed longer`,
