@@ -28,11 +28,12 @@ import type { SandboxAccount } from './world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A body of more than 1 MiB results in 413, also at the token endpoint and at the control panel. A request without a valid
- *   token results in 401, whatever its path.
+ * - A body of more than 1 MiB results in 413, also at the token endpoint and at the control panel. A request below
+ *   `/<region>/api` without a valid token results in 401, even if its path is unknown. Only the OpenAPI document needs no
+ *   token.
  * - If `Accept` lists several media types, the response has the supported type with the highest weight. If none is supported,
  *   the response is JSON.
- * - Paths are case-sensitive. Unknown paths and methods result in 404. The token is checked first.
+ * - Paths are case-sensitive. Unknown paths and methods result in 404, after the token has been checked.
  * - By default, requests act as the first user of the account.
  * - If the token has expired, the `detail` of the 401 says so. The sandbox remembers the last 10,000 tokens for this. The
  *   `detail` is the same for all other invalid tokens: revoked, unknown, missing, or from another region.

@@ -47,9 +47,8 @@ import type { SandboxAccount } from '../world/world.ts';
  *   expires after 15 minutes. `licenseExpiryDate` is a day. The license is valid until the end of that day in UTC.
  * - `receiverPays` is null if payment by the receiver is disabled. `carrierOptions` contains the code and the name of every
  *   carrier of the region, and `availableCarriers` contains the names of the allowed ones. `shipmentTypeOptions` contains the
- *   delivery methods of the region that ship goods. `availableShipmentTypes` is empty
- *   if all of these are allowed. If some are excluded, it contains the others.
- *   `chargeType` is Flat, PerWeight or Percent.
+ *   delivery methods of the region that ship goods. If all of these are allowed, `availableShipmentTypes` is empty. Otherwise,
+ *   it contains those that are allowed. `chargeType` is Flat, PerWeight or Percent.
  * - An account with the `paymentMode` Card pays when it orders: `showPayNow` and `creditCardRequired` are true, and it has no
  *   payment terms. An account with the `paymentMode` Account pays by invoice. `shipmentCarriersCSV` lists the codes of the
  *   allowed carriers, and is null if all are allowed. `excludeShipmentsCsv` lists codes of shipment types.

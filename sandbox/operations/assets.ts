@@ -36,9 +36,8 @@ import { fileBytes } from './files.ts';
  *   and `excludeProcesses` keeps them. If a code is both included and excluded, it is excluded. A list parameter without
  *   entries is ignored.
  * - `GET /Assets` returns the assets of the account. `GET /Assets/global` returns the assets of the catalogue, which all
- *   accounts can use. The operations for a single asset accept both kinds. If a job is created
- *   through the control panel or by a test, not by an order, and a line has an unknown asset tag, the sandbox also
- *   creates the asset.
+ *   accounts can use. The operations for a single asset accept both kinds. The control panel and tests can create a job whose
+ *   lines have an unknown asset tag. The sandbox then also creates the asset.
  * - An order creates its asset immediately. The asset has no file and no `assetUrl` until the artwork is fetched.
  * - `setup` and `reset` are 0 if they do not apply. If an asset has no price code, or a price code that the account may not
  *   order, its `priceBands` and `priceTierCode` are null. It has no price and cannot be reordered.

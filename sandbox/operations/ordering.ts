@@ -25,8 +25,8 @@
  * - Attribute values are strings for `text` and `select`, and numbers or numeric strings for `int` and `decimal`. Null and the
  *   empty string count as missing values. Attributes that the price code does not have are rejected.
  * - Either all PriceCode lines have an artwork URL or none. A mix is rejected. The validation does not fetch the URL.
- * - The head of a group can come after its children. Each value of `groupHead` can be used by only one line of a job, and
- *   this line cannot be a child of another group.
+ * - The lines of a job can form groups. The head of such a group (`groupHead`) can come after its children (`group`). Each
+ *   value of `groupHead` can be used by only one line of a job, and this line cannot be a child of another group.
  * - A blank `orderGroup` counts as missing. `orderGroupSequence` requires an `orderGroup`. It is not compared with the other
  *   jobs of the group.
  * - A stock code with several variants requires `variantCode`. Sizes that are not ordered can be omitted or 0.

@@ -27,7 +27,7 @@ import type { SandboxAccount } from '../world/world.ts';
  *   (default), Descending, ASC and DESC. All of these values are case-insensitive. Null is the lowest value. Entries with
  *   equal values are sorted by rank.
  * - Codes have at most 50 characters, in `code` and in the path. They are case-sensitive.
- * - `includePricing` is false by default. `priceBands` is empty unless it is true.
+ * - `includePricing` is false by default. `priceBands` is then empty.
  * - `GET /Stock/{code}` searches stock codes first, then variant codes. If several items have the same variant code, the item
  *   with the lowest rank is returned. These codes result in 404: an unknown code, the code of an archived item without
  *   `includeArchived`, and the code of an item that is hidden by configuration.

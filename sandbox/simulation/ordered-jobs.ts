@@ -8,7 +8,8 @@
  *   with the same URL share one request. At most four requests run at the same time.
  * - The stages of a job are: received, scheduled (sometimes on hold for some hours), in production, checked, packed and
  *   dispatched. Production is planned for the due date of the order. Most jobs are dispatched shortly before it. One in
- *   sixteen is late, by at most five days. With a high `speed`, jobs are produced long before their calendar dates.
+ *   sixteen is late, by at most five days. With a high `speed`, jobs are produced long before their due dates, because `speed`
+ *   does not change these.
  * - A job in production can be edited but not cancelled. One job in eight is locked for an hour during production. One job in
  *   twelve is locked before production, and can still be cancelled.
  * - All jobs of an order group are dispatched together when the last of them is packed, except jobs that await artwork. They

@@ -17,15 +17,15 @@ import type { RegionCode } from './regions.ts';
  * - Each price is the US price at tier T2, multiplied by a factor for the region and a factor for the tier (T1 has the highest
  *   prices, T3 the lowest). It is rounded half up to two decimals. Setup, reset and sample prices depend on the tier too.
  * - A process that the account may not order is missing from `GET /PriceCodes/processes`. Only the process lookup contains it.
- *   An inactive process is in the list of processes, with `active`
- *   false. The price codes of both behave like codes that do not exist. Accounts of tier T1 may not order badges by default.
- *   The setting `withheldProcesses` of an account replaces this default.
+ *   An inactive process is in the response of `GET /PriceCodes/processes`, with `active` false. The price codes of both kinds
+ *   of processes behave like codes that do not exist. Accounts of tier T1 may not order badges by default. The setting
+ *   `withheldProcesses` of an account replaces this default.
  * - Price codes are case-sensitive.
  * - A code that is priced by dimensions has the attributes `DG-X` and `DG-Y`. A code that is priced by stitches has the
- *   attribute `Stitches`. These attributes are required and have `isMetaDataAttribute`. The list of price codes omits these
- *   codes. If a number is missing or outside the range of its attribute, there is no price, and the response is 400 with
- *   `errors` by parameter. Otherwise, `sizeWidth` and `sizeHeight` are the given dimensions. Other codes ignore `dgX`, `dgY`
- *   and `stitches`.
+ *   attribute `Stitches`. These attributes are required and have `isMetaDataAttribute`. The list of price codes omits the
+ *   codes that have one of these attributes. If a number is missing or outside the range of its attribute, there is no price,
+ *   and the response is 400 with `errors` by parameter. Otherwise, `sizeWidth` and `sizeHeight` are the given dimensions.
+ *   Other codes ignore `dgX`, `dgY` and `stitches`.
  * - The price by dimensions grows with the area. The price by stitches grows with every 1,000 stitches or part of 1,000.
  * - `samplePrice` and `sampleLabel` are absent if no sample is available. All other fields are always present.
  * - `masterProcessCode` is the code of the process itself, unless the process is mapped to another one.

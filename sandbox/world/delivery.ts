@@ -8,11 +8,10 @@
  *   slowest process. It takes one more day for each full thousand in this quotient: the open jobs of the region, divided by
  *   the number of its locations. Closed, cancelled and hidden jobs do not count.
  * - Without process codes, the earliest ship date is that of the fastest process. Working days are Monday to Friday, except
- *   the public
- *   holidays of the location and the days in `world.closures`.
+ *   the public holidays of the location and the days in `world.closures`.
  * - There is no date for an unknown process code, and none if closures last more than half a year. The response is then 404,
- *   as for a deleted user. Callers without the right to order get a date, because the contract does not document a 403 for
- *   this operation.
+ *   as it is if the user of the token has been deleted. Callers without the right to order get a date, because the contract
+ *   does not document a 403 for this operation.
  * - `dateExclusions` contains the non-working days of the next 90 days, including today. Adjacent days form one range that
  *   includes its first and last day.
  * - `shippingDateLocal` has the offset of the location, unless the account is configured for timestamps without an offset.
