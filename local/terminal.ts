@@ -159,7 +159,7 @@ function describe(event: JobEvent, text: Sanitize): string {
     case 'account.poll_recovered':
       return `after ${text(data.failedPolls)} failed polls`;
     case 'account.quarantined':
-      return `${Number(data.suspected) + Number(data.contradictory)} jobs disappeared; not reported until they return or an operator confirms`;
+      return `${Number(data.suspected) + Number(data.contradictory)} jobs disappeared; not reported until they return or an operator confirms that they are gone`;
     case 'account.resumed':
       return `was ${text(data.previousState)}; by ${text(data.by)}`;
     case 'account.payment_completed':
