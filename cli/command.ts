@@ -126,7 +126,10 @@ export const COMMON_FLAGS = {
 
 /** Options of every command that calls the API. */
 export const API_FLAGS = {
-  url: { value: 'URL', about: 'Base URL of the API. Default: JOBWIRE_URL, the URL of the profile, or http://127.0.0.1:4000' },
+  url: {
+    value: 'URL',
+    about: 'Base URL of the API. Default: JOBWIRE_URL, the URL of the profile, or http://127.0.0.1:4000',
+  },
   'key-file': {
     value: 'FILE',
     about:
@@ -134,7 +137,8 @@ export const API_FLAGS = {
   },
   profile: {
     value: 'NAME',
-    about: 'Profile with the base URL and the API key (see jobwire profiles). Default: JOBWIRE_PROFILE, or the current profile',
+    about:
+      'Profile with the base URL and the API key (see jobwire profiles). Default: JOBWIRE_PROFILE, or the current profile',
   },
 } as const satisfies Flags;
 

@@ -11,7 +11,9 @@ export const jobs = {
     about: 'Lists the current state of an account’s jobs: all jobs, or those that match all given filters.',
     args: ['ACCOUNT'],
     flags: {
-      late: { about: 'Open jobs that were still not dispatched when they were observed after their due time' },
+      late: {
+        about: 'Open jobs that were still not dispatched when they were observed after their due time',
+      },
       risk: {
         value: 'LEVEL',
         about: 'Open jobs that are not dispatched and currently have this risk of being late',

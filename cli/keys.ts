@@ -42,7 +42,9 @@ export const keys = {
         out.note('Store the key now. It is not shown again.');
       });
       for (const id of await findUnknown(api(), accounts ?? [])) {
-        out.note(`There is no account ${clean(id)}. The key gives access to the account as soon as the account is created.`);
+        out.note(
+          `There is no account ${clean(id)}. The key gives access to the account as soon as the account is created.`,
+        );
       }
     },
   }),

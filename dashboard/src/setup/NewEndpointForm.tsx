@@ -94,8 +94,8 @@ function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonl
       </p>
       {truncatedAccounts.length > 0 ? (
         <p className={ui.hint}>
-          Some requested events of {truncatedAccounts.join(', ')} are no longer retained. For these
-          accounts, the endpoint starts at the oldest retained event.
+          Some requested events of {truncatedAccounts.join(', ')} are no longer retained. For these accounts,
+          the endpoint starts at the oldest retained event.
         </p>
       ) : null}
     </>
