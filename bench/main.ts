@@ -36,6 +36,8 @@ type Bar = { readonly what: string; readonly measured: number } & (
   | { readonly atMost: number; readonly atLeast?: undefined }
   | { readonly atLeast: number; readonly atMost?: undefined }
 );
+const atMost = (what: string, measured: number, limit: number): Bar => ({ what, measured, atMost: limit });
+const atLeast = (what: string, measured: number, limit: number): Bar => ({ what, measured, atLeast: limit });
 
 const SIZES = [
   { jobs: 500, rounds: 21 },
@@ -130,11 +132,9 @@ async function measureCosts(): Promise<Bar[]> {
     messages: '1,000 e-mails to customers about 1,000 dispatches: $',
     telling: 'A cell with notifications: additional $ per month',
   } as const;
-  return (Object.keys(whats) as (keyof typeof whats)[]).map((name) => ({
-    what: whats[name],
-    measured: total(costs[name]),
-    atMost: BARS[name],
-  }));
+  return (Object.keys(whats) as (keyof typeof whats)[]).map((name) =>
+    atMost(whats[name], total(costs[name]), BARS[name]),
+  );
 }
 
 /** Measures a self-hosted Jobwire of several sizes. Prints a Markdown table. */
@@ -163,12 +163,11 @@ async function measureSizes(): Promise<Bar[]> {
       ...rows.map((row) => `| ${row} |`),
     ].join('\n'),
   );
-  const most = (read: (one: SizingResults) => number | null) =>
-    Math.max(...results.map((one) => read(one) ?? 0));
+  const most = (field: keyof SizingResults) => Math.max(...results.map((one) => one[field] ?? 0));
   return [
-    { what: 'Sizing: memory, MB', measured: most(({ peakMemoryMb }) => peakMemoryMb), atMost: 800 },
-    { what: 'Sizing: bytes per event', measured: most(({ bytesPerEvent }) => bytesPerEvent), atMost: 12_000 },
-    { what: 'Sizing: bytes per open job', measured: most(({ bytesPerJob }) => bytesPerJob), atMost: 12_000 },
+    atMost('Sizing: memory, MB', most('peakMemoryMb'), 800),
+    atMost('Sizing: bytes per event', most('bytesPerEvent'), 12_000),
+    atMost('Sizing: bytes per open job', most('bytesPerJob'), 12_000),
   ];
 }
 
@@ -176,13 +175,11 @@ async function measureSizes(): Promise<Bar[]> {
 async function measureTables(): Promise<Bar[]> {
   console.log('Committing to tables …');
   const tables = await measure<TableResults>('tables.ts', ['5']);
-  console.table(
-    Object.fromEntries(Object.entries(tables).map(([what, value]) => [what, round(value as number)])),
-  );
+  console.table(roundAll(tables));
   console.log(JSON.stringify({ bench: 'tables', ...tables }));
   return [
-    { what: 'Commits of 32 writers: SQLite / dynoxide', measured: tables.commitRatio, atLeast: 2 },
-    { what: 'CPU per commit: SQLite / dynoxide', measured: tables.cpuRatio, atMost: 0.5 },
+    atLeast('Commits of 32 writers: SQLite / dynoxide', tables.commitRatio, 2),
+    atMost('CPU per commit: SQLite / dynoxide', tables.cpuRatio, 0.5),
   ];
 }
 
@@ -209,151 +206,79 @@ async function measureAll(): Promise<Bar[]> {
   console.log('Polling after a cold start …');
   const coldStart = await measure<ColdStartResults>('cold-start.ts', ['500', '9']);
 
-  console.table(
-    Object.fromEntries(
-      polling.map((results) => [
-        `${results.jobs} jobs`,
-        Object.fromEntries(Object.entries(results).map(([name, value]) => [name, round(value as number)])),
-      ]),
-    ),
-  );
-  console.table(
-    Object.fromEntries(
-      bundles.map(({ entry, ...results }) => [
-        entry,
-        Object.fromEntries(
-          Object.entries(results).map(([name, value]) => [
-            name,
-            typeof value === 'number' ? round(value) : value,
-          ]),
-        ),
-      ]),
-    ),
-  );
-  for (const [name, results] of Object.entries({
-    ...{ delivery, rates, backlog, hanging, notifications, reading, coldStart },
-  })) {
-    console.table({
-      [name]: Object.fromEntries(
-        Object.entries(results).map(([what, value]) => [what, round(value as number)]),
-      ),
-    });
-  }
+  const others = { delivery, rates, backlog, hanging, notifications, reading, 'cold-start': coldStart };
+  console.table(Object.fromEntries(polling.map((results) => [`${results.jobs} jobs`, roundAll(results)])));
+  console.table(Object.fromEntries(bundles.map(({ entry, ...results }) => [entry, roundAll(results)])));
+  for (const [name, results] of Object.entries(others)) console.table({ [name]: roundAll(results) });
   for (const results of polling) console.log(JSON.stringify({ bench: 'polling', ...results }));
-  console.log(JSON.stringify({ bench: 'delivery', ...delivery }));
-  console.log(JSON.stringify({ bench: 'rates', ...rates }));
-  console.log(JSON.stringify({ bench: 'backlog', ...backlog }));
-  console.log(JSON.stringify({ bench: 'hanging', ...hanging }));
-  console.log(JSON.stringify({ bench: 'notifications', ...notifications }));
-  console.log(JSON.stringify({ bench: 'reading', ...reading }));
+  for (const [bench, results] of Object.entries(others)) console.log(JSON.stringify({ bench, ...results }));
   for (const results of bundles) console.log(JSON.stringify({ bench: 'bundles', ...results }));
-  console.log(JSON.stringify({ bench: 'cold-start', ...coldStart }));
 
   const [small, middle, large] = polling;
   if (!small || !middle || !large) throw new Error('A size was not measured.');
   return [
-    { what: 'Quiet poll of 5,000 jobs: requests', measured: middle.quietRequests, atMost: 51 },
-    { what: 'Quiet poll of 5,000 jobs: read units', measured: middle.readUnits, atMost: 24 },
-    {
-      what: 'Quiet poll of 5,000 jobs: writes (Status only)',
-      measured: middle.writesPerQuietPoll,
-      atMost: 1,
-    },
-    { what: 'Quiet poll of 5,000 jobs: CPU / floor', measured: middle.quietCpuRatio, atMost: 1.15 },
-    { what: 'Quiet poll of 5,000 jobs: wall / floor', measured: middle.quietWallRatio, atMost: 1.15 },
-    { what: 'Quiet poll of 5,000 jobs: peak memory, MB', measured: middle.peakMemoryMb, atMost: 150 },
-    {
-      what: 'Poll of 5,000 jobs with 50 changes: wall less commit / floor',
-      measured: middle.changedWallRatio,
-      atMost: 1.8,
-    },
-    {
-      what: 'Growth of the CPU ratio from 500 to 20,000 jobs',
-      measured: large.quietCpuRatio / small.quietCpuRatio,
-      atMost: GROWTH,
-    },
-    {
-      what: 'Growth of the wall ratio from 500 to 20,000 jobs',
-      measured: large.quietWallRatio / small.quietWallRatio,
-      atMost: GROWTH,
-    },
-    {
-      what: 'Commit → webhook, p50 / bare signed POST, p50',
-      measured: delivery.webhookP50Ms / delivery.bareP50Ms,
-      atMost: 10,
-    },
-    { what: 'One fast endpoint: rate / bare loop with the same log', measured: rates.oneRatio, atLeast: 0.6 },
-    { what: '50 endpoints in sum: rate / bare loop', measured: rates.fiftyRatio, atLeast: 0.6 },
-    {
-      what: '50 endpoints in sum: rate / one endpoint',
-      measured: rates.fiftyPerSecond / rates.onePerSecond,
-      atLeast: 1,
-    },
-    {
-      what: 'An endpoint that responds after 200 ms: rate / 16 lanes',
-      measured: rates.slowRatio,
-      atLeast: 4,
-    },
-    {
-      what: '100,000 events behind a dead endpoint: growth of memory',
-      measured: backlog.memoryGrowth,
-      atMost: 1.1,
-    },
-    {
-      what: '100,000 events behind a dead endpoint: probes per step',
-      measured: backlog.probesPerStep,
-      atMost: 1,
-    },
-    {
-      what: '100,000 events behind a dead endpoint: rate after its recovery / a new endpoint',
-      measured: backlog.recoveryRatio,
-      atLeast: 0.9,
-    },
-    { what: '49 endpoints while another one hangs: p99 / without it', measured: hanging.ratio, atMost: 2 },
-    {
-      what: '1,000 dispatches in 200 groups with 2 recipients each: deviation from 400 e-mails',
-      measured: notifications.wrong,
-      atMost: 0,
-    },
-    {
-      what: 'Due e-mails: rate / bare loop of nodemailer to the same server',
-      measured: notifications.ratio,
-      atLeast: 0.5,
-    },
-    {
-      what: 'Feed page of 1,000 events / bare Query of the same events',
-      measured: reading.pageRatio,
-      atMost: 3,
-    },
-    { what: '200 readers of a feed: errors', measured: reading.readerErrors, atMost: 0 },
-    {
-      what: '200 readers of a feed: p99 / p50 of a single reader',
-      measured: reading.readersP99Ms / reading.loneP50Ms,
-      atMost: 20,
-    },
-    {
-      what: 'Commit → live stream of an account: p95, ms',
-      measured: reading.accountStreamP95Ms,
-      atMost: 300,
-    },
-    { what: 'Commit → live stream of all accounts: p95, ms', measured: reading.cellStreamP95Ms, atMost: 300 },
+    atMost('Quiet poll of 5,000 jobs: requests', middle.quietRequests, 51),
+    atMost('Quiet poll of 5,000 jobs: read units', middle.readUnits, 24),
+    atMost('Quiet poll of 5,000 jobs: writes (Status only)', middle.writesPerQuietPoll, 1),
+    atMost('Quiet poll of 5,000 jobs: CPU / floor', middle.quietCpuRatio, 1.15),
+    atMost('Quiet poll of 5,000 jobs: wall / floor', middle.quietWallRatio, 1.15),
+    atMost('Quiet poll of 5,000 jobs: peak memory, MB', middle.peakMemoryMb, 150),
+    atMost('Poll of 5,000 jobs with 50 changes: wall less commit / floor', middle.changedWallRatio, 1.8),
+    atMost(
+      'Growth of the CPU ratio from 500 to 20,000 jobs',
+      large.quietCpuRatio / small.quietCpuRatio,
+      GROWTH,
+    ),
+    atMost(
+      'Growth of the wall ratio from 500 to 20,000 jobs',
+      large.quietWallRatio / small.quietWallRatio,
+      GROWTH,
+    ),
+    atMost('Commit → webhook, p50 / bare signed POST, p50', delivery.webhookP50Ms / delivery.bareP50Ms, 10),
+    atLeast('One fast endpoint: rate / bare loop with the same log', rates.oneRatio, 0.6),
+    atLeast('50 endpoints in sum: rate / bare loop', rates.fiftyRatio, 0.6),
+    atLeast('50 endpoints in sum: rate / one endpoint', rates.fiftyPerSecond / rates.onePerSecond, 1),
+    atLeast('An endpoint that responds after 200 ms: rate / 16 lanes', rates.slowRatio, 4),
+    atMost('100,000 events behind a dead endpoint: growth of memory', backlog.memoryGrowth, 1.1),
+    atMost('100,000 events behind a dead endpoint: probes per step', backlog.probesPerStep, 1),
+    atLeast(
+      '100,000 events behind a dead endpoint: rate after its recovery / a new endpoint',
+      backlog.recoveryRatio,
+      0.9,
+    ),
+    atMost('49 endpoints while another one hangs: p99 / without it', hanging.ratio, 2),
+    atMost(
+      '1,000 dispatches in 200 groups with 2 recipients each: deviation from 400 e-mails',
+      notifications.wrong,
+      0,
+    ),
+    atLeast('Due e-mails: rate / bare loop of nodemailer to the same server', notifications.ratio, 0.5),
+    atMost('Feed page of 1,000 events / bare Query of the same events', reading.pageRatio, 3),
+    atMost('200 readers of a feed: errors', reading.readerErrors, 0),
+    atMost(
+      '200 readers of a feed: p99 / p50 of a single reader',
+      reading.readersP99Ms / reading.loneP50Ms,
+      20,
+    ),
+    atMost('Commit → live stream of an account: p95, ms', reading.accountStreamP95Ms, 300),
+    atMost('Commit → live stream of all accounts: p95, ms', reading.cellStreamP95Ms, 300),
     ...bundles.flatMap(({ entry, bytes, importMs }): Bar[] => {
       const api = API_FUNCTIONS.includes(entry);
       return [
-        { what: `Bundle of ${entry}: MB`, measured: bytes / 1e6, atMost: 1 },
-        { what: `Bundle of ${entry}: import, ms`, measured: importMs, atMost: api ? 400 : 250 },
+        atMost(`Bundle of ${entry}: MB`, bytes / 1e6, 1),
+        atMost(`Bundle of ${entry}: import, ms`, importMs, api ? 400 : 250),
       ];
     }),
-    {
-      what: 'First poll after a cold start / a warm poll, 500 jobs, upstream latency 30 ms',
-      measured: coldStart.ratio,
-      atMost: 6,
-    },
-    {
-      what: 'First poll after a cold start / a bare process that fetches the same pages, upstream without latency',
-      measured: coldStart.overBare,
-      atMost: 3,
-    },
+    atMost(
+      'First poll after a cold start / a warm poll, 500 jobs, upstream latency 30 ms',
+      coldStart.ratio,
+      6,
+    ),
+    atMost(
+      'First poll after a cold start / a bare process that fetches the same pages, upstream without latency',
+      coldStart.overBare,
+      3,
+    ),
   ];
 }
 
@@ -362,23 +287,17 @@ async function measureSandbox(): Promise<Bar[]> {
   console.log('Starting the sandbox with 20,000 open jobs, and reading their pages …');
   const sandbox = await measure<SandboxResults>('sandbox.ts', ['31', '5', '--scenario', 'season']);
   const [load = 0] = loadavg();
-  console.table({
-    sandbox: Object.fromEntries(Object.entries(sandbox).map(([what, value]) => [what, round(value)])),
-  });
+  console.table({ sandbox: roundAll(sandbox) });
   console.log(JSON.stringify({ bench: 'sandbox', ...sandbox, load }));
   return [
     // Jobs are created and closed during the measurement.
-    { what: 'Sandbox: open jobs', measured: sandbox.openJobs, atLeast: 19_900 },
-    {
-      what: 'Sandbox, 20,000 open jobs: page of 100 / a bare handler that sends the same bytes',
-      measured: sandbox.pageRatio,
-      atMost: 5,
-    },
-    {
-      what: 'Sandbox, 20,000 open jobs: start until the first response, ms',
-      measured: sandbox.startMs,
-      atMost: 1_500,
-    },
+    atLeast('Sandbox: open jobs', sandbox.openJobs, 19_900),
+    atMost(
+      'Sandbox, 20,000 open jobs: page of 100 / a bare handler that sends the same bytes',
+      sandbox.pageRatio,
+      5,
+    ),
+    atMost('Sandbox, 20,000 open jobs: start until the first response, ms', sandbox.startMs, 1_500),
   ];
 }
 
@@ -391,9 +310,7 @@ async function measureDashboard(): Promise<Bar[]> {
   console.log('Measuring the dashboard for a minute …');
   const dashboard = await measure<DashboardResults>('dashboard.ts', ['50', '60']);
   const [load = 0] = loadavg();
-  console.table({
-    dashboard: Object.fromEntries(Object.entries(dashboard).map(([what, value]) => [what, round(value)])),
-  });
+  console.table({ dashboard: roundAll(dashboard) });
   console.log(JSON.stringify({ bench: 'dashboard', ...dashboard, load }));
   console.log('Scrolling long lists, and an hour of the page Now …');
   const { idle, jobs, attention, ...hour } = await measure<ListResults>('lists.ts', []);
@@ -405,25 +322,21 @@ async function measureDashboard(): Promise<Bar[]> {
   ] as const;
   return [
     ...scrolled.flatMap(([what, { frameMaxMs, taskMaxCpuMs }]) => [
-      {
-        what: `Dashboard, ${what} scrolled: longest frame beyond that of an idle page, ms`,
-        measured: frameMaxMs - idle.frameMaxMs,
-        atMost: 100,
-      },
-      { what: `Dashboard, ${what} scrolled: CPU time of a task, ms`, measured: taskMaxCpuMs, atMost: 100 },
+      atMost(
+        `Dashboard, ${what} scrolled: longest frame beyond that of an idle page, ms`,
+        frameMaxMs - idle.frameMaxMs,
+        100,
+      ),
+      atMost(`Dashboard, ${what} scrolled: CPU time of a task, ms`, taskMaxCpuMs, 100),
     ]),
-    {
-      what: 'Dashboard, an hour of the page Now: growth of the heap, %',
-      measured: 100 * (hour.heapAfter / hour.heapBefore - 1),
-      atMost: 10,
-    },
-    {
-      what: 'Dashboard, 50 events/s for a minute: longest frame, ms',
-      measured: dashboard.frameMaxMs,
-      atMost: 100,
-    },
-    { what: 'Dashboard: commit → on screen, p95, ms', measured: dashboard.screenP95Ms, atMost: 500 },
-    { what: 'Dashboard: events that were never on screen', measured: dashboard.unseen, atMost: 0 },
+    atMost(
+      'Dashboard, an hour of the page Now: growth of the heap, %',
+      100 * (hour.heapAfter / hour.heapBefore - 1),
+      10,
+    ),
+    atMost('Dashboard, 50 events/s for a minute: longest frame, ms', dashboard.frameMaxMs, 100),
+    atMost('Dashboard: commit → on screen, p95, ms', dashboard.screenP95Ms, 500),
+    atMost('Dashboard: events that were never on screen', dashboard.unseen, 0),
   ];
 }
 
@@ -436,8 +349,8 @@ async function measureScores(): Promise<Bar[]> {
   return pages
     .filter(({ settings }) => settings === 'desktop')
     .flatMap(({ page, performance, accessibility }) => [
-      { what: `Lighthouse, ${page}: performance`, measured: performance, atLeast: 90 },
-      { what: `Lighthouse, ${page}: accessibility`, measured: accessibility, atLeast: 100 },
+      atLeast(`Lighthouse, ${page}: performance`, performance, 90),
+      atLeast(`Lighthouse, ${page}: accessibility`, accessibility, 100),
     ]);
 }
 
@@ -446,6 +359,13 @@ async function measure<Results>(module: string, args: string[]): Promise<Results
   const part: Child<Results> = await startChild<Results>(module, args, ['--expose-gc']);
   if (part.process.exitCode === null) await once(part.process, 'exit');
   return part.facts;
+}
+
+/** Returns results with rounded numbers. */
+function roundAll(results: object): object {
+  return Object.fromEntries(
+    Object.entries(results).map(([name, value]) => [name, typeof value === 'number' ? round(value) : value]),
+  );
 }
 
 function round(value: number): number {
