@@ -16,7 +16,6 @@ import { registerAccount } from '../shared/accounts/accounts.ts';
 import { createAccountSecrets } from '../shared/accounts/credentials.ts';
 import { createSigningSecrets } from '../shared/delivery/signing-secrets.ts';
 import { registerSink } from '../shared/delivery/sink.ts';
-import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createRecipient } from '../shared/notifications/recipients.ts';
 import { saveSettings } from '../shared/notifications/settings.ts';
@@ -46,6 +45,7 @@ import {
   startKms,
 } from './lambda.ts';
 import type { UpstreamFacts } from './upstream.ts';
+import { toDispatch } from './wire.ts';
 
 const REGION = 'us';
 const ACCOUNTS = Array.from({ length: 10 }, (_, at) => `account-${at}`);
@@ -329,9 +329,9 @@ async function measureNotifications(): Promise<NotificationWork> {
     }
     const plainIdleTick = await measure(() => tick.invoke({}));
     const idleTick = await measure(() => notifyingTick.invoke({}));
-    await log.append({ region: REGION, account: FIRST }, [dispatched(round + 10)]);
+    await log.append({ region: REGION, account: FIRST }, [toDispatch(round + 10, Date.now() - 60_000)]);
     const plainWake = await measure(() => wakeFor(FIRST));
-    await log.append(NOTIFIED, [dispatched(round + 10)]);
+    await log.append(NOTIFIED, [toDispatch(round + 10, Date.now() - 60_000)]);
     const wake = await measure(() => wakeFor(NOTIFIED.account));
     const before = mails;
     const folding = await measure(() => drain(NOTIFICATIONS_SINK, notificationDrain, NOTIFIED.account));
@@ -364,32 +364,6 @@ async function wakeFor(account: string): Promise<Invocation> {
   const NewImage = { pk: { S: mark.pk }, sk: { S: mark.sk }, sequence: { N: String(mark.sequence) } };
   const record = { eventName: 'INSERT', dynamodb: { SequenceNumber: '1', NewImage } };
   return wakeSinks.invoke({ Records: [record] });
-}
-
-/** Returns the event of a dispatch that was observed a minute ago. */
-function dispatched(jobNumber: number): EventDraft {
-  const time = Date.now() - 60_000;
-  return {
-    type: 'job.dispatched',
-    jobNumber,
-    time,
-    data: {
-      job: {
-        ...{
-          jobNumber,
-          status: null,
-          description: '500 flyers',
-          orderNumber: `PO-${jobNumber}`,
-          orderGroup: null,
-        },
-        ...{ orderGroupSequence: null, originCode: null, dateDue: null, mustDate: null },
-        dateOut: new Date(time).toISOString(),
-        tracking: [{ number: `1Z${jobNumber}`, link: `https://carrier.example/1Z${jobNumber}` }],
-      },
-      observed: { at: new Date(time).toISOString(), since: null, view: 'list' },
-      changes: {},
-    },
-  } as EventDraft;
 }
 
 /** Runs polls, tick and drains until no work is left. */

@@ -12,7 +12,7 @@ import { launchChromium } from '../test/support/chromium.ts';
 import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
 import { startTrace } from './trace.ts';
-import { median, percentile, startTables } from './wire.ts';
+import { median, percentile, startTables, toDraft } from './wire.ts';
 
 /** Results; times in ms. */
 export interface DashboardResults {
@@ -151,7 +151,7 @@ async function run(forMs: number): Promise<void> {
   for (let at = 0; at < commits; at += 1) {
     const due = began + at * (forMs / commits);
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
-    const events = Array.from({ length: BATCH }, () => toDraft(++jobs));
+    const events = Array.from({ length: BATCH }, () => toFrequentDraft(++jobs));
     const account = ACCOUNTS[at % ACCOUNTS.length] ?? '';
     const answer = (await server.ask({ account, events } satisfies Commit)) as Committed;
     for (const { jobNumber = 0 } of events) committedAt.set(jobNumber, answer.committedAt);
@@ -197,42 +197,20 @@ async function moveResults(at: number): Promise<void> {
 }
 
 /** Returns an event of a frequent type and typical size. */
-function toDraft(jobNumber: number): EventDraft {
-  const time = Date.now();
-  const observed = {
-    ...{
-      at: new Date(time).toISOString(),
-      since: new Date(time - 60_000).toISOString(),
-      view: 'list' as const,
-    },
-  };
-  const job = {
-    ...{ jobNumber, status: 'In production', description: `Order ${jobNumber} of the spring collection` },
-    ...{ orderNumber: `PO-${jobNumber}`, orderGroup: `G-${jobNumber % 50}`, orderGroupSequence: 1 },
-    ...{ originCode: 'WEB', dateDue: '2026-04-01', mustDate: null, dateOut: null, tracking: [] },
-  };
-  const draft = { jobNumber, time };
+function toFrequentDraft(jobNumber: number): EventDraft {
+  const draft = toDraft(jobNumber, Date.now());
+  const { job, observed } = draft.data;
   switch (jobNumber % 4) {
-    case 0:
-      return {
-        ...{ ...draft, type: 'job.dispatched' },
-        data: {
-          job,
-          observed,
-          changes: { dateOut: { from: null, to: observed.at } },
-          occurredAt: observed.at,
-          zone: null,
-        },
-      };
-    case 1:
-      return {
-        ...{ ...draft, type: 'job.tracking_added' },
-        data: { job, observed, changes: {}, tracking: [{ number: `1Z${jobNumber}`, link: null }] },
-      };
+    case 0: {
+      const changes = { dateOut: { from: null, to: observed.at } };
+      const data = { job, observed, changes, occurredAt: observed.at, zone: null };
+      return { ...draft, type: 'job.dispatched', data };
+    }
+    case 1: {
+      const data = { job, observed, changes: {}, tracking: [{ number: `1Z${jobNumber}`, link: null }] };
+      return { ...draft, type: 'job.tracking_added', data };
+    }
     default:
-      return {
-        ...{ ...draft, type: 'job.status_changed' },
-        data: { job, observed, changes: { status: { from: 'Prepress', to: 'In production' } } },
-      };
+      return draft;
   }
 }

@@ -7,7 +7,6 @@ import { randomUUID } from 'node:crypto';
 import { createTransport } from 'nodemailer';
 import { historyTableName } from '../local/dynamo-tables.ts';
 import { registerAccount } from '../shared/accounts/accounts.ts';
-import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDueMessages } from '../shared/notifications/notice-messages.ts';
 import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
@@ -21,7 +20,7 @@ import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { type AccountRef, historySchema, keys } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
 import type { MailServerFacts, MailTally } from './mail-server.ts';
-import { median, startTables, timed } from './wire.ts';
+import { median, startTables, timed, toDispatch } from './wire.ts';
 
 /** Results: a second, and medians of the rounds. */
 export interface NotificationResults {
@@ -150,7 +149,7 @@ async function prepare(ref: AccountRef): Promise<void> {
     );
   }
   const drafts = groups.flatMap((group) =>
-    Array.from({ length: JOBS_OF_GROUP }, (_, at) => dispatched(group * 10 + at, `G${group}`)),
+    Array.from({ length: JOBS_OF_GROUP }, (_, at) => toDispatch(group * 10 + at, clock.now, `G${group}`)),
   );
   for (let at = 0; at < drafts.length; at += PREPARED_AT_ONCE) {
     await log.append(ref, drafts.slice(at, at + PREPARED_AT_ONCE));
@@ -167,27 +166,4 @@ async function prepare(ref: AccountRef): Promise<void> {
   folded.push(drafts.length / seconds);
   const key = keys.cursor(ref.region, NOTIFICATIONS_SINK, ref.account);
   await table.write({ put: { ...key, sink: NOTIFICATIONS_SINK, position } });
-}
-
-function dispatched(jobNumber: number, orderGroup: string): EventDraft {
-  return {
-    type: 'job.dispatched',
-    jobNumber,
-    time: clock.now,
-    data: {
-      job: {
-        ...{
-          jobNumber,
-          status: null,
-          description: `500 flyers no. ${jobNumber}`,
-          orderNumber: `PO-${orderGroup}`,
-        },
-        ...{ orderGroup, orderGroupSequence: null, originCode: null, dateDue: null, mustDate: null },
-        dateOut: '2026-03-04T10:00:00',
-        tracking: [{ number: `1Z${orderGroup}`, link: `https://carrier.example/1Z${orderGroup}` }],
-      },
-      observed: { at: new Date(clock.now).toISOString(), since: null, view: 'list' },
-      changes: {},
-    },
-  } as EventDraft;
 }

@@ -5,11 +5,10 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { DynamoDBDocumentClient, QueryCommand } from '@aws-sdk/lib-dynamodb';
-import type { EventDraft } from '../shared/events/event.ts';
 import { logPk } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
-import { ACCOUNT, median, percentile, startTables } from './wire.ts';
+import { ACCOUNT, median, percentile, startTables, toDraft, toJobNumber } from './wire.ts';
 
 /** Results; times in ms. */
 export interface ReadingResults {
@@ -207,29 +206,7 @@ async function readBytes(path: string): Promise<Buffer[]> {
 }
 
 async function commit(count: number): Promise<number> {
-  const events = Array.from({ length: count }, () => toDraft(++jobs));
+  const events = Array.from({ length: count }, () => toDraft(toJobNumber(++jobs), Date.now()));
   const { committedAt } = (await server.ask({ account, events } satisfies Commit)) as Committed;
   return committedAt;
-}
-
-/** Returns an event of typical size. */
-function toDraft(at: number): EventDraft {
-  const jobNumber = 100_000 + (at % 400);
-  const time = Date.now();
-  return {
-    ...{ type: 'job.status_changed', jobNumber, time },
-    data: {
-      job: {
-        ...{ jobNumber, status: 'In production', description: `Order ${jobNumber} of the spring collection` },
-        ...{ orderNumber: `PO-${jobNumber}`, orderGroup: `G-${jobNumber % 50}`, orderGroupSequence: 1 },
-        ...{ originCode: 'WEB', dateDue: '2026-04-01', mustDate: null, dateOut: null, tracking: [] },
-      },
-      observed: {
-        at: new Date(time).toISOString(),
-        since: new Date(time - 60_000).toISOString(),
-        view: 'list',
-      },
-      changes: { status: { from: 'Prepress', to: 'In production' } },
-    },
-  };
 }

@@ -224,12 +224,17 @@ export function median(values: readonly number[]): number {
   return percentile(values, 0.5);
 }
 
-function toJobNumber(sequence: number): number {
+/** Returns the job of an event of the backlog. */
+export function toJobNumber(sequence: number): number {
   return 100_000 + (sequence % JOBS);
 }
 
 /** Returns an event of typical size that is not yet in a log. */
-export function toDraft(jobNumber: number, orderNumber: string, time: number): EventDraft {
+export function toDraft(
+  jobNumber: number,
+  time: number,
+  orderNumber = `PO-${jobNumber}`,
+): Extract<EventDraft, { type: 'job.status_changed' }> {
   return {
     ...{ type: 'job.status_changed', jobNumber, time },
     data: {
@@ -248,10 +253,28 @@ export function toDraft(jobNumber: number, orderNumber: string, time: number): E
   };
 }
 
+/** Returns a dispatch that is not yet in a log. */
+export function toDispatch(jobNumber: number, time: number, orderGroup: string | null = null): EventDraft {
+  const at = new Date(time).toISOString();
+  const order = orderGroup ?? jobNumber;
+  return {
+    ...{ type: 'job.dispatched', jobNumber, time },
+    data: {
+      job: {
+        ...{ jobNumber, status: null, description: '500 flyers', orderNumber: `PO-${order}`, orderGroup },
+        ...{ orderGroupSequence: null, originCode: null, dateDue: null, mustDate: null, dateOut: at },
+        tracking: [{ number: `1Z${order}`, link: `https://carrier.example/1Z${order}` }],
+      },
+      observed: { at, since: null, view: 'list' },
+      changes: {},
+    },
+  } as EventDraft;
+}
+
 /** Returns an event of typical size, as the log stores it. */
 function toItem(sequence: number, time: number): Item {
   const jobNumber = toJobNumber(sequence);
-  const draft = toDraft(jobNumber, `PO-${jobNumber}`, time);
+  const draft = toDraft(jobNumber, time);
   const event = toEvent(draft, ACCOUNT, { epoch: EPOCH, sequence }, { schemaBaseUrl: SCHEMA_BASE_URL });
   return {
     ...keys.event(ACCOUNT, sequence),

@@ -240,7 +240,7 @@ function createCaller(baseUrl: string, token: string) {
 }
 
 function draftOf(event: number, job: number) {
-  return toDraft(job, `PO-${event}`, Date.now());
+  return toDraft(job, Date.now(), `PO-${event}`);
 }
 
 /** The event as Jobwire sends it, so that all systems send bodies of the same size. */
