@@ -1,9 +1,8 @@
 /** A child process: a bare Hono handler that sends pages read from the sandbox, byte for byte. */
-import { once } from 'node:events';
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
+import { listen } from '../shared/http-server.ts';
 
 /** First message of the server. */
 export interface BareFacts {
@@ -29,9 +28,6 @@ app.get('/us/api/Jobs/active', (c) => {
 });
 // Uses the adapter's faster Response, which the sandbox does not use: this is the lower bound.
 const server = createAdaptorServer({ fetch: app.fetch }) as Server;
-server.listen(0, '127.0.0.1');
-await once(server, 'listening');
+const url = await listen(server);
 process.on('disconnect', () => process.exit(0));
-process.send?.({
-  url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/us/api/Jobs/active`,
-} satisfies BareFacts);
+process.send?.({ url: `${url}/us/api/Jobs/active` } satisfies BareFacts);

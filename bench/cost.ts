@@ -3,10 +3,8 @@
  * One file: the measured functions share one set of stubs.
  */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLAIM_SECONDS } from '../functions/handlers/messages.ts';
@@ -16,6 +14,7 @@ import { registerAccount } from '../shared/accounts/accounts.ts';
 import { createAccountSecrets } from '../shared/accounts/credentials.ts';
 import { createSigningSecrets } from '../shared/delivery/signing-secrets.ts';
 import { registerSink } from '../shared/delivery/sink.ts';
+import { close, listen } from '../shared/http-server.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createRecipient } from '../shared/notifications/recipients.ts';
 import { saveSettings } from '../shared/notifications/settings.ts';
@@ -105,7 +104,7 @@ const meteredMessages = await startProxy(fauxqs.endpoint, ASSUMED.snsAndSqsMs, (
 const receiver = createServer((incoming, answer) => {
   incoming.resume().once('end', () => setTimeout(() => answer.writeHead(204).end(), ASSUMED.webhookMs));
 });
-await once(receiver.listen(0, '127.0.0.1'), 'listening');
+const receiverUrl = await listen(receiver);
 
 let mails = 0;
 const ses = createServer((incoming, answer) => {
@@ -115,7 +114,7 @@ const ses = createServer((incoming, answer) => {
     setTimeout(() => answer.writeHead(200, { 'content-type': 'application/json' }).end(body), ASSUMED.sesMs);
   });
 });
-await once(ses.listen(0, '127.0.0.1'), 'listening');
+const sesUrl = await listen(ses);
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-bench-cost-'));
 const tick = await start('tick');
@@ -136,7 +135,7 @@ await registerSink(
   log,
   {
     ...{ region: REGION, id: ENDPOINT, kind: 'webhook', paused: false, types: [], accounts: [FIRST] },
-    target: `http://127.0.0.1:${getPort(receiver)}/`,
+    target: `${receiverUrl}/`,
   },
   [{ region: REGION, account: FIRST }],
 );
@@ -203,10 +202,7 @@ process.send?.({
   ...{ work, notifying, template, notificationTemplate },
 } satisfies Measured);
 for (const each of [tick, alerts, pollAccount, wakeSinks, drainSink, upstream]) each[Symbol.dispose]();
-for (const server of [meteredDynamo.server, meteredMessages.server, receiver, ses]) {
-  server.closeAllConnections();
-  server.close();
-}
+await Promise.all([meteredDynamo.server, meteredMessages.server, receiver, ses].map(close));
 rmSync(folder, { recursive: true });
 await Promise.all([dynamo.stop(), fauxqs.stop()]);
 process.disconnect();
@@ -232,7 +228,7 @@ async function start(entry: string, kind: 'plain' | 'notifying' = 'plain'): Prom
       AWS_ENDPOINT_URL_DYNAMODB: meteredDynamo.url,
       AWS_ENDPOINT_URL_SQS: meteredMessages.url,
       AWS_ENDPOINT_URL_SNS: meteredMessages.url,
-      AWS_ENDPOINT_URL_SESV2: `http://127.0.0.1:${getPort(ses)}`,
+      AWS_ENDPOINT_URL_SESV2: sesUrl,
       AWS_ENDPOINT_URL_KMS: kms.url,
     }),
   );
@@ -458,16 +454,11 @@ async function startProxy(target: string, delayMs: number, onAnswer: (exchange: 
     passed.once('error', () => outgoing.destroy());
     incoming.pipe(passed);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return { server, url: `http://127.0.0.1:${getPort(server)}` };
+  return { server, url: await listen(server) };
 }
 
 async function readText(message: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of message) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString();
-}
-
-function getPort(server: Server): number {
-  return (server.address() as AddressInfo).port;
 }

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
+import { close, listen } from '../shared/http-server.ts';
 import { FakeKms } from '../test/support/kms.ts';
 
 /** Measurements of one invocation. */
@@ -145,15 +145,7 @@ export async function startKms(): Promise<KmsStandIn> {
     response.writeHead(200, { 'content-type': 'application/x-amz-json-1.1' });
     response.end(JSON.stringify(answer));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    kms,
-    [Symbol.dispose]: () => {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  return { url: await listen(server), kms, [Symbol.dispose]: () => void close(server) };
 }
 
 /** Returns the median, or NaN without values. */

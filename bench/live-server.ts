@@ -3,7 +3,6 @@
  * commands. Tests use it too, to kill and restart it.
  */
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createAdaptorServer } from '@hono/node-server';
 import { readApiFile } from '../local/api-files.ts';
@@ -16,6 +15,7 @@ import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
 import { parseConfig } from '../shared/config.ts';
 import type { EventDraft } from '../shared/events/event.ts';
+import { close, listen } from '../shared/http-server.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { historySchema } from '../shared/storage/schema.ts';
 
@@ -95,10 +95,7 @@ const dashboard = options.dashboard ? createDashboard() : undefined;
 const server = createAdaptorServer({
   fetch: (request) => dashboard?.(request, () => api.fetch(request)) ?? api.fetch(request),
 }) as Server;
-server.listen(options.port ?? 0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo;
-  process.send?.({ url: `http://127.0.0.1:${port}` } satisfies LiveServerFacts);
-});
+process.send?.({ url: await listen(server, options.port) } satisfies LiveServerFacts);
 
 process.on('message', async ({ account, events }: Commit) => {
   const outcome = await host.log.append({ region: 'us', account }, events);
@@ -107,8 +104,7 @@ process.on('message', async ({ account, events }: Commit) => {
 });
 process.on('disconnect', () => process.exit(0));
 process.on('SIGTERM', async () => {
-  server.close();
-  server.closeAllConnections();
+  await close(server);
   await host.stop(1_000);
   process.exit(0);
 });

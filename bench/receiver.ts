@@ -3,7 +3,7 @@
  * responds after a delay, `/hang` never responds. Deliveries to other paths are only counted.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from '../shared/http-server.ts';
 
 /** Sent once the receiver listens. */
 export interface ReceiverFacts {
@@ -49,10 +49,7 @@ const server = createServer((request, response) => {
 });
 // Connections stay open, so that no side of a comparison has to reconnect.
 server.keepAliveTimeout = 120_000;
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo;
-  process.send?.({ url: `http://127.0.0.1:${port}/` } satisfies ReceiverFacts);
-});
+process.send?.({ url: `${await listen(server)}/` } satisfies ReceiverFacts);
 process.on('message', (request: ReceiverRequest) => {
   process.send?.({ requests, noted } satisfies Tally);
   requests = 0;

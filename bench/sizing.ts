@@ -6,7 +6,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -14,6 +13,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSandbox } from '../sandbox/server.ts';
 import { createWorld } from '../sandbox/world/world.ts';
+import { close, listen } from '../shared/http-server.ts';
 import { readCpuMs } from './child.ts';
 import { SECRET } from './wire.ts';
 
@@ -76,9 +76,8 @@ const receiver = createServer((request, response) => {
     if (!String(request.headers['webhook-id']).startsWith('region')) received += 1;
     response.writeHead(204).end();
   });
-}).listen(0, '127.0.0.1');
-await once(receiver, 'listening');
-const urlOf = (port: number) => `http://127.0.0.1:${port}/`;
+});
+const receiverUrl = `${await listen(receiver)}/`;
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-sizing-'));
 const config = {
@@ -89,14 +88,7 @@ const config = {
   accounts: upstream.map(({ account: { name, clientId, clientSecret } }) => ({
     ...{ id: name, region: 'us', clientId, clientSecret, pollIntervalSeconds: 1 },
   })),
-  endpoints: [
-    {
-      id: 'bench',
-      url: urlOf((receiver.address() as AddressInfo).port),
-      secret: SECRET,
-      types: ['job.status_changed'],
-    },
-  ],
+  endpoints: [{ id: 'bench', url: receiverUrl, secret: SECRET, types: ['job.status_changed'] }],
   webhooks: { allowPrivateNetworks: true },
 };
 writeFileSync(join(folder, 'jobwire.json'), JSON.stringify(config));
@@ -127,8 +119,7 @@ const peakMemoryMb = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/sta
 jobwire.kill('SIGTERM');
 await once(jobwire, 'exit');
 await sandbox.stop();
-receiver.closeAllConnections();
-receiver.close();
+await close(receiver);
 rmSync(folder, { recursive: true });
 process.send?.({
   ...{ cores, accounts, jobs, startSeconds, peakMemoryMb, pollCpuMs },

@@ -3,8 +3,7 @@
  * catches the accounts' notifications.
  */
 import { randomBytes } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { Webhook } from 'standardwebhooks';
 import { startSandbox } from '../sandbox/server.ts';
 import {
@@ -16,6 +15,7 @@ import {
 import { CANCELLED_SHARE } from '../sandbox/simulation/simulation.ts';
 import { createWorld, type World } from '../sandbox/world/world.ts';
 import type { Config } from '../shared/config.ts';
+import { close, listen } from '../shared/http-server.ts';
 import type { HostOptions } from './host-options.ts';
 import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
 
@@ -135,7 +135,7 @@ async function startReceiver(secret: string): Promise<Receiver> {
   const webhook = new Webhook(secret);
   let verified = 0;
   let rejected = 0;
-  const server: Server = createServer((request, response) => {
+  const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -149,20 +149,15 @@ async function startReceiver(secret: string): Promise<Receiver> {
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const url = await listen(server);
   return {
-    url: `http://127.0.0.1:${port}/webhooks`,
+    url: `${url}/webhooks`,
     get verified() {
       return verified;
     },
     get rejected() {
       return rejected;
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    stop: () => close(server),
   };
 }

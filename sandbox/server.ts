@@ -1,9 +1,9 @@
 // The sandbox: all regions as path prefixes of one app, in process or over HTTP.
 
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
+import { close, listen } from '../shared/http-server.ts';
 import { createAdminApp } from './admin.ts';
 import { createRegionApp, describeIn } from './app.ts';
 import { type FaultRule, FaultRules } from './http/faults.ts';
@@ -117,10 +117,11 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       fetch: (request, env) => app.fetch(request, env as SandboxEnv['Bindings']),
       overrideGlobalObjects: false,
     }) as Server;
-    await listen(server, at, host);
+    const bound = await listen(server, at, host).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === 'EADDRINUSE' ? new PortTakenError(at, { cause: error }) : error;
+    });
     listening.push(server);
-    const { address, port: bound, family } = server.address() as AddressInfo;
-    return `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`;
+    return bound;
   };
   let url: string;
   let adminUrl: string;
@@ -189,22 +190,4 @@ function toSandboxApp(service: Service): SandboxApp {
     revokeTokens: (which) => service.tokens.revoke(which),
     fetch: (request, env) => app.fetch(request, env),
   };
-}
-
-/** Ends a server at once, open connections included. */
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    // Also called if the server is already closed.
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'EADDRINUSE' ? new PortTakenError(port, { cause: error }) : error),
-    );
-    server.listen(port, host, resolve);
-  });
 }

@@ -3,8 +3,9 @@
  * phase, whose paths are `/<phase>/<endpoint>`: those that it accepted.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listen } from '../../shared/http-server.ts';
 import { type Delivery, readClockMs } from './results.ts';
 
 /** Sent once the receiver listens. */
@@ -71,10 +72,7 @@ const server = createServer((request, response) => {
 server.on('connection', (socket) => connections.set(socket, readClockMs()));
 // Connections stay open, so that no system has to reconnect.
 server.keepAliveTimeout = 120_000;
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo;
-  process.send?.({ url: `http://127.0.0.1:${port}` } satisfies ReceiverFacts);
-});
+process.send?.({ url: await listen(server) } satisfies ReceiverFacts);
 process.on('message', (request: ReceiverRequest) => {
   if (request.phase !== undefined) {
     phase = request.phase;
