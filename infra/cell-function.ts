@@ -1,5 +1,5 @@
 import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
-import { ManagedPolicy, Policy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { ManagedPolicy, Policy, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Alias, Architecture, type IFunction, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
 import { type BundlingOptions, NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
@@ -94,6 +94,11 @@ export class CellFunction extends NodejsFunction {
       return Statement;
     });
     return new Set(statements.flatMap(({ Action }) => Action).map((action) => action.split(':')[0] ?? ''));
+  }
+
+  /** Allows actions on resources. */
+  permit(actions: string[], resources: string[], conditions: Readonly<Record<string, object>> = {}): void {
+    this.addToRolePolicy(new PolicyStatement({ actions, resources, conditions }));
   }
 
   /** Sets a variable that a function's environment schema names. */

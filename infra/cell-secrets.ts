@@ -1,5 +1,4 @@
 import { ArnFormat, Stack, Token } from 'aws-cdk-lib';
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { SECRETS_CONTEXT, secretPrefix, secretsContext } from '../shared/secrets.ts';
 import { alertTargetPk, credentialsPk, dataKeyPk, endpointSecretsPk } from '../shared/storage/schema.ts';
@@ -54,17 +53,10 @@ export class CellSecrets extends Construct {
   /** Allows an action on data keys of this cell only. */
   #allowKey(fn: CellFunction, action: string): void {
     const { stage, id: cell, key } = this.#props;
-    fn.addToRolePolicy(
-      new PolicyStatement({
-        actions: [`kms:${action}`],
-        resources: [key.arn],
-        conditions: {
-          StringEquals: {
-            [`kms:EncryptionContext:${SECRETS_CONTEXT}`]: secretsContext(stage.stage, cell)[SECRETS_CONTEXT],
-          },
-        },
-      }),
-    );
+    const context = secretsContext(stage.stage, cell)[SECRETS_CONTEXT];
+    fn.permit([`kms:${action}`], [key.arn], {
+      StringEquals: { [`kms:EncryptionContext:${SECRETS_CONTEXT}`]: context },
+    });
   }
 
   /** Allows reading the owners' secrets in Secrets Manager. */
@@ -78,9 +70,7 @@ export class CellSecrets extends Construct {
       resourceName: name,
       arnFormat: ArnFormat.COLON_RESOURCE_NAME,
     });
-    fn.addToRolePolicy(
-      new PolicyStatement({ actions: ['secretsmanager:GetSecretValue'], resources: [resource] }),
-    );
+    fn.permit(['secretsmanager:GetSecretValue'], [resource]);
     const owner = Token.isUnresolved(stack.account) ? '<AWS::AccountId>' : stack.account;
     acknowledge(fn.role ?? fn, {
       [`AwsSolutions-IAM5[Resource::arn:aws:secretsmanager:${stack.region}:${owner}:secret:${name}]`]:

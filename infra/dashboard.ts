@@ -27,7 +27,6 @@ import {
   ViewerProtocolPolicy,
 } from 'aws-cdk-lib/aws-cloudfront';
 import { RestApiOrigin, S3BucketOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
@@ -210,13 +209,8 @@ export class Dashboard extends Construct {
       bundling: withDashboard(props.files),
     });
     fn.set('JOBWIRE_DASHBOARD_BUCKET', bucket.bucketName);
-    fn.addToRolePolicy(
-      new PolicyStatement({
-        actions: ['s3:PutObject', 's3:DeleteObject'],
-        resources: [bucket.arnForObjects('*')],
-      }),
-    );
-    fn.addToRolePolicy(new PolicyStatement({ actions: ['s3:ListBucket'], resources: [bucket.bucketArn] }));
+    fn.permit(['s3:PutObject', 's3:DeleteObject'], [bucket.arnForObjects('*')]);
+    fn.permit(['s3:ListBucket'], [bucket.bucketArn]);
     const stack = Stack.of(this);
     acknowledge(fn.role ?? fn, {
       [`AwsSolutions-IAM5[Resource::<${stack.getLogicalId(bucket.node.defaultChild as never)}.Arn>/*]`]:

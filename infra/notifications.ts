@@ -166,9 +166,7 @@ export class Notifications extends Construct {
    */
   #grantSms(fn: CellFunction, senderId: string | undefined): void {
     fn.addToRolePolicy(new PolicyStatement({ actions: ['sns:Publish'], notResources: [ALL_OF_SNS] }));
-    fn.addToRolePolicy(
-      new PolicyStatement({ actions: ['sns:CheckIfPhoneNumberIsOptedOut'], resources: ['*'] }),
-    );
+    fn.permit(['sns:CheckIfPhoneNumberIsOptedOut'], ['*']);
     acknowledge(fn.role ?? fn, {
       'AwsSolutions-IAM5[Resource::*]':
         'Phone numbers have no ARN, so the permission cannot be limited to some of them.',

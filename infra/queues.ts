@@ -1,4 +1,3 @@
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { parseQueueAddress } from '../shared/delivery/queue-address.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { QueueSettings } from './settings.ts';
@@ -9,19 +8,14 @@ import type { QueueSettings } from './settings.ts';
  */
 export function grantSendToQueues(fn: CellFunction, queues: readonly QueueSettings[]): void {
   if (queues.length === 0) return;
-  fn.addToRolePolicy(
-    new PolicyStatement({ actions: ['sqs:SendMessage'], resources: queues.map(({ arn }) => arn) }),
+  fn.permit(
+    ['sqs:SendMessage'],
+    queues.map(({ arn }) => arn),
   );
   for (const { arn, keyArn } of queues) {
     if (keyArn === undefined) continue;
     // SQS uses the key under the name of its endpoint.
     const { host } = new URL(parseQueueAddress(arn)?.url ?? '');
-    fn.addToRolePolicy(
-      new PolicyStatement({
-        actions: ['kms:Decrypt', 'kms:GenerateDataKey'],
-        resources: [keyArn],
-        conditions: { StringEquals: { 'kms:ViaService': host } },
-      }),
-    );
+    fn.permit(['kms:Decrypt', 'kms:GenerateDataKey'], [keyArn], { StringEquals: { 'kms:ViaService': host } });
   }
 }

@@ -9,7 +9,6 @@ import {
   type TablePropsV2,
   TableV2,
 } from 'aws-cdk-lib/aws-dynamodb';
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { NOTIFICATIONS_SINK } from '../shared/notifications/types.ts';
 import {
@@ -526,20 +525,15 @@ export function allow(fn: CellFunction, table: ITableV2, permissions: readonly P
   for (const permission of permissions) {
     if ('indexes' in permission) {
       const resources = permission.indexes.map((index) => `${table.tableArn}/index/${index}`);
-      fn.addToRolePolicy(new PolicyStatement({ actions: ['dynamodb:Query'], resources }));
+      fn.permit(['dynamodb:Query'], resources);
       continue;
     }
     const [actions, partitions] = permission;
-    fn.addToRolePolicy(
-      new PolicyStatement({
-        actions: actions.map((action) => `dynamodb:${action}`),
-        resources: [table.tableArn],
-        conditions: {
-          'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [...partitions] },
-          // `ForAllValues` is also true without any value.
-          Null: { 'dynamodb:LeadingKeys': 'false' },
-        },
-      }),
-    );
+    const prefixed = actions.map((action) => `dynamodb:${action}`);
+    fn.permit(prefixed, [table.tableArn], {
+      'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [...partitions] },
+      // `ForAllValues` is also true without any value.
+      Null: { 'dynamodb:LeadingKeys': 'false' },
+    });
   }
 }

@@ -1,4 +1,3 @@
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { acknowledge } from './acknowledge.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
@@ -8,12 +7,7 @@ export function traceFunctions(functions: readonly CellFunction[], { stage }: Pi
   if (!stage.tracing) return;
   for (const fn of functions) {
     fn.set('JOBWIRE_TRACE_SAMPLE', String(stage.tracing.samplePercent / 100));
-    fn.addToRolePolicy(
-      new PolicyStatement({
-        actions: ['xray:PutSpans', 'xray:PutSpansForIndexing', 'xray:PutTraceSegments'],
-        resources: ['*'],
-      }),
-    );
+    fn.permit(['xray:PutSpans', 'xray:PutSpansForIndexing', 'xray:PutTraceSegments'], ['*']);
     acknowledge(fn.role ?? fn, {
       'AwsSolutions-IAM5[Resource::*]':
         'Traces have no ARN, so the permission cannot be limited to some of them.',
