@@ -78,30 +78,22 @@ export class CellKey extends Construct implements IAspect {
   /** Lets services of AWS use the key for data of the cell. */
   #allowServices(key: Key, name: string, cell: Cell['cell']): void {
     const stack = Stack.of(this);
-    key.addToResourcePolicy(
-      new PolicyStatement({
-        principals: [new ServicePrincipal(`logs.${stack.region}.amazonaws.com`)],
-        actions: ['kms:Encrypt', 'kms:Decrypt', 'kms:ReEncrypt*', 'kms:GenerateDataKey*', 'kms:Describe*'],
-        resources: ['*'],
-        conditions: {
-          ArnLike: {
-            'kms:EncryptionContext:aws:logs:arn': stack.formatArn({
-              service: 'logs',
-              resource: `log-group:${name}-*`,
-            }),
-          },
-        },
-      }),
-    );
+    const allow = (services: readonly string[], actions: readonly string[], conditions: object) =>
+      key.addToResourcePolicy(
+        new PolicyStatement({
+          principals: services.map((service) => new ServicePrincipal(`${service}.amazonaws.com`)),
+          actions: actions.map((action) => `kms:${action}`),
+          resources: ['*'],
+          conditions,
+        }),
+      );
+    const forAccount = { StringEquals: { 'aws:SourceAccount': stack.account } };
+    const logGroups = stack.formatArn({ service: 'logs', resource: `log-group:${name}-*` });
+    allow([`logs.${stack.region}`], ['Encrypt', 'Decrypt', 'ReEncrypt*', 'GenerateDataKey*', 'Describe*'], {
+      ArnLike: { 'kms:EncryptionContext:aws:logs:arn': logGroups },
+    });
     // Alarms publish to the operators' topic; without this permission no notification is sent.
-    key.addToResourcePolicy(
-      new PolicyStatement({
-        principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
-        actions: ['kms:Decrypt', 'kms:GenerateDataKey*'],
-        resources: ['*'],
-        conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
-      }),
-    );
+    allow(['cloudwatch'], ['Decrypt', 'GenerateDataKey*'], forAccount);
     // SES sends mail events to a topic, and the topic to a queue. SNS replays archived messages to subscribers.
     // AWS Budgets publishes to the operators' topic.
     const services = [
@@ -109,40 +101,14 @@ export class CellKey extends Construct implements IAspect {
       ...(cell.notifications ? ['ses'] : []),
       ...(cell.notifications || cell.subscribers ? ['sns'] : []),
     ];
-    if (services.length > 0) {
-      key.addToResourcePolicy(
-        new PolicyStatement({
-          principals: services.map((service) => new ServicePrincipal(`${service}.amazonaws.com`)),
-          actions: ['kms:Decrypt', 'kms:GenerateDataKey*'],
-          resources: ['*'],
-          conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
-        }),
-      );
-    }
-    if (cell.eventBus) {
-      // The bus stores events until they are delivered; its archive encrypts them again.
-      const bus = stack.formatArn({
-        service: 'events',
-        resource: 'event-bus',
-        resourceName: `${name}-events`,
-      });
-      key.addToResourcePolicy(
-        new PolicyStatement({
-          principals: [new ServicePrincipal('events.amazonaws.com')],
-          actions: ['kms:Decrypt', 'kms:GenerateDataKey', 'kms:ReEncrypt*'],
-          resources: ['*'],
-          conditions: { StringEquals: { 'kms:EncryptionContext:aws:events:event-bus:arn': bus } },
-        }),
-      );
-      key.addToResourcePolicy(
-        new PolicyStatement({
-          principals: [new ServicePrincipal('events.amazonaws.com')],
-          actions: ['kms:DescribeKey'],
-          resources: ['*'],
-          conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
-        }),
-      );
-    }
+    if (services.length > 0) allow(services, ['Decrypt', 'GenerateDataKey*'], forAccount);
+    if (!cell.eventBus) return;
+    // The bus stores events until they are delivered; its archive encrypts them again.
+    const bus = stack.formatArn({ service: 'events', resource: 'event-bus', resourceName: `${name}-events` });
+    allow(['events'], ['Decrypt', 'GenerateDataKey', 'ReEncrypt*'], {
+      StringEquals: { 'kms:EncryptionContext:aws:events:event-bus:arn': bus },
+    });
+    allow(['events'], ['DescribeKey'], forAccount);
   }
 
   visit(node: IConstruct): void {
