@@ -7,7 +7,8 @@ import { enableHealth, healthAttributes, toHealth } from '../shared/delivery/hea
 import { keys } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
-import { ACCOUNT, addSink, createWire, drain, fill, median, startTables, timed } from './wire.ts';
+import { median } from './statistics.ts';
+import { ACCOUNT, addSink, createWire, drain, fill, startTables, timed } from './wire.ts';
 
 /** Results. */
 export interface BacklogResults {

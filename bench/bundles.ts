@@ -9,7 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
-import { lambdaEnvironment, median } from './lambda.ts';
+import { lambdaEnvironment } from './lambda.ts';
+import { median } from './statistics.ts';
 
 /** Results of one function. Times are medians in ms. */
 export interface BundleResults {

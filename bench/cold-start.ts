@@ -16,7 +16,8 @@ import { startDynamo } from '../test/support/dynoxide.ts';
 import { KMS_KEY, sealWithKms } from '../test/support/kms.ts';
 import { synthesize } from './assets.ts';
 import { startChild } from './child.ts';
-import { lambdaEnvironment, median, sqsEvent, startEnvironment, startKms } from './lambda.ts';
+import { lambdaEnvironment, sqsEvent, startEnvironment, startKms } from './lambda.ts';
+import { median } from './statistics.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
 /** Results: medians in ms. */

@@ -4,9 +4,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, request } from 'node:http';
+import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { CLAIM_SECONDS } from '../functions/handlers/messages.ts';
 import { createTables, historyTableName } from '../local/dynamo-tables.ts';
 import { startFauxqs } from '../local/queues.ts';
@@ -38,11 +39,11 @@ import {
   type Environment,
   type Invocation,
   lambdaEnvironment,
-  median,
   sqsEvent,
   startEnvironment,
   startKms,
 } from './lambda.ts';
+import { median } from './statistics.ts';
 import type { UpstreamFacts } from './upstream.ts';
 import { toDispatch } from './wire.ts';
 
@@ -447,7 +448,7 @@ async function startProxy(target: string, delayMs: number, onAnswer: (exchange: 
   const server = createServer((incoming, outgoing) => {
     const { method = '', url: path = '', headers } = incoming;
     const passed = request({ hostname, port, method, path, headers }, async (answer) => {
-      const body = await readText(answer);
+      const body = await text(answer);
       onAnswer({ operation: String(headers['x-amz-target'] ?? '').split('.')[1] ?? '', body });
       setTimeout(() => outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(body), delayMs);
     });
@@ -455,10 +456,4 @@ async function startProxy(target: string, delayMs: number, onAnswer: (exchange: 
     incoming.pipe(passed);
   });
   return { server, url: await listen(server) };
-}
-
-async function readText(message: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString();
 }

@@ -3,7 +3,6 @@
  * committed at a constant rate and its totals change: the duration of frames, and the latency from commit to screen.
  */
 import { once } from 'node:events';
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { EventDraft } from '../shared/events/event.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { openJobsWrite } from '../shared/tracking/open-jobs.ts';
@@ -11,8 +10,9 @@ import { PollRollups } from '../shared/tracking/rollups.ts';
 import { launchChromium } from '../test/support/chromium.ts';
 import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
+import { median, percentile } from './statistics.ts';
 import { startTrace } from './trace.ts';
-import { median, percentile, startTables, toDraft } from './wire.ts';
+import { startTables, toDraft } from './wire.ts';
 
 /** Results; times in ms. */
 export interface DashboardResults {
@@ -85,9 +85,7 @@ const WATCH = `
 const perSecond = Number(process.argv[2]);
 const seconds = Number(process.argv[3]);
 const tables = await startTables();
-const credentials = { accessKeyId: 'x', secretAccessKey: 'x' };
-const client = new DynamoDBClient({ endpoint: tables.endpoint, region: 'us-east-1', credentials });
-const table = createDynamoTable(client, { tableName: 'bench' });
+const table = createDynamoTable(tables.client, { tableName: 'bench' });
 const options: LiveServerOptions = {
   ...{ endpoint: tables.endpoint, tableName: 'bench', accounts: ACCOUNTS, apiKey: API_KEY, dashboard: true },
 };
@@ -120,7 +118,6 @@ const { seen, frames, tasks } = (await page.evaluate(
 await browser.close();
 server.process.kill();
 await once(server.process, 'exit');
-client.destroy();
 await tables.stop();
 
 const shownAt = new Map(seen);

@@ -13,8 +13,9 @@ import { openTables } from '../local/tables.ts';
 import { parseConfig } from '../shared/config.ts';
 import { startChild } from './child.ts';
 import type { Received, ReceiverFacts } from './receiver.ts';
+import { percentile } from './statistics.ts';
 import type { UpstreamFacts } from './upstream.ts';
-import { percentile, SECRET } from './wire.ts';
+import { SECRET } from './wire.ts';
 
 /** Results; times in ms. */
 export interface DeliveryResults {

@@ -12,8 +12,9 @@ import { openTables } from '../local/tables.ts';
 import { parseConfig } from '../shared/config.ts';
 import { startChild } from './child.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
+import { median, percentile } from './statistics.ts';
 import type { UpstreamFacts } from './upstream.ts';
-import { ACCOUNT, median, percentile, SECRET } from './wire.ts';
+import { ACCOUNT, SECRET } from './wire.ts';
 
 /** Results; times in ms, medians of the rounds. */
 export interface HangingResults {

@@ -147,9 +147,3 @@ export async function startKms(): Promise<KmsStandIn> {
   });
   return { url: await listen(server), kms, [Symbol.dispose]: () => void close(server) };
 }
-
-/** Returns the median, or NaN without values. */
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}

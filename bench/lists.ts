@@ -16,6 +16,7 @@ import { startSandbox } from '../sandbox/server.ts';
 import { createWorld } from '../sandbox/world/world.ts';
 import { launchChromium } from '../test/support/chromium.ts';
 import { launch } from '../test/support/command.ts';
+import { percentile } from './statistics.ts';
 import { startTrace } from './trace.ts';
 
 /** Time between frames while a list is scrolled, beside that of an idle page in the same run. In ms. */
@@ -141,11 +142,10 @@ async function scroll(page: Page, pixels: number): Promise<ScrollResults> {
   })`)) as number[];
   const tasks = await trace.stop();
   await page.context().close();
-  const sorted = frames.sort((one, other) => one - other);
   return {
     frames: frames.length,
-    frameP99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN,
-    frameMaxMs: sorted.at(-1) ?? Number.NaN,
+    frameP99Ms: percentile(frames, 0.99),
+    frameMaxMs: Math.max(...frames),
     taskMaxCpuMs: Math.max(0, ...tasks),
   };
 }

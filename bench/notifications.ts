@@ -20,7 +20,8 @@ import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { type AccountRef, historySchema, keys } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
 import type { MailServerFacts, MailTally } from './mail-server.ts';
-import { median, startTables, timed, toDispatch } from './wire.ts';
+import { median } from './statistics.ts';
+import { startTables, timed, toDispatch } from './wire.ts';
 
 /** Results: a second, and medians of the rounds. */
 export interface NotificationResults {

@@ -23,6 +23,7 @@ import { DEFAULT_TRACKING } from '../shared/tracking/schedule.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
 import { startChild } from './child.ts';
 import type { QuietFacts } from './quiet.ts';
+import { median } from './statistics.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
 /** Results at one size. Times in ms, memory in MB; `ratio…` are medians of pairs. */
@@ -255,8 +256,3 @@ process.send?.({
 } satisfies PollingResults);
 upstream[Symbol.dispose]();
 process.disconnect();
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}

@@ -5,17 +5,8 @@
 import { INITIAL_LANES } from '../shared/delivery/lanes.ts';
 import { startChild } from './child.ts';
 import type { ReceiverFacts } from './receiver.ts';
-import {
-  addSink,
-  createBareLoop,
-  createWire,
-  drain,
-  fill,
-  median,
-  readEvents,
-  startTables,
-  timed,
-} from './wire.ts';
+import { median } from './statistics.ts';
+import { addSink, createBareLoop, createWire, drain, fill, readEvents, startTables, timed } from './wire.ts';
 
 /** Results: events per second; ratios are medians of the rounds. */
 export interface RateResults {

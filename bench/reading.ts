@@ -8,7 +8,8 @@ import { DynamoDBDocumentClient, QueryCommand } from '@aws-sdk/lib-dynamodb';
 import { logPk } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
-import { ACCOUNT, median, percentile, startTables, toDraft, toJobNumber } from './wire.ts';
+import { median, percentile } from './statistics.ts';
+import { ACCOUNT, startTables, toDraft, toJobNumber } from './wire.ts';
 
 /** Results; times in ms. */
 export interface ReadingResults {

@@ -8,7 +8,7 @@ import { Agent, get, type IncomingMessage } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import type { BareFacts } from './bare-pages.ts';
 import { startChild } from './child.ts';
-import { median } from './wire.ts';
+import { median } from './statistics.ts';
 
 /** Results; times in ms. */
 export interface SandboxResults {

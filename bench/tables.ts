@@ -12,7 +12,7 @@ import { openSqliteTables } from '../shared/storage/sqlite-table.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
 import { readCpuMs } from './child.ts';
-import { median } from './wire.ts';
+import { median } from './statistics.ts';
 
 /** Results, the medians of the rounds. CPU is that of all processes, for 1,000 of them. */
 export interface TableResults {

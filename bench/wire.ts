@@ -30,34 +30,24 @@ const LOG_BATCH = 25;
 const SEED_BATCH = 500;
 const FOR_EVER = 600_000;
 
-/** Location of the tables of a benchmark, for its child processes. */
-export interface TableFacts {
-  readonly endpoint: string;
-}
-
 /** A log of one account and what drains need. */
 export interface Wire {
   readonly table: Table;
   readonly log: EventLog;
   readonly deliveries: DeliveryLog;
   readonly connections: ConnectionPool;
-  /** Delays of drains after failures. */
-  readonly retrySeconds: readonly number[];
   readonly now: () => number;
 }
 
 /** Creates a wire on the tables of a client. */
-export function createWire(
-  client: Parameters<typeof createDynamoTable>[0],
-  { now = Date.now, retrySeconds = [5, 300, 1800] }: Partial<Pick<Wire, 'now' | 'retrySeconds'>> = {},
-): Wire {
+export function createWire(client: Parameters<typeof createDynamoTable>[0], { now = Date.now } = {}): Wire {
   const table = createDynamoTable(client, { tableName: 'bench' });
   const history = createDynamoTable(client, {
     tableName: historyTableName('bench'),
     schema: historySchema,
   });
   return {
-    ...{ table, now, retrySeconds },
+    ...{ table, now },
     log: shareReads(createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: SCHEMA_BASE_URL })),
     deliveries: createDeliveryLog(history, { newId: randomUUID }),
     connections: createConnectionPool({ allowPrivateNetworks: true }),
@@ -114,6 +104,7 @@ export function drain(wire: Wire, id: string, forMs = FOR_EVER): Promise<DrainRe
     ...rest,
     newId: randomUUID,
     random: () => 0.5,
+    retrySeconds: [5, 300, 1800],
     open: async ({ target }) =>
       createWebhookSink({
         ...{ url: target, secrets: [SECRET], now: Date.now },
@@ -211,17 +202,6 @@ export async function timed<T>(
   const start = performance.now();
   const result = await work();
   return { seconds: (performance.now() - start) / 1000, result };
-}
-
-/** Returns a quantile of values. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}
-
-/** Returns the median. */
-export function median(values: readonly number[]): number {
-  return percentile(values, 0.5);
 }
 
 /** Returns the job of an event of the backlog. */

@@ -4,10 +4,9 @@
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { CHROMIUM } from '../../test/support/chromium.ts';
 import { launch } from '../../test/support/command.ts';
+import { findPort } from '../../test/support/port.ts';
 
 /** Results of a page. Scores are from 0 to 100. */
 export interface PageResults {
@@ -30,7 +29,7 @@ execFileSync('npm', ['ci', '--loglevel=error'], { cwd: import.meta.dirname, stdi
 const { default: lighthouse, desktopConfig, defaultConfig } = await import('lighthouse');
 const { default: puppeteer } = await import('puppeteer-core');
 
-const running = launch([process.execPath, 'local/main.ts', '--port', String(await freePort())]);
+const running = launch([process.execPath, 'local/main.ts', '--port', String(await findPort())]);
 const url = (await running.printed(/HTTP API +(http\S+)/)).trim();
 const key = readFileSync((await running.printed(/API key +in (\S+)/)).trim(), 'utf8').trim();
 const browser = await puppeteer.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
@@ -119,12 +118,4 @@ async function score(name: string, path: string, settings: PageResults['settings
       .filter(({ score }) => score !== null && score < 0.9)
       .map(({ id }) => id),
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
 }

@@ -1,7 +1,7 @@
 /** The phases of a round: measures one system with fresh data. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child } from '../child.ts';
-import { percentile } from '../wire.ts';
+import { percentile } from '../statistics.ts';
 import { waitUntil } from './processes.ts';
 import type { Behaviour, ReceiverFacts, ReceiverRequest, ReceiverState } from './receiver.ts';
 import { judge, type Measured, omitUnread, readClockMs, type Verdict } from './results.ts';

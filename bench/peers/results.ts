@@ -1,5 +1,5 @@
 /** Results of the comparison: what the deliveries of a phase show, and the table of all rounds. */
-import { median } from '../wire.ts';
+import { median } from '../statistics.ts';
 
 /** A delivery that the receiver accepted. */
 export interface Delivery {

@@ -1,0 +1,12 @@
+/** Statistics of measured values. Each is NaN without values. */
+
+/** Returns a quantile. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** Returns the median. */
+export function median(values: readonly number[]): number {
+  return percentile(values, 0.5);
+}
