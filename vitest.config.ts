@@ -1,6 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+
+type Project = NonNullable<TestProjectInlineConfiguration['test']>;
 
 // Workers and the programs that tests start share V8's compile cache, which shortens a start by a third.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node');
@@ -19,83 +21,61 @@ export default defineConfig(({ mode }) => {
   const patience = { testTimeout: full ? 600_000 : 60_000, hookTimeout: 120_000 };
   // The CDK's own rules compile WebAssembly in each process. `npm run check` applies them to deployed templates.
   const env = full ? {} : { CDK_VALIDATION: 'false' };
-  const unit: TestProjectConfiguration = {
-    test: {
-      ...{ name: 'unit', ...computing, env, ...patience },
-      include: ['test/**/*.test.ts'],
-      exclude: ['**/*.integration.test.ts', 'test/{sandbox,deploy,browser,generators,tools}/**'],
-      setupFiles: ['test/support/no-io.ts'],
-      isolate: false,
-      experimental,
-      provide: { full, tables: ['in memory'] },
-    },
+  const inMemory: Project = { isolate: false, experimental, provide: { full, tables: ['in memory'] } };
+  const unit: Project = {
+    ...{ name: 'unit', ...computing, env, ...patience, ...inMemory },
+    include: ['test/**/*.test.ts'],
+    exclude: ['**/*.integration.test.ts', 'test/{sandbox,deploy,browser,generators,tools}/**'],
+    setupFiles: ['test/support/no-io.ts'],
   };
-  const decisions: TestProjectConfiguration = {
-    test: {
-      name: 'decisions',
-      ...computing,
-      include: ['test/**/*.decisions.test.ts'],
-      provide: { full: false },
-    },
+  const decisions: Project = {
+    ...{ name: 'decisions', ...computing },
+    include: ['test/**/*.decisions.test.ts'],
+    provide: { full: false },
   };
-  const integration: TestProjectConfiguration = {
-    test: {
-      ...{ name: 'integration', ...waiting, env, ...patience },
-      include: ['test/**/*.integration.test.ts'],
-      globalSetup: ['test/support/dynamo-setup.ts', 'test/support/package-setup.ts'],
-      isolate: false,
-      experimental,
-      provide: { full, tables: ['in memory'] },
-    },
+  const integration: Project = {
+    ...{ name: 'integration', ...waiting, env, ...patience, ...inMemory },
+    include: ['test/**/*.integration.test.ts'],
+    globalSetup: ['test/support/dynamo-setup.ts', 'test/support/package-setup.ts'],
   };
-  const sandbox: TestProjectConfiguration = {
-    test: {
-      ...{ name: 'sandbox', ...computing, ...patience },
-      include: ['test/sandbox/*.test.ts'],
-      isolate: false,
-      experimental,
-      provide: { full },
-    },
+  const sandbox: Project = {
+    ...{ name: 'sandbox', ...computing, ...patience },
+    include: ['test/sandbox/*.test.ts'],
+    isolate: false,
+    experimental,
+    provide: { full },
   };
-  const onDynamo = {
+  const onDynamo: Project = {
     ...{ ...computing, ...patience },
     runner: 'test/support/dynamodb-runner.ts',
     globalSetup: 'test/support/dynamo-setup.ts',
     isolate: false,
     experimental,
     provide: { full, tables: ['on DynamoDB'] },
-  } as const;
-  const dynamodb: TestProjectConfiguration = {
-    test: {
-      ...onDynamo,
-      name: 'dynamodb',
-      include: [
-        'test/**/*.tables.test.ts',
-        // Suites for each table that also open ports.
-        'test/{accounts/accounts,api/feeds,api/fuzz,notifications/texts}.integration.test.ts',
-      ],
-    },
+  };
+  const dynamodb: Project = {
+    ...{ ...onDynamo, name: 'dynamodb' },
+    include: [
+      'test/**/*.tables.test.ts',
+      // Suites for each table that also open ports.
+      'test/{accounts/accounts,api/feeds,api/fuzz,notifications/texts}.integration.test.ts',
+    ],
   };
   // Proves that the tables are interchangeable, and samples the rest: the other suites run on SQLite.
-  const storage: TestProjectConfiguration = {
-    test: {
-      ...onDynamo,
-      name: 'storage',
-      include: ['test/{storage,tracking}/*.tables.test.ts'],
-    },
+  const storage: Project = {
+    ...{ ...onDynamo, name: 'storage' },
+    include: ['test/{storage,tracking}/*.tables.test.ts'],
   };
-  const deploy: TestProjectConfiguration = {
-    test: {
-      ...{ name: 'deploy', testTimeout: 60_000, hookTimeout: 120_000 },
-      // Each file has its own cell, with its own ports, folders and processes.
-      maxWorkers: 3,
-      sequence: { groupOrder: 3 },
-      include: ['test/deploy/*.test.ts'],
-      // Each test continues from the state of the previous one.
-      bail: 1,
-    },
+  const deploy: Project = {
+    ...{ name: 'deploy', testTimeout: 60_000, hookTimeout: 120_000 },
+    // Each file has its own cell, with its own ports, folders and processes.
+    maxWorkers: 3,
+    sequence: { groupOrder: 3 },
+    include: ['test/deploy/*.test.ts'],
+    // Each test continues from the state of the previous one.
+    bail: 1,
   };
-  const inBrowser = {
+  const inBrowser: Project = {
     ...{ testTimeout: 180_000, hookTimeout: 180_000 },
     // Each file has its own Jobwire and browser, which compute more than they wait.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
@@ -104,42 +84,33 @@ export default defineConfig(({ mode }) => {
     globalSetup: 'test/support/browser-setup.ts',
     expect: { poll: { timeout: 60_000, interval: 50 } },
   };
-  const browser: TestProjectConfiguration = {
-    test: { ...inBrowser, name: 'browser', provide: { full, browser: 'chromium' } },
-  };
+  const browser: Project = { ...inBrowser, name: 'browser', provide: { full, browser: 'chromium' } };
   // Of these files, `npm run test:firefox` runs the tests with the tag `firefox`.
-  const firefox: TestProjectConfiguration = {
-    test: {
-      ...inBrowser,
-      name: 'firefox',
-      include: ['test/browser/{attention,health,jobs,list-keyboard,now,palette,sign-in}.test.ts'],
-      provide: { full, browser: 'firefox' },
-    },
+  const firefox: Project = {
+    ...{ ...inBrowser, name: 'firefox', provide: { full, browser: 'firefox' } },
+    include: ['test/browser/{attention,health,jobs,list-keyboard,now,palette,sign-in}.test.ts'],
   };
-  const generators: TestProjectConfiguration = {
-    test: {
-      ...{ name: 'generators', testTimeout: 1_200_000, hookTimeout: 60_000 },
-      include: ['test/generators/*.test.ts'],
-    },
+  const generators: Project = {
+    ...{ name: 'generators', testTimeout: 1_200_000, hookTimeout: 60_000 },
+    include: ['test/generators/*.test.ts'],
   };
-  const tools: TestProjectConfiguration = {
-    test: {
-      ...{ name: 'tools', ...patience },
-      include: ['test/tools/*.test.ts'],
-      globalSetup: 'test/tools/install.ts',
-      experimental,
-    },
+  const tools: Project = {
+    ...{ name: 'tools', ...patience },
+    include: ['test/tools/*.test.ts'],
+    globalSetup: 'test/tools/install.ts',
+    experimental,
   };
   // Stryker runs every configured project, once for each mutant.
-  const mutating = process.env.STRYKER_MUTATOR_WORKER !== undefined;
+  const projects =
+    process.env.STRYKER_MUTATOR_WORKER === undefined
+      ? [unit, sandbox, storage, dynamodb, integration, deploy, browser, firefox, generators, tools]
+      : [decisions];
   return {
     test: {
       tags: [
         { name: 'firefox', description: 'A main flow of the dashboard, which is also tested in Firefox.' },
       ],
-      projects: mutating
-        ? [decisions]
-        : [unit, sandbox, storage, dynamodb, integration, deploy, browser, firefox, generators, tools],
+      projects: projects.map((test) => ({ test })),
     },
   };
 });
