@@ -3,19 +3,14 @@
  * POST to the same receiver.
  */
 import { once } from 'node:events';
-import { mkdtempDisposableSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { request } from 'undici';
-import { startHost } from '../local/host.ts';
-import { openTables } from '../local/tables.ts';
-import { parseConfig } from '../shared/config.ts';
 import { startChild } from './child.ts';
+import { startBenchHost } from './host.ts';
 import type { Received, ReceiverFacts } from './receiver.ts';
 import { percentile } from './statistics.ts';
 import type { UpstreamFacts } from './upstream.ts';
-import { SECRET } from './wire.ts';
+import { ACCOUNT, SECRET } from './wire.ts';
 
 /** Results; times in ms. */
 export interface DeliveryResults {
@@ -27,33 +22,15 @@ export interface DeliveryResults {
 }
 
 const rounds = Number(process.argv[2]);
-const ref = { region: 'us', account: 'bench' };
 
 const [receiver, upstream] = await Promise.all([
   startChild<ReceiverFacts>('receiver.ts'),
   startChild<UpstreamFacts>('upstream.ts', ['0']),
 ]);
-using folder = mkdtempDisposableSync(join(tmpdir(), 'jobwire-bench-'));
-const tables = await openTables({ folder: folder.path });
 let committedAt = 0;
-const host = await startHost({
-  config: parseConfig(
-    {
-      regions: { us: { baseUrl: upstream.facts.apiUrl, authUrl: upstream.facts.authUrl, realm: 'us' } },
-      accounts: [{ id: 'bench', region: 'us', pollIntervalSeconds: 86_400, ...credentials() }],
-      endpoints: [{ id: 'bench', url: `${receiver.facts.url}each`, secret: SECRET }],
-      webhooks: { allowPrivateNetworks: true },
-    },
-    {},
-  ),
-  table: tables.table,
-  history: tables.history,
-  secretKey: Buffer.alloc(32),
-  publicUrl: 'http://bench',
-  onGrowth: () => {
-    committedAt = performance.timeOrigin + performance.now();
-  },
-  onFault: (what, cause) => console.error(`Could not ${what}.`, cause),
+const endpoint = { id: 'bench', url: `${receiver.facts.url}each` };
+const host = await startBenchHost(upstream.facts, [endpoint], () => {
+  committedAt = performance.timeOrigin + performance.now();
 });
 
 // The first delivery is that of account.baselined.
@@ -62,7 +39,7 @@ const webhooks: number[] = [];
 const bare: number[] = [];
 for (let round = -20; round < rounds; round += 1) {
   const received = once(receiver.process, 'message') as Promise<[Received]>;
-  await host.log.append(ref, [
+  await host.log.append(ACCOUNT, [
     { type: 'account.baselined', time: Date.now(), data: { openJobs: round + 20 } },
   ]);
   const [{ receivedAt }] = await received;
@@ -73,7 +50,6 @@ for (let round = -20; round < rounds; round += 1) {
   bare.push(took);
 }
 await host.stop(2_000);
-await tables.close();
 receiver[Symbol.dispose]();
 upstream[Symbol.dispose]();
 process.send?.({
@@ -103,9 +79,4 @@ async function bareSignedPost(): Promise<number> {
   });
   await answer.body.dump();
   return (await received)[0].receivedAt - start;
-}
-
-function credentials(): { clientId: string; clientSecret: string } {
-  const { clientId, clientSecret } = upstream.facts;
-  return { clientId, clientSecret };
 }

@@ -3,18 +3,13 @@
  * healthy 50th endpoint and with one that accepts requests but never responds.
  */
 import { once } from 'node:events';
-import { mkdtempDisposableSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startHost } from '../local/host.ts';
-import { openTables } from '../local/tables.ts';
-import { parseConfig } from '../shared/config.ts';
 import { startChild } from './child.ts';
+import { startBenchHost } from './host.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
 import { median, percentile } from './statistics.ts';
 import type { UpstreamFacts } from './upstream.ts';
-import { ACCOUNT, SECRET } from './wire.ts';
+import { ACCOUNT } from './wire.ts';
 
 /** Results; times in ms, medians of the rounds. */
 export interface HangingResults {
@@ -57,28 +52,9 @@ process.disconnect();
 
 /** Returns the 99th percentile of deliveries to the healthy endpoints, with one additional endpoint. */
 async function p99With(another: string): Promise<number> {
-  const { apiUrl, authUrl, clientId, clientSecret } = upstream.facts;
-  using folder = mkdtempDisposableSync(join(tmpdir(), 'jobwire-bench-'));
-  const tables = await openTables({ folder: folder.path });
   const paths = [...Array.from({ length: HEALTHY }, (_, at) => `healthy-${at + 1}`), another];
-  const host = await startHost({
-    config: parseConfig(
-      {
-        regions: { us: { baseUrl: apiUrl, authUrl, realm: 'us' } },
-        accounts: [
-          { id: ACCOUNT.account, region: 'us', pollIntervalSeconds: 86_400, clientId, clientSecret },
-        ],
-        endpoints: paths.map((id) => ({ id, url: `${receiver.facts.url}${id}`, secret: SECRET })),
-        webhooks: { allowPrivateNetworks: true },
-      },
-      {},
-    ),
-    table: tables.table,
-    history: tables.history,
-    secretKey: Buffer.alloc(32),
-    publicUrl: 'http://bench',
-    onFault: (what, cause) => console.error(`Could not ${what}.`, cause),
-  });
+  const endpoints = paths.map((id) => ({ id, url: `${receiver.facts.url}${id}` }));
+  const host = await startBenchHost(upstream.facts, endpoints);
   const committedAt = new Map<string, number>();
   await ask({ note: true });
   for (let at = 0; at < WARM_UP + EVENTS; at += 1) {
@@ -103,7 +79,6 @@ async function p99With(another: string): Promise<number> {
     if (took.length < expected) await sleep(100);
   }
   await host.stop(100);
-  await tables.close();
   await ask({ note: false });
   return percentile(took, 0.99);
 }
