@@ -18,6 +18,7 @@ import { synthesize } from './assets.ts';
 import { startChild } from './child.ts';
 import { lambdaEnvironment, sqsEvent, startEnvironment, startKms } from './lambda.ts';
 import { median } from './statistics.ts';
+import { newToken } from './token.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
 /** Results: medians in ms. */
@@ -150,7 +151,7 @@ async function startBare(token: string): Promise<Pick<Start, 'coldMs' | 'warmMs'
   return { coldMs, warmMs: median(warm) };
 }
 
-const token = await newToken();
+const token = await newToken(upstream.facts);
 // Creates the baseline and stores the token.
 await startAndPoll();
 const far: Start[] = [];
@@ -190,13 +191,3 @@ process.send?.({
 await dynamo.stop();
 upstream[Symbol.dispose]();
 process.disconnect();
-
-async function newToken(): Promise<string> {
-  const answer = await fetch(`${authUrl}/realms/us/protocol/openid-connect/token`, {
-    method: 'POST',
-    body: new URLSearchParams({
-      ...{ grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret },
-    }),
-  });
-  return ((await answer.json()) as { access_token: string }).access_token;
-}

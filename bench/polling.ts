@@ -24,6 +24,7 @@ import { startDynamo } from '../test/support/dynoxide.ts';
 import { startChild } from './child.ts';
 import type { QuietFacts } from './quiet.ts';
 import { median } from './statistics.ts';
+import { newToken } from './token.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
 /** Results at one size. Times in ms, memory in MB; `ratio…` are medians of pairs. */
@@ -73,26 +74,14 @@ async function measureCost<T>(work: () => Promise<T>): Promise<Cost & { readonly
 }
 
 async function floor(): Promise<number> {
-  const { authUrl, apiUrl, clientId, clientSecret } = upstream.facts;
-  token ??= (
-    (await (
-      await fetch(`${authUrl}/realms/us/protocol/openid-connect/token`, {
-        method: 'POST',
-        body: new URLSearchParams({
-          grant_type: 'client_credentials',
-          client_id: clientId,
-          client_secret: clientSecret,
-        }),
-      })
-    ).json()) as { access_token: string }
-  ).access_token;
+  token ??= await newToken(upstream.facts);
   let next = 1;
   let hashed = 0;
   const read = async (): Promise<void> => {
     while (next <= pages) {
       const page = next;
       next += 1;
-      const answer = await fetch(`${apiUrl}/Jobs/active?page=${page}&pageSize=${PAGE_SIZE}`, {
+      const answer = await fetch(`${upstream.facts.apiUrl}/Jobs/active?page=${page}&pageSize=${PAGE_SIZE}`, {
         headers: { authorization: `Bearer ${token}` },
       });
       const { items } = JSON.parse(await answer.text()) as { items: object[] };

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import type { BareFacts } from './bare-pages.ts';
 import { startChild } from './child.ts';
 import { median } from './statistics.ts';
+import { newToken } from './token.ts';
 
 /** Results; times in ms. */
 export interface SandboxResults {
@@ -94,17 +95,8 @@ async function measurePages() {
   }[];
   const [largest] = accounts.toSorted((one, other) => other.activeJobs - one.activeJobs);
   if (!largest) throw new Error('The sandbox has no accounts.');
-  const { region, activeJobs, clientId, clientSecret } = largest;
-  const tokenUrl = `${sandbox.url}/${region}/auth/realms/${region}/protocol/openid-connect/token`;
-  const granted = await fetch(tokenUrl, {
-    method: 'POST',
-    body: new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: clientId,
-      client_secret: clientSecret,
-    }),
-  });
-  const { access_token: token } = (await granted.json()) as { access_token: string };
+  const { region, activeJobs } = largest;
+  const token = await newToken({ ...largest, authUrl: `${sandbox.url}/${region}/auth` }, region);
   const listUrl = `${sandbox.url}/${region}/api/Jobs/active`;
   const pages = Math.floor(activeJobs / PAGE_SIZE);
   const bare = await startChild<BareFacts>('bare-pages.ts', [listUrl, token, `${pages}`, `${PAGE_SIZE}`]);
