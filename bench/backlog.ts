@@ -2,7 +2,6 @@
  * A child process: drains a long backlog of an endpoint that is down for five days, on a clock that advances from one back-off step to
  * the next. Compares the rate after its recovery with a new endpoint on the same log.
  */
-import { once } from 'node:events';
 import { enableHealth, healthAttributes, toHealth } from '../shared/delivery/health.ts';
 import { keys } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
@@ -31,6 +30,7 @@ const DRAIN_FOR_MS = 3_000;
 
 const [receiver, tables] = await Promise.all([startChild<ReceiverFacts>('receiver.ts'), startTables()]);
 const { url } = receiver.facts;
+const ask = (request: ReceiverRequest) => receiver.ask<Tally>(request);
 let ahead = 0;
 const wire = createWire(tables.client, { now: () => Date.now() + ahead });
 await fill(wire, events);
@@ -81,12 +81,6 @@ wire.connections.close();
 await tables.stop();
 receiver[Symbol.dispose]();
 process.disconnect();
-
-async function ask(request: ReceiverRequest): Promise<Tally> {
-  const answer = once(receiver.process, 'message') as Promise<[Tally]>;
-  receiver.process.send(request);
-  return (await answer)[0];
-}
 
 async function measureRate(id: string): Promise<number> {
   const { seconds, result } = await timed(() => drain(wire, id, DRAIN_FOR_MS));

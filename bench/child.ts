@@ -9,7 +9,7 @@ export interface Child<Facts> extends Disposable {
   readonly process: ChildProcess;
   readonly facts: Facts;
   /** Sends a message and waits for the next one. */
-  ask(message: object): Promise<unknown>;
+  ask<Answer>(message: object): Promise<Answer>;
 }
 
 /**
@@ -27,8 +27,8 @@ export async function startChild<Facts>(
   return {
     process: child,
     facts,
-    async ask(message) {
-      const answer = once(child, 'message');
+    async ask<Answer>(message: object) {
+      const answer = once(child, 'message') as Promise<[Answer]>;
       child.send(message);
       return (await answer)[0];
     },

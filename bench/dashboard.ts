@@ -150,7 +150,7 @@ async function run(forMs: number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
     const events = Array.from({ length: BATCH }, () => toFrequentDraft(++jobs));
     const account = ACCOUNTS[at % ACCOUNTS.length] ?? '';
-    const answer = (await server.ask({ account, events } satisfies Commit)) as Committed;
+    const answer = await server.ask<Committed>({ account, events } satisfies Commit);
     for (const { jobNumber = 0 } of events) committedAt.set(jobNumber, answer.committedAt);
     if (at % Math.round(perSecond / BATCH) === 0) await moveResults(at);
   }

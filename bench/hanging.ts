@@ -2,7 +2,6 @@
  * A child process: measures the latency from the commit of an event to its delivery to 49 endpoints of a self-hosted Jobwire, with a
  * healthy 50th endpoint and with one that accepts requests but never responds.
  */
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startChild } from './child.ts';
 import { startBenchHost } from './host.ts';
@@ -30,6 +29,7 @@ const [receiver, upstream] = await Promise.all([
   startChild<ReceiverFacts>('receiver.ts'),
   startChild<UpstreamFacts>('upstream.ts', ['0']),
 ]);
+const ask = (request: ReceiverRequest) => receiver.ask<Tally>(request);
 const without: number[] = [];
 const beside: number[] = [];
 for (let round = 0; round < rounds; round += 1) {
@@ -81,10 +81,4 @@ async function p99With(another: string): Promise<number> {
   await host.stop(100);
   await ask({ note: false });
   return percentile(took, 0.99);
-}
-
-async function ask(request: ReceiverRequest): Promise<Tally> {
-  const answer = once(receiver.process, 'message') as Promise<[Tally]>;
-  receiver.process.send(request);
-  return (await answer)[0];
 }

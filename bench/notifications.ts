@@ -117,7 +117,7 @@ process.disconnect();
 
 /** Checks that each address of the round received one mail and that the history agrees. */
 async function count(recorded: number): Promise<void> {
-  const tally = (await server.ask({})) as MailTally;
+  const tally = await server.ask<MailTally>({});
   wrong += Math.abs(tally.mails - EMAILS) + Math.abs(tally.addresses - EMAILS) + Math.abs(recorded - EMAILS);
 }
 

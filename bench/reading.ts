@@ -208,6 +208,6 @@ async function readBytes(path: string): Promise<Buffer[]> {
 
 async function commit(count: number): Promise<number> {
   const events = Array.from({ length: count }, () => toDraft(toJobNumber(++jobs), Date.now()));
-  const { committedAt } = (await server.ask({ account, events } satisfies Commit)) as Committed;
+  const { committedAt } = await server.ask<Committed>({ account, events } satisfies Commit);
   return committedAt;
 }

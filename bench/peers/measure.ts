@@ -46,7 +46,7 @@ export async function measureSystem(
   onFailure: (phase: string, cause: unknown) => void,
 ): Promise<Measured> {
   const { processes } = system;
-  const ask = (request: ReceiverRequest) => receiver.ask(request) as Promise<ReceiverState>;
+  const ask = (request: ReceiverRequest) => receiver.ask<ReceiverState>(request);
   const respond = (behaviour: Behaviour) => ask({ behaviour });
   const results: Measured = {};
 
