@@ -212,11 +212,8 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
     GB;
 
   return [
-    units('Claims', { readUnits: claim.readUnits * POLLS, writeUnits: claim.writeUnits * POLLS }),
-    units('Quiet polls', {
-      readUnits: quietPoll.readUnits * POLLS,
-      writeUnits: quietPoll.writeUnits * POLLS,
-    }),
+    units('Claims', claim, POLLS),
+    units('Quiet polls', quietPoll, POLLS),
     units('Changes, token renewals, sweeps', {
       readUnits: extra('readUnits'),
       writeUnits: extra('writeUnits'),
@@ -267,19 +264,9 @@ export function fixedCosts(work: MeasuredWork, cell: CellTemplate): Line[] {
   const alertsMemory = cell.memoryMb.alerts ?? Number.NaN;
   return [
     lambda('Lambda: ticks', TICKS, (billedMs(idleTick, memory) * TICKS) / 1000, memory),
-    units('Ticks', { readUnits: idleTick.readUnits * TICKS, writeUnits: idleTick.writeUnits * TICKS }),
-    lambda(
-      ...([
-        'Lambda: alert rules',
-        TICKS,
-        (billedMs(idleAlerts, alertsMemory) * TICKS) / 1000,
-        alertsMemory,
-      ] as const),
-    ),
-    units('Alert rules', {
-      readUnits: idleAlerts.readUnits * TICKS,
-      writeUnits: idleAlerts.writeUnits * TICKS,
-    }),
+    units('Ticks', idleTick, TICKS),
+    lambda('Lambda: alert rules', TICKS, (billedMs(idleAlerts, alertsMemory) * TICKS) / 1000, alertsMemory),
+    units('Alert rules', idleAlerts, TICKS),
     line('EventBridge Scheduler', `${thousands(2 * TICKS)} invocations`, { schedulerInvocation: 2 * TICKS }),
     logs(
       'Log lines of ticks and alert rules',
@@ -341,17 +328,13 @@ export function messageCosts(work: NotificationWork, cell: CellTemplate): Line[]
     MESSAGES * (additional('logBytes') + drain.logBytes + notify.logBytes + 2 * ASSUMED.platformLogBytes);
   const storedGbMonths =
     ((MESSAGES * (work.messageBytes + 3 * ASSUMED.itemOverheadBytes)) / GB) * (ASSUMED.messageDays / 30.4);
-  const toUnits = (one: Pick<Work, 'readUnits' | 'writeUnits'>) => ({
-    readUnits: MESSAGES * one.readUnits,
-    writeUnits: MESSAGES * one.writeUnits,
-  });
   return [
     line('SES', `${thousands(MESSAGES)} e-mails`, { sesEmail: MESSAGES }),
     units('Adding dispatches to the notification state of orders', {
       readUnits: MESSAGES * (additional('readUnits') + drain.readUnits),
       writeUnits: MESSAGES * (additional('writeUnits') + drain.writeUnits),
     }),
-    units('Creating and sending messages', toUnits(notify)),
+    units('Creating and sending messages', notify, MESSAGES),
     lambda(
       'Lambda: drainSink',
       MESSAGES,
@@ -484,11 +467,12 @@ function count(what: string, number: number, price: PriceName): Line {
   return line(what, `${number} × $${PRICES[price].toFixed(2)}`, { [price]: number });
 }
 
-function units(what: string, { readUnits, writeUnits }: Pick<Work, 'readUnits' | 'writeUnits'>): Line {
+function units(what: string, work: Pick<Work, 'readUnits' | 'writeUnits'>, times = 1): Line {
+  const [reads, writes] = [work.readUnits * times, work.writeUnits * times];
   return line(
     `DynamoDB: ${what.charAt(0).toLowerCase()}${what.slice(1)}`,
-    `${thousands(readUnits)} read units, ${thousands(writeUnits)} write units`,
-    { dynamoReadUnit: readUnits, dynamoWriteUnit: writeUnits },
+    `${thousands(reads)} read units, ${thousands(writes)} write units`,
+    { dynamoReadUnit: reads, dynamoWriteUnit: writes },
   );
 }
 
