@@ -34,6 +34,8 @@ export interface Move {
 export const undispatched = (job: Readonly<JobRecord>) => job.phase === 'open' && job.dateOut === null;
 export const dispatched = (job: Readonly<JobRecord>) => job.phase !== 'cancelled' && job.dateOut !== null;
 
+const move = (kind: MoveKind, possible: Move['possible'], take: Move['take']) => ({ kind, possible, take });
+
 /** Recurring moves are memoized: a season has half a million of them. */
 function memoizeMove(moves: Map<Stage, Move>, stage: Stage, make: () => Move): Move {
   let move = moves.get(stage);
@@ -54,32 +56,26 @@ const lineMoves = { undispatched: [] as Map<Stage, Move>[], dispatched: [] as Ma
 
 /** Sets the status; list and detail may change at different times. */
 export function setStatus(stage: Stage, views: 'both' | 'masterJobStatus' | 'jobStatus' = 'both'): Move {
-  return memoizeMove(statusMoves[views], stage, () => ({
-    kind: 'status',
-    possible: undispatched,
-    take: (account, { jobNumber }) => {
+  return memoizeMove(statusMoves[views], stage, () =>
+    move('status', undispatched, (account, { jobNumber }) => {
       const name = account.world.statusName(account.region, stage, jobNumber);
       account.setStatus(jobNumber, {
         ...(views !== 'jobStatus' && { master: name }),
         ...(views !== 'masterJobStatus' && { detail: name }),
       });
-    },
-  }));
+    }),
+  );
 }
 
 /** Gives a job a status that is new in the region's lookup. */
 export function meetNewStatus(name: string): Move {
-  return {
-    kind: 'status',
-    possible: undispatched,
-    take: (account, { jobNumber }) => {
-      const { world, region } = account;
-      if (!world.statuses(region).some((status) => status.name === name)) {
-        world.addStatus(region, name, 'production');
-      }
-      account.setStatus(jobNumber, name);
-    },
-  };
+  return move('status', undispatched, (account, { jobNumber }) => {
+    const { world, region } = account;
+    if (!world.statuses(region).some((status) => status.name === name)) {
+      world.addStatus(region, name, 'production');
+    }
+    account.setStatus(jobNumber, name);
+  });
 }
 
 /** Sets the status of a line of an undispatched or a dispatched job. */
@@ -99,11 +95,7 @@ export function setLineStatus(
 }
 
 export function changeText(input: JobInput): Move {
-  return {
-    kind: 'edited',
-    possible: undispatched,
-    take: (account, { jobNumber }) => account.edit(jobNumber, input),
-  };
+  return move('edited', undispatched, (account, { jobNumber }) => account.edit(jobNumber, input));
 }
 
 export function changeDueDate(byHours: number, speed: number): Move {
@@ -126,24 +118,19 @@ export function changeDueDate(byHours: number, speed: number): Move {
 }
 
 export function dispatch(tracking: TrackingEntry[]): Move {
-  return {
-    kind: 'dispatched',
-    possible: undispatched,
-    take: (account, { jobNumber }, at) =>
-      account.dispatch(jobNumber, {
-        dateOut: at,
-        tracking,
-        status: account.world.statusName(account.region, 'shipped', jobNumber),
-      }),
-  };
+  return move('dispatched', undispatched, (account, { jobNumber }, at) =>
+    account.dispatch(jobNumber, {
+      dateOut: at,
+      tracking,
+      status: account.world.statusName(account.region, 'shipped', jobNumber),
+    }),
+  );
 }
 
 export function addTracking(entry: TrackingEntry): Move {
-  return {
-    kind: 'tracking added',
-    possible: dispatched,
-    take: (account, { jobNumber }) => account.addTracking(jobNumber, entry),
-  };
+  return move('tracking added', dispatched, (account, { jobNumber }) =>
+    account.addTracking(jobNumber, entry),
+  );
 }
 
 export function fillInLink(entry: TrackingEntry): Move {
@@ -168,25 +155,15 @@ export function correctTracking(entry: TrackingEntry): Move {
 }
 
 export function correctDateOut(byMs: number): Move {
-  return {
-    kind: 'dispatch date corrected',
-    possible: dispatched,
-    take: (account, job) => account.correctDateOut(job.jobNumber, Math.round(job.outMs - byMs)),
-  };
+  return move('dispatch date corrected', dispatched, (account, job) =>
+    account.correctDateOut(job.jobNumber, Math.round(job.outMs - byMs)),
+  );
 }
 
-export const CANCEL: Move = {
-  kind: 'cancelled',
-  possible: undispatched,
-  take: (account, { jobNumber }) => account.cancel(jobNumber),
-};
+export const CANCEL = move('cancelled', undispatched, (account, { jobNumber }) => account.cancel(jobNumber));
 
 export function lock(reason: string): Move {
-  return {
-    kind: 'locked',
-    possible: undispatched,
-    take: (account, { jobNumber }) => account.lock(jobNumber, reason),
-  };
+  return move('locked', undispatched, (account, { jobNumber }) => account.lock(jobNumber, reason));
 }
 
 export const UNLOCK: Move = {
