@@ -15,6 +15,7 @@ import type { Keyring } from '../shared/api/keys.ts';
 import { problem } from '../shared/api/problems.ts';
 import { readBacklog, toHealthState } from '../shared/delivery/endpoint-health.ts';
 import { listSinks } from '../shared/delivery/sink.ts';
+import { getOrCreate } from '../shared/get-or-create.ts';
 import { parseCursor } from '../shared/log/head.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import {
@@ -139,9 +140,7 @@ export function createRecorder({
       const gauge = (values: Values, labels: LabelValues): void => {
         for (const [key, value] of Object.entries(values)) {
           const name = key as Name;
-          const samples = gauges.get(name) ?? [];
-          gauges.set(name, samples);
-          samples.push({ labels: pickLabels(name, labels), value });
+          getOrCreate(gauges, name, () => []).push({ labels: pickLabels(name, labels), value });
         }
       };
       for (const region of regions) {

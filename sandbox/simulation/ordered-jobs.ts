@@ -21,6 +21,7 @@
  */
 
 import pLimit from 'p-limit';
+import { getOrCreate } from '../../shared/get-or-create.ts';
 import { HOUR_MS } from '../world/dates.ts';
 import { findDeliveryOption } from '../world/delivery.ts';
 import type { JobLine, JobRecord } from '../world/records.ts';
@@ -383,9 +384,7 @@ export class OrderedJobs {
   #findGroup(account: SandboxAccount, { orderGroup }: Readonly<JobRecord>): Set<Ordered> {
     if (orderGroup === null) return new Set();
     const key = JSON.stringify([account.region, account.name, orderGroup]);
-    const group = this.#groups.get(key) ?? new Set();
-    this.#groups.set(key, group);
-    return group;
+    return getOrCreate(this.#groups, key, () => new Set());
   }
 
   #plan(account: SandboxAccount, job: Readonly<JobRecord>, at: number): Plan {

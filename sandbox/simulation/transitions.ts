@@ -1,5 +1,6 @@
 // Automatic moves of a job: their conditions and effects.
 
+import { getOrCreate } from '../../shared/get-or-create.ts';
 import { atTimeOfDay, DAY_MS, formatDay, HOUR_MS, parseWholeDay } from '../world/dates.ts';
 import type { JobInput, JobRecord, ListState, TrackingEntry } from '../world/records.ts';
 import type { Stage } from '../world/regions.ts';
@@ -37,15 +38,6 @@ export const dispatched = (job: Readonly<JobRecord>) => job.phase !== 'cancelled
 const move = (kind: MoveKind, possible: Move['possible'], take: Move['take']) => ({ kind, possible, take });
 
 /** Recurring moves are memoized: a season has half a million of them. */
-function memoizeMove(moves: Map<Stage, Move>, stage: Stage, make: () => Move): Move {
-  let move = moves.get(stage);
-  if (!move) {
-    move = make();
-    moves.set(stage, move);
-  }
-  return move;
-}
-
 const statusMoves = {
   both: new Map<Stage, Move>(),
   masterJobStatus: new Map<Stage, Move>(),
@@ -56,7 +48,7 @@ const lineMoves = { undispatched: [] as Map<Stage, Move>[], dispatched: [] as Ma
 
 /** Sets the status; list and detail may change at different times. */
 export function setStatus(stage: Stage, views: 'both' | 'masterJobStatus' | 'jobStatus' = 'both'): Move {
-  return memoizeMove(statusMoves[views], stage, () =>
+  return getOrCreate(statusMoves[views], stage, () =>
     move('status', undispatched, (account, { jobNumber }) => {
       const name = account.world.statusName(account.region, stage, jobNumber);
       account.setStatus(jobNumber, {
@@ -86,7 +78,7 @@ export function setLineStatus(
 ): Move {
   const fits = when === 'undispatched' ? undispatched : dispatched;
   lineMoves[when][line] ??= new Map();
-  return memoizeMove(lineMoves[when][line], stage, () => ({
+  return getOrCreate(lineMoves[when][line], stage, () => ({
     kind: 'line status',
     possible: (job) => fits(job) && job.lines[line] !== undefined,
     take: (account, { jobNumber }) =>

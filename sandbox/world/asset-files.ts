@@ -1,5 +1,6 @@
 // The assets of an account: its own prints and the catalogue's, which all accounts of a region share.
 
+import { getOrCreate } from '../../shared/get-or-create.ts';
 import type { ProcessAttribute } from '../../shared/ordering/contract/price-codes.ts';
 import { type Frozen, frozen, listRegionCodes } from './catalogue.ts';
 import { DAY_MS, HOUR_MS } from './dates.ts';
@@ -156,9 +157,7 @@ export class AssetShelf {
         const { assetSku, processCode, description, garment, image } = line;
         if (assetSku === null) continue;
         tags.add(assetSku);
-        const users = this.#users.get(assetSku);
-        if (users) users.add(job);
-        else this.#users.set(assetSku, new Set([job]));
+        getOrCreate(this.#users, assetSku, () => new Set()).add(job);
         if (this.#assets.has(assetSku) || shared.has(assetSku)) continue;
         const createdAt = Number.isNaN(job.inMs) ? world.now() : job.inMs;
         this.#file({
@@ -193,24 +192,17 @@ const globals = new WeakMap<WorldFacts, Map<RegionCode, ReadonlyMap<string, Froz
 
 /** The catalogue's assets of a region by tag. They are the same for all accounts of a world and never change. */
 export function globalAssets(world: WorldFacts, region: RegionCode): ReadonlyMap<string, Frozen<Asset>> {
-  let regions = globals.get(world);
-  if (!regions) {
-    regions = new Map();
-    globals.set(world, regions);
-  }
-  let assets = regions.get(region);
-  if (!assets) {
+  const regions = getOrCreate(globals, world, () => new Map());
+  return getOrCreate(regions, region, () => {
     const openedAt = world.accounts(region)[0]?.openedAt ?? world.now();
-    assets = new Map(
+    return new Map(
       Array.from({ length: GLOBAL_ASSETS }, (_, index) => {
         const assetTag = `GA-${region.toUpperCase()}-${pad(index + 1)}`;
         const asset = generateAsset(region, openedAt, assetTag, index + 1);
         return [assetTag, frozen({ ...asset, assetId: index + 1, isGlobal: true, externalId: null })];
       }),
     );
-    regions.set(region, assets);
-  }
-  return assets;
+  });
 }
 
 /** Generates the asset at position `ordinal`, created before `openedAt`. Each peculiarity recurs at its own interval. */
@@ -283,15 +275,12 @@ const usual = new Map<string, readonly string[]>();
 
 /** The price codes of a process that need no dimensions or stitches. */
 function usualCodes(region: RegionCode, processCode: string | null): readonly string[] {
-  const key = `${region} ${processCode}`;
-  const known = usual.get(key);
-  if (known) return known;
-  const codes = listRegionCodes(region)
-    .filter(({ process }) => process === processCode)
-    .filter(({ attributes }) => !attributes.some(({ isMetaDataAttribute }) => isMetaDataAttribute))
-    .map(({ code }) => code);
-  usual.set(key, codes);
-  return codes;
+  return getOrCreate(usual, `${region} ${processCode}`, () =>
+    listRegionCodes(region)
+      .filter(({ process }) => process === processCode)
+      .filter(({ attributes }) => !attributes.some(({ isMetaDataAttribute }) => isMetaDataAttribute))
+      .map(({ code }) => code),
+  );
 }
 
 function upload(ordinal: number, fileName: string, uploadedAt: number): ShelfFile {

@@ -1,5 +1,6 @@
 // Processes, price codes, and prices by region and tier of the simulated print service.
 
+import { getOrCreate } from '../../shared/get-or-create.ts';
 import type { PriceBand } from '../../shared/ordering/contract/common.ts';
 import type { ProcessCode } from '../../shared/ordering/contract/lookups.ts';
 import type {
@@ -308,12 +309,10 @@ const wares = new Map<RegionCode, ReadonlyMap<string, Ware>>();
 
 /** The catalogue of a region, by code. */
 function regionWares(region: RegionCode): ReadonlyMap<string, Ware> {
-  const known = wares.get(region);
-  if (known) return known;
-  const localized = buildWares(region).map((ware) => localizeWare(ware, region));
-  const byCode = new Map(localized.map((ware) => [ware.code, frozen(ware) as Ware]));
-  wares.set(region, byCode);
-  return byCode;
+  return getOrCreate(wares, region, () => {
+    const localized = buildWares(region).map((ware) => localizeWare(ware, region));
+    return new Map(localized.map((ware) => [ware.code, frozen(ware) as Ware]));
+  });
 }
 
 /** An article with texts and attribute names in the region's spelling. */
@@ -338,16 +337,15 @@ const standard = new Map<string, ReadonlyMap<string, Frozen<PriceCode>>>();
 
 /** The codes of a region that have a price by themselves, at a tier, by code. */
 function standardPriceCodes({ region, priceTier }: AccountFacts): ReadonlyMap<string, Frozen<PriceCode>> {
-  const key = `${region} ${priceTier}`;
-  const known = standard.get(key);
-  if (known) return known;
-  const priceCodes = new Map<string, Frozen<PriceCode>>();
-  for (const ware of regionWares(region).values()) {
-    const { code, cents } = ware;
-    if (typeof cents === 'number') priceCodes.set(code, frozen(toPriceCode(ware, cents, region, priceTier)));
-  }
-  standard.set(key, priceCodes);
-  return priceCodes;
+  return getOrCreate(standard, `${region} ${priceTier}`, () => {
+    const priceCodes = new Map<string, Frozen<PriceCode>>();
+    for (const ware of regionWares(region).values()) {
+      const { code, cents } = ware;
+      if (typeof cents === 'number')
+        priceCodes.set(code, frozen(toPriceCode(ware, cents, region, priceTier)));
+    }
+    return priceCodes;
+  });
 }
 
 /** A metadata-priced code with its bands, or with none when the inputs don't do. */

@@ -1,5 +1,6 @@
 // Public holidays at the locations: rules of each calendar, and the days of a year.
 
+import { getOrCreate } from '../../shared/get-or-create.ts';
 import MATARIKI from './data/matariki.json' with { type: 'json' };
 import type { HolidayCalendar } from './regions.ts';
 
@@ -138,15 +139,11 @@ export function isDayOff(day: Day, calendar: HolidayCalendar): boolean {
   const weekday = toWeekday(day);
   if (weekday === SATURDAY || weekday === SUNDAY) return true;
   const year = day.slice(0, 4);
-  let holidays = known.get(calendar + year);
-  if (!holidays) {
+  const holidays = getOrCreate(known, calendar + year, () => {
     // New Year's Day on a Saturday is observed on the Friday of the year before.
-    const rules = CALENDARS[calendar];
-    holidays = new Set(
-      [Number(year), Number(year) + 1].flatMap((each) => rules.flatMap((rule) => rule(each))),
-    );
-    known.set(calendar + year, holidays);
-  }
+    const years = [Number(year), Number(year) + 1];
+    return new Set(years.flatMap((each) => CALENDARS[calendar].flatMap((rule) => rule(each))));
+  });
   return holidays.has(day);
 }
 
