@@ -20,6 +20,7 @@ import {
 import { hasRight } from './http/roles.ts';
 import type { Holder } from './http/tokens.ts';
 import { findView, type OperationName, type RequestInfo } from './http/traffic.ts';
+import { formatPath } from './http/validation-messages.ts';
 import { operations } from './operations.ts';
 import type { Service } from './service.ts';
 import type { RegionCode } from './world/regions.ts';
@@ -277,16 +278,14 @@ function rejectProto(key: string, value: unknown): unknown {
   return value;
 }
 
-/** Validation errors of a schema, by field: `items[0].quantity`. */
+/** Validation errors of a schema, by field. */
 function invalid(detail: string, error: z.ZodError, instance: string): Answer {
   const errors: Record<string, string[]> = {};
   for (const { path, message } of error.issues) {
-    const field = path
-      .map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at ? '.' : ''}${String(part)}`))
-      .join('');
-    const messages = errors[field || '$'] ?? [];
+    const field = formatPath(path) || '$';
+    const messages = errors[field] ?? [];
     messages.push(message);
-    errors[field || '$'] = messages;
+    errors[field] = messages;
   }
   return problem(400, detail, instance, errors);
 }

@@ -10,10 +10,14 @@ export function formatIssue(issue: z.core.$ZodIssue | undefined, whole: string):
     const inner = issue.errors.flat().find(({ path }) => path.length > 0);
     if (inner) return formatIssue({ ...inner, path: [...issue.path, ...inner.path] }, whole);
   }
-  const field = issue.path
+  return `${formatPath(issue.path) || whole} ${formatExpectation(issue)}.`;
+}
+
+/** Formats the path of a field: `items[0].quantity`. */
+export function formatPath(path: readonly PropertyKey[]): string {
+  return path
     .map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at > 0 ? '.' : ''}${String(part)}`))
     .join('');
-  return `${field === '' ? whole : field} ${formatExpectation(issue)}.`;
 }
 
 function formatExpectation(issue: z.core.$ZodIssue): string {

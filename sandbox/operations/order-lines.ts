@@ -97,14 +97,12 @@ function checkLine(
   const { itemType, code } = line;
   if (itemType !== 'PriceCode' && itemType !== 'Asset' && itemType !== 'Stock') {
     if (/bill.?of.?material|^bom$|external.?garment/i.test(itemType)) {
-      say(
+      return say(
         'ItemTypeUnsupported',
         `itemType ${quoted(itemType)} cannot be ordered: bills of material and external garments have no documented itemType. Use PriceCode, Asset or Stock.`,
       );
-    } else {
-      say('ItemTypeUnknown', `itemType must be PriceCode, Asset or Stock, not ${quoted(itemType)}.`);
     }
-    return undefined;
+    return say('ItemTypeUnknown', `itemType must be PriceCode, Asset or Stock, not ${quoted(itemType)}.`);
   }
   if (itemType === 'PriceCode') {
     if (blank(line.customerReference)) {
@@ -116,8 +114,7 @@ function checkLine(
     const meaning = { PriceCode: 'a full price code', Asset: 'an asset tag', Stock: 'a stock code' }[
       itemType
     ];
-    say('CodeMissing', `code is required: ${meaning}, since itemType is ${itemType}.`);
-    return undefined;
+    return say('CodeMissing', `code is required: ${meaning}, since itemType is ${itemType}.`);
   }
   switch (itemType) {
     case 'PriceCode':
@@ -349,8 +346,7 @@ function checkGoods(line: JobLineCandidate, code: string, wares: Wares, say: Say
   const sizes = Object.entries(line.sizeQuantities ?? {});
   if (sizes.length === 0) {
     const run = variant ? `: ${variant.sizesCsv}` : '';
-    say('SizesMissing', `sizeQuantities must give the quantity of each size of the variant${run}.`);
-    return undefined;
+    return say('SizesMissing', `sizeQuantities must give the quantity of each size of the variant${run}.`);
   }
   let amiss = false;
   const run = variant?.sizesCsv.split(',').map((size) => size.trim()) ?? [];
@@ -402,8 +398,7 @@ function findVariant(
     const named = item.stockVariants.find((one) => one.variantCode === variantCode);
     if (named && (!variant || variant === named)) return named;
     const must = variant ? `${variant.variantCode}, as code ${quoted(code ?? '')} is,` : `one of ${codes}`;
-    say('VariantUnknown', `variantCode must be ${must} not ${quoted(variantCode)}.`);
-    return undefined;
+    return say('VariantUnknown', `variantCode must be ${must} not ${quoted(variantCode)}.`);
   }
   const only = item.stockVariants.length === 1 ? item.stockVariants[0] : undefined;
   if (!variant && !only) say('VariantMissing', `variantCode is required: one of ${codes}.`);

@@ -197,8 +197,6 @@ export interface WorldOptions {
   leavesListOnDispatch?: boolean;
   /** Timestamp format of accounts without their own. Default: `offset`. */
   dateStyle?: DateStyle;
-  /** The number the first job of a region gets; set two regions alike to have the same job numbers in both. */
-  firstJobNumber?: Partial<Record<RegionCode, number>>;
 }
 
 /** Days on which a location is closed, inclusive. Default: all locations of the region. */

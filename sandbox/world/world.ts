@@ -65,7 +65,7 @@ export class World implements JobWorld {
     this.leavesListOnDispatch = options.leavesListOnDispatch ?? false;
     this.dateStyle = options.dateStyle ?? 'offset';
     const region = (code: RegionCode): RegionState => ({
-      nextJobNumber: options.firstJobNumber?.[code] ?? REGION_FACTS[code].firstJobNumber,
+      nextJobNumber: REGION_FACTS[code].firstJobNumber,
       nextLineId: 1_000_001,
       accounts: [],
       statuses: Object.entries(REGION_FACTS[code].statusNames).map(([stage, name], index) => ({
@@ -76,13 +76,8 @@ export class World implements JobWorld {
       pastStatuses: [],
       warehouse: undefined,
     });
-    this.#regions = {
-      us: region('us'),
-      nz: region('nz'),
-      au: region('au'),
-      uk: region('uk'),
-      eu: region('eu'),
-    };
+    const regions = REGIONS.map((code) => [code, region(code)] as const);
+    this.#regions = Object.fromEntries(regions) as Record<RegionCode, RegionState>;
   }
 
   /** Creates an account in a region. Throws TakenError if its name, upstream id or client id exists there. */
@@ -298,10 +293,6 @@ export class SandboxAccount extends AccountJobs {
 
   get clientId(): string {
     return this.credentials[0].clientId;
-  }
-
-  set clientId(clientId: string) {
-    this.credentials[0].clientId = clientId;
   }
 
   get clientSecret(): string {
