@@ -49,16 +49,7 @@ export interface SandboxOptions {
 }
 
 /** A sandbox without a server: an app that is called as a function. */
-export interface SandboxApp {
-  readonly world: World;
-  readonly faults: FaultRules;
-  /** What the sandbox does where the contract leaves it open; changeable at any time. */
-  readonly freedom: ContractFreedom;
-  readonly requests: RequestLog;
-  /** Planned happenings. */
-  readonly agenda: Agenda;
-  /** Called before each answer is created; replaceable at any time. */
-  onRequest: RequestHook | undefined;
+export interface SandboxApp extends Omit<Service, 'tokens' | 'ordered'> {
   /** Revokes the tokens of a region, of an account (by name), or all; returns their number. */
   revokeTokens(which?: { region?: RegionCode; account?: string }): number;
   /** Answers one request. Connection faults throw without `env.outgoing`. */
@@ -174,20 +165,8 @@ function toSandboxApp(service: Service): SandboxApp {
   app.get('/openapi.json', (c) => describeIn(c));
   app.onError(answerUnexpected);
   app.notFound((c) => send(c, problem(404, 'The resource does not exist.', requestPath(c))));
-  const { world, faults, freedom, requests, agenda } = service;
-  return {
-    world,
-    faults,
-    freedom,
-    requests,
-    agenda,
-    get onRequest() {
-      return service.onRequest;
-    },
-    set onRequest(hook) {
-      service.onRequest = hook;
-    },
-    revokeTokens: (which) => service.tokens.revoke(which),
-    fetch: (request, env) => app.fetch(request, env),
-  };
+  return Object.assign(service, {
+    revokeTokens: (which?: Parameters<TokenStore['revoke']>[0]) => service.tokens.revoke(which),
+    fetch: (request: Request, env?: SandboxEnv['Bindings']) => app.fetch(request, env),
+  });
 }
