@@ -55,6 +55,17 @@ const given = (fields: Fields, ...names: readonly string[]): Record<string, stri
 const toNumber = (text: string | undefined): number | undefined =>
   text === undefined || text.trim() === '' ? undefined : Number(text);
 
+/** A request with a fixed path and result. */
+const fixedForm = (
+  method: PanelRequest['method'],
+  path: string,
+  done: string,
+  toBody?: (fields: Fields) => unknown,
+): PanelForm => ({
+  toRequest: (fields) => ({ method, path, body: toBody?.(fields) }),
+  done: () => done,
+});
+
 /** An action on a job that has the path of the control panel. `done` completes "Job 410001". */
 const jobForm = (
   action: string,
@@ -71,14 +82,9 @@ const jobForm = (
 
 /** The forms by the value of their field `do`. */
 export const FORMS: Readonly<Record<string, PanelForm>> = {
-  advance: {
-    toRequest: ({ seconds }) => ({
-      method: 'POST',
-      path: '/clock/advance',
-      body: { seconds: toNumber(seconds) },
-    }),
-    done: () => 'The clock is advanced.',
-  },
+  advance: fixedForm('POST', '/clock/advance', 'The clock is advanced.', ({ seconds }) => ({
+    seconds: toNumber(seconds),
+  })),
   create: {
     toRequest: (fields, nowMs) => {
       const days = toNumber(fields.dueInDays);
@@ -120,35 +126,25 @@ export const FORMS: Readonly<Record<string, PanelForm>> = {
   unhide: jobForm('unhide', 'is listed again'),
   live: jobForm('live', 'proceeds automatically'),
   remove: jobForm('remove', 'is deleted'),
-  fault: {
-    toRequest: (fields) => {
-      const { kind } = fields;
-      const [status, delayMs, forSeconds] = [fields.status, fields.delayMs, fields.forSeconds].map(toNumber);
-      return {
-        method: 'POST',
-        path: '/faults',
-        body: {
-          match: given(fields, 'region', 'operation'),
-          fault: {
-            kind,
-            ...(kind === 'status' ? { status } : {}),
-            ...(kind === 'delay' ? { delayMs } : {}),
-            ...(kind === 'pageDrift' ? { insert: 2, hide: 2 } : {}),
-          },
-          ...(forSeconds === undefined ? {} : { forSeconds }),
-        },
-      };
-    },
-    done: () => 'The fault is on.',
-  },
+  fault: fixedForm('POST', '/faults', 'The fault is on.', (fields) => {
+    const { kind } = fields;
+    const [status, delayMs, forSeconds] = [fields.status, fields.delayMs, fields.forSeconds].map(toNumber);
+    return {
+      match: given(fields, 'region', 'operation'),
+      fault: {
+        kind,
+        ...(kind === 'status' ? { status } : {}),
+        ...(kind === 'delay' ? { delayMs } : {}),
+        ...(kind === 'pageDrift' ? { insert: 2, hide: 2 } : {}),
+      },
+      ...(forSeconds === undefined ? {} : { forSeconds }),
+    };
+  }),
   'end-fault': {
     toRequest: ({ id = '' }) => ({ method: 'DELETE', path: `/faults/${encodeURIComponent(id)}` }),
     done: () => 'The fault is off.',
   },
-  'end-faults': {
-    toRequest: () => ({ method: 'DELETE', path: '/faults' }),
-    done: () => 'All faults are off.',
-  },
+  'end-faults': fixedForm('DELETE', '/faults', 'All faults are off.'),
   freedom: {
     toRequest: ({ freedom = '' }) =>
       Object.hasOwn(FREEDOMS, freedom)
@@ -156,16 +152,8 @@ export const FORMS: Readonly<Record<string, PanelForm>> = {
         : 'The setting must be one of the listed ones.',
     done: () => 'The contract freedom is on.',
   },
-  'end-freedom': {
-    toRequest: () => ({ method: 'DELETE', path: '/freedom' }),
-    done: () => 'The contract freedom is off.',
-  },
-  'revoke-tokens': {
-    toRequest: (fields) => ({
-      method: 'POST',
-      path: '/tokens/revoke',
-      body: given(fields, 'region', 'account'),
-    }),
-    done: () => 'The tokens are revoked.',
-  },
+  'end-freedom': fixedForm('DELETE', '/freedom', 'The contract freedom is off.'),
+  'revoke-tokens': fixedForm('POST', '/tokens/revoke', 'The tokens are revoked.', (fields) =>
+    given(fields, 'region', 'account'),
+  ),
 };
