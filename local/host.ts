@@ -179,6 +179,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
       .finally(() => running.delete(task));
     running.add(task);
   }
+  const busy = new Set<string>();
+  /** Runs an action in the background, unless it is running. `region`: of an action that runs once for each region. */
+  function runAlone(what: string, action: () => Promise<unknown>, region = ''): void {
+    const name = `${what} ${region}`;
+    if (busy.has(name)) return;
+    busy.add(name);
+    run(what, () => action().finally(() => busy.delete(name)));
+  }
 
   /**
    * Wakes the sinks and the cell feed immediately, as a hint. Then marks the cursors due, which is the guarantee, once for all commits
@@ -291,37 +299,28 @@ export async function startHost(options: HostOptions): Promise<Host> {
   /** Latest time of this work (epoch ms). The clock is behind it only if it was set back. */
   let latestMinuteAt = 0;
   const minutes = new Map<string, number>();
-  /** Runs the sender of a region, unless it is running. */
-  function startSender(region: string): void {
-    if (sending.has(region)) return;
-    sending.add(region);
-    run('send notifications', async () => {
-      try {
-        if ((await oldestUnsent(table, region, now())) === undefined) return;
-        const { publicUrl } = options;
-        const deps = {
-          table,
-          history,
-          now,
-          newId: randomUUID,
-          random: Math.random,
-          publicUrl,
-          stopping: ending.signal,
-          regionMonthlySegments: config.notifications?.sms?.monthlySegments,
-          ...transports,
-          ...toGrace(options),
-        };
-        const { sendDue } = await import('./notifications.ts');
-        const report = await sendDue(deps, region, now() + SEND_MS);
-        if (report.notices + report.sent + report.later + report.failed + report.suppressed > 0) {
-          options.onSend?.(report, region);
-        }
-      } finally {
-        sending.delete(region);
-      }
-    });
+  /** Sends the notifications of a region that are due. */
+  async function send(region: string): Promise<void> {
+    if ((await oldestUnsent(table, region, now())) === undefined) return;
+    const { publicUrl } = options;
+    const deps = {
+      table,
+      history,
+      now,
+      newId: randomUUID,
+      random: Math.random,
+      publicUrl,
+      stopping: ending.signal,
+      regionMonthlySegments: config.notifications?.sms?.monthlySegments,
+      ...transports,
+      ...toGrace(options),
+    };
+    const { sendDue } = await import('./notifications.ts');
+    const report = await sendDue(deps, region, now() + SEND_MS);
+    if (report.notices + report.sent + report.later + report.failed + report.suppressed > 0) {
+      options.onSend?.(report, region);
+    }
   }
-  const sending = new Set<string>();
 
   /** Number of polls of each region that run or are being claimed. */
   const polling = new Map<string, number>();
@@ -367,7 +366,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     hasTicked = true;
     for (const region of Object.keys(config.regions)) {
       await startPolls(region);
-      indexFormer(region);
+      if (!indexed.has(region)) runAlone('index the data of earlier versions', () => indexFormer(region));
       refreshed.delete(region);
       const pending = (await listPendingWakes(table, region, 100)).filter(
         ({ ref }) => !marks.has(`${region}/${ref.account}`),
@@ -380,14 +379,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
         }),
       );
       for (const name of await listDueSinks(table, region, now(), longestWait)) drains.request(region, name);
-      startSender(region);
+      runAlone('send notifications', () => send(region), region);
       if (!isFirst) startMinute(region);
-      if (!deleting.has(region)) {
-        deleting.add(region);
-        run('delete accounts', () =>
-          workOffDeletions(accounts, region, now() + DELETE_MS).finally(() => deleting.delete(region)),
-        );
-      }
+      runAlone('delete accounts', () => workOffDeletions(accounts, region, now() + DELETE_MS), region);
       options.onTick?.(region);
     }
   }
@@ -395,35 +389,15 @@ export async function startHost(options: HostOptions): Promise<Host> {
   let hasTicked = false;
   /** Regions whose jobs and recipients are all in the search index. */
   const indexed = new Set<string>();
-  let indexing = false;
-  function indexFormer(region: string): void {
-    if (indexing || indexed.has(region)) return;
-    indexing = true;
-    run('index the data of earlier versions', () =>
-      indexFormerData(table, region, now(), FORMER_PAGES)
-        .then((done) => done && indexed.add(region))
-        .finally(() => {
-          indexing = false;
-        }),
-    );
+  async function indexFormer(region: string): Promise<void> {
+    if (await indexFormerData(table, region, now(), FORMER_PAGES)) indexed.add(region);
   }
-  /** Regions in which the remains of deleted accounts are being deleted. */
-  const deleting = new Set<string>();
 
   for (const region of Object.keys(config.regions)) {
     await indexFormerSinks(table, region, now(), options.exclusive);
     await refreshSinks(region);
   }
-  let ticking = false;
-  function startTick(): void {
-    if (ticking) return;
-    ticking = true;
-    run('run the tick', () =>
-      tick().finally(() => {
-        ticking = false;
-      }),
-    );
-  }
+  const startTick = () => runAlone('run the tick', tick);
   const ticker = setInterval(startTick, options.tickMs ?? 1000);
   startTick();
 
