@@ -6,7 +6,6 @@ declare module 'mailparser' {
   }
   interface Addresses {
     readonly value: readonly Address[];
-    readonly text: string;
   }
   export interface ParsedMail {
     readonly subject?: string;
@@ -14,7 +13,6 @@ declare module 'mailparser' {
     readonly inReplyTo?: string;
     /** A string if there is only one. */
     readonly references?: string | readonly string[];
-    readonly date?: Date;
     readonly from?: Addresses;
     readonly to?: Addresses;
     readonly replyTo?: Addresses;

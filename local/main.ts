@@ -39,7 +39,7 @@ import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
 import type { EmbeddedFauxqs } from './queues.ts';
 import { adviseRestore, openSecretKey } from './secret-key.ts';
-import { StartError } from './start-error.ts';
+import { StartError, toMessage } from './start-error.ts';
 import { openTables } from './tables.ts';
 import { count, createTerminal, findCli, nameCli, quote } from './terminal.ts';
 import { createTracer } from './tracing.ts';
@@ -107,9 +107,7 @@ async function main(): Promise<void> {
       { ...file.metrics, where: 'metrics.port in the configuration' },
     ));
 
-  const failures = createFailureLines((line) => {
-    if (!ending) console.error(line);
-  });
+  const failures = createFailureLines(warn);
   const [tables, queues] = await Promise.all([
     openTables({
       folder: dataDir.path,
@@ -142,7 +140,7 @@ async function main(): Promise<void> {
   const reportFault = (what: string, cause: unknown): void => {
     // One line reports failing writes, instead of one for each write.
     if (cause instanceof TableError && tables.writeFault() !== undefined) return;
-    if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
+    warn(`Could not ${what}: ${toMessage(cause)}`);
   };
   const tracer =
     config.tracing &&
@@ -217,10 +215,7 @@ async function main(): Promise<void> {
   }
   const signIn = config.signIn && createSignIn({ settings: config.signIn, now: Date.now });
   // API keys work without the issuer.
-  signIn?.check().catch((cause: unknown) => {
-    if (!ending)
-      console.error(`Warning: users cannot sign in: ${cause instanceof Error ? cause.message : cause}`);
-  });
+  signIn?.check().catch((cause: unknown) => warn(`Warning: users cannot sign in: ${toMessage(cause)}`));
   const keyring = createKeyring({ table, now: Date.now, bootstrap: apiKey, users: signIn });
   const api = createApi({
     table,
@@ -249,10 +244,8 @@ async function main(): Promise<void> {
     },
     ...(running.accounts.isDeclared ? { isDeclared: running.accounts.isDeclared } : {}),
     now: Date.now,
-    onError: (cause, { requestId, route }) => {
-      const why = cause instanceof Error ? cause.message : cause;
-      if (!ending) console.error(`${route ?? 'A request'} failed (request ${requestId}): ${why}`);
-    },
+    onError: (cause, { requestId, route }) =>
+      warn(`${route ?? 'A request'} failed (request ${requestId}): ${toMessage(cause)}`),
     onAnswer(request, answer) {
       recorder?.onAnswer(request, answer);
       print({ request, ...answer });
@@ -271,10 +264,7 @@ async function main(): Promise<void> {
   if (recorder && config.metrics) {
     const metrics = createMetricsApp({
       ...{ recorder, table, log: running.log, keyring, host: config.metrics.host, now: Date.now },
-      onError: (cause) => {
-        if (!ending)
-          console.error(`The metrics were not read: ${cause instanceof Error ? cause.message : cause}`);
-      },
+      onError: (cause) => warn(`The metrics were not read: ${toMessage(cause)}`),
     });
     handleMetrics = (request, { incoming }) =>
       metrics.fetch(request, { clientAddress: getClientAddress(incoming, config) });
@@ -310,12 +300,16 @@ async function main(): Promise<void> {
   if (demo) await addDemoRecipients(running.accounts, accounts);
   setTimeout(
     () =>
-      loadDeferredModules().catch((cause: unknown) => {
-        const why = cause instanceof Error ? cause.message : cause;
-        if (!ending) console.error(`Warning: files of the program are missing. Restart Jobwire: ${why}`);
-      }),
+      loadDeferredModules().catch((cause: unknown) =>
+        warn(`Warning: files of the program are missing. Restart Jobwire: ${toMessage(cause)}`),
+      ),
     LOAD_DEFERRED_MS,
   ).unref();
+}
+
+/** Prints a line to stderr, unless the program ends. */
+function warn(line: string): void {
+  if (!ending) console.error(line);
 }
 
 function readArguments(): { config?: string; port?: number; seed?: number; verbose: boolean } {

@@ -10,7 +10,7 @@ import type { buildApp } from 'fauxqs';
 import { explainError } from '../shared/error-codes.ts';
 import { type AwsCredentials, newAwsCredentials } from './data-dir.ts';
 import { isSigned, namesCredentials } from './signature.ts';
-import { StartError } from './start-error.ts';
+import { StartError, toMessage } from './start-error.ts';
 
 const HOST = '127.0.0.1';
 
@@ -196,8 +196,4 @@ async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
   const app = fauxqs.buildApp({ logger: false, stores });
   app.addHook('onClose', () => storage.close());
   return app;
-}
-
-function toMessage(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -18,6 +18,7 @@ export interface SignedRequest {
 const MAX_SKEW_MS = 15 * 60_000;
 const AUTHORIZATION =
   /^AWS4-HMAC-SHA256 Credential=([^/\s]+)\/(\d{8})\/([a-z0-9-]+)\/([a-z0-9]+)\/aws4_request, ?SignedHeaders=([a-z0-9;_-]+), ?Signature=([0-9a-f]{64})$/;
+const DATE = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/;
 
 /** Returns whether the headers name these credentials: the only check possible before the body is read. */
 export function namesCredentials(headers: IncomingHttpHeaders, { accessKeyId }: AwsCredentials): boolean {
@@ -31,23 +32,15 @@ export async function isSigned(
   now: number,
 ): Promise<boolean> {
   const found = AUTHORIZATION.exec(request.headers.authorization ?? '');
-  const date = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(String(request.headers['x-amz-date']));
-  if (!found || !date) return false;
+  const date = String(request.headers['x-amz-date']);
+  if (!found || !DATE.test(date)) return false;
   const [, accessKeyId, day, region = '', service = '', names = '', signature = ''] = found;
-  const [year, month, ...rest] = date.slice(1).map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const signingDate = new Date(Date.UTC(year, month - 1, ...rest));
+  const signingDate = new Date(date.replace(DATE, '$1-$2-$3T$4:$5:$6Z'));
   const headers = Object.fromEntries(names.split(';').map((name) => [name, String(request.headers[name])]));
   // The signer trusts this header, so it must be the hash of the received body.
   if ('x-amz-content-sha256' in headers) headers['x-amz-content-sha256'] = hash('sha256', request.body);
   if (accessKeyId !== credentials.accessKeyId || !('host' in headers)) return false;
-  if (!date[0].startsWith(`${day}T`) || !(Math.abs(now - signingDate.getTime()) <= MAX_SKEW_MS)) return false;
+  if (!date.startsWith(`${day}T`) || !(Math.abs(now - signingDate.getTime()) <= MAX_SKEW_MS)) return false;
   const url = new URL(request.url, 'http://unused');
   const signer = new SignatureV4({ credentials, region, service, sha256: Sha256, applyChecksum: false });
   const signed = await signer.sign(
