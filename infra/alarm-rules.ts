@@ -80,34 +80,34 @@ function listPollingRules(metrics: CellMetrics, { polls }: MonitoredCell): Alarm
   ];
 }
 
+const HAPPENED = { from: 1, about: 'event' } as const;
+
 function listAccountsRules(metrics: CellMetrics): AlarmRule[] {
-  const happened = { from: 1, about: 'event' } as const;
   return [
     {
       title: 'credentials-rejected',
       means: 'The ordering API no longer accepts the credentials of an account.',
       metric: metrics.metric('CredentialsRejected', Stats.SUM),
-      ...happened,
+      ...HAPPENED,
     },
     {
       title: 'identity-mismatch',
       means:
         'The credentials of an account belong to another account of the ordering API. The account is not polled until the operator confirms or corrects them.',
       metric: metrics.metric('IdentityMismatches', Stats.SUM),
-      ...happened,
+      ...HAPPENED,
     },
     {
       title: 'account-quarantined',
       means:
         'Too many jobs of an account were delisted at once, so none is reported as cancelled or unavailable.',
       metric: metrics.metric('AccountsQuarantined', Stats.SUM),
-      ...happened,
+      ...HAPPENED,
     },
   ];
 }
 
 function listDeliveryRules(metrics: CellMetrics, { wakeSinks, topics }: MonitoredCell): AlarmRule[] {
-  const happened = { from: 1, about: 'event' } as const;
   return [
     {
       title: 'oldest-undelivered',
@@ -136,26 +136,25 @@ function listDeliveryRules(metrics: CellMetrics, { wakeSinks, topics }: Monitore
       title: 'events-dead',
       means: 'A sink rejected an event on every attempt. The event is not retried.',
       metric: metrics.metric('EventsDead', Stats.SUM),
-      ...happened,
+      ...HAPPENED,
     },
     {
       title: 'events-lost',
       means: 'Events expired before a sink accepted them.',
       metric: metrics.metric('EventsLost', Stats.SUM),
-      ...happened,
+      ...HAPPENED,
     },
     {
       title: 'sink-disabled',
       means:
         'A sink is disabled, because all deliveries failed for days or because it requested no more events.',
       metric: metrics.metric('SinksDisabled', Stats.SUM),
-      ...happened,
+      ...HAPPENED,
     },
   ];
 }
 
 function listNotificationsRules(metrics: CellMetrics): AlarmRule[] {
-  const happened = { about: 'event' } as const;
   return [
     {
       title: 'messages-late',
@@ -180,20 +179,20 @@ function listNotificationsRules(metrics: CellMetrics): AlarmRule[] {
       title: 'sms-unknown',
       means: 'The outcome of an SMS is unknown. The SMS is not sent again.',
       metric: metrics.metric('SmsUnknown', Stats.SUM),
-      ...{ from: 1, ...happened },
+      ...HAPPENED,
     },
     {
       title: 'mails-bounced',
       means: 'Many e-mails bounced at once. SES suspends sending if this continues.',
       metric: metrics.metric('MailsBounced', Stats.SUM),
-      ...{ from: 10, ...happened },
+      ...{ ...HAPPENED, from: 10 },
     },
     {
       title: 'mail-complaints',
       means:
         'A recipient marked an e-mail as spam. SES suspends sending at one complaint in a thousand e-mails.',
       metric: metrics.metric('MailComplaints', Stats.SUM),
-      ...{ from: 1, ...happened },
+      ...HAPPENED,
     },
   ];
 }

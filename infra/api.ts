@@ -286,18 +286,11 @@ function resourcePath(path: string): string {
   return path.replace(/\{\w+\}/g, '{id}');
 }
 
+const TOO_MANY_REQUESTS = 'The rate limit was exceeded. Retry after `Retry-After` seconds.';
 /** API Gateway's own responses that have a specific problem type. All others are server errors. */
 const GATEWAY_RESPONSES: readonly (readonly [ResponseType, ProblemKind, detail: string])[] = [
-  [
-    ResponseType.THROTTLED,
-    'too-many-requests',
-    'The rate limit was exceeded. Retry after `Retry-After` seconds.',
-  ],
-  [
-    ResponseType.QUOTA_EXCEEDED,
-    'too-many-requests',
-    'The rate limit was exceeded. Retry after `Retry-After` seconds.',
-  ],
+  [ResponseType.THROTTLED, 'too-many-requests', TOO_MANY_REQUESTS],
+  [ResponseType.QUOTA_EXCEEDED, 'too-many-requests', TOO_MANY_REQUESTS],
   [ResponseType.REQUEST_TOO_LARGE, 'content-too-large', 'The request exceeds the maximum size.'],
   [ResponseType.RESOURCE_NOT_FOUND, 'not-found', 'There is no such resource.'],
   [ResponseType.MISSING_AUTHENTICATION_TOKEN, 'not-found', 'There is no such resource.'],

@@ -35,6 +35,14 @@ const NOTIFICATION_INVOCATIONS = 4;
 /** The check found a problem; the message says what to do. */
 class Problem extends Error {}
 
+/** Throws a problem for the errors of AWS with a name, and all others as they are. */
+const toProblem =
+  (name: RegExp, message: string) =>
+  (cause: Error): never => {
+    throw name.test(cause.name) ? new Problem(message) : cause;
+  };
+const NOT_FOUND = /^ResourceNotFoundException$/;
+
 interface Check {
   /** What is checked, and where. */
   readonly subject: string;
@@ -88,10 +96,7 @@ function listRegionChecks({ stage, cell }: Cell, sharing: readonly Cell[]): Chec
         const text = await requestAws({
           ...{ service: 'ssm', region, target: 'AmazonSSM.GetParameter' },
           json: { Name: BOOTSTRAP_PARAMETER },
-        }).catch((cause: Error) => {
-          if (cause.name !== 'ParameterNotFound') throw cause;
-          throw new Problem(`The region is not bootstrapped. ${advice}`);
-        });
+        }).catch(toProblem(/^ParameterNotFound$/, `The region is not bootstrapped. ${advice}`));
         const version = Number(JSON.parse(text).Parameter.Value);
         if (version >= BOOTSTRAP_VERSION) return `version ${version}`;
         throw new Problem(`The version is ${version}; ${BOOTSTRAP_VERSION} is required. ${advice}`);
@@ -269,10 +274,7 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
           const text = await requestAws({
             ...{ service: 'acm', region, target: 'CertificateManager.DescribeCertificate' },
             json: { CertificateArn: certificateArn },
-          }).catch((cause: Error) => {
-            if (cause.name !== 'ResourceNotFoundException') throw cause;
-            throw new Problem(`There is no ${certificateArn}. Correct certificateArn.`);
-          });
+          }).catch(toProblem(NOT_FOUND, `There is no ${certificateArn}. Correct certificateArn.`));
           const { Status, DomainName, SubjectAlternativeNames = [] } = JSON.parse(text).Certificate;
           if (Status !== 'ISSUED')
             throw new Problem(`Its status is ${Status}. Add the DNS record that validates it, and wait.`);
@@ -325,10 +327,7 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
         using client = disposable(new DynamoDBClient({ region }));
         const { Table } = await client.sdk
           .send(new DescribeTableCommand({ TableName: stateTable.name }))
-          .catch((cause: Error) => {
-            if (cause.name !== 'ResourceNotFoundException') throw cause;
-            throw new Problem(`It does not exist in ${region}. Correct stateTable.name.`);
-          });
+          .catch(toProblem(NOT_FOUND, `It does not exist in ${region}. Correct stateTable.name.`));
         if (Table?.TableStatus !== 'ACTIVE') throw new Problem(`It is ${Table?.TableStatus}. Wait.`);
         if (Table.LatestStreamArn !== stateTable.streamArn)
           throw new Problem(`Its stream is ${Table.LatestStreamArn ?? 'off'}. Correct stateTable.streamArn.`);
@@ -360,13 +359,11 @@ function toVaultCheck(cellName: string, region: string, vault: string): Check {
     permissions: 'backup:DescribeBackupVault',
     async run() {
       await requestAws({ service: 'backup', region, path: `/backup-vaults/${vault}` }).catch(
-        (cause: Error) => {
+        toProblem(
           // AWS Backup denies access to a vault that does not exist.
-          if (!/^(ResourceNotFound|AccessDenied)/.test(cause.name)) throw cause;
-          throw new Problem(
-            `It does not exist, or the credentials lack the permission backup:DescribeBackupVault. Run "aws backup create-backup-vault --region ${region} --backup-vault-name ${vault}".`,
-          );
-        },
+          /^(ResourceNotFound|AccessDenied)/,
+          `It does not exist, or the credentials lack the permission backup:DescribeBackupVault. Run "aws backup create-backup-vault --region ${region} --backup-vault-name ${vault}".`,
+        ),
       );
       return 'exists';
     },
