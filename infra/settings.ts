@@ -39,6 +39,12 @@ const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins 
 /** A text that matches a pattern. `rule`: the message for any other value. */
 const matching = (pattern: RegExp, rule: string) => z.string(rule).regex(pattern, rule);
 
+/** Options of an object whose fields all have defaults. `what`: what it configures. */
+const orDefaults = (what: string) => ({
+  error: (issue: z.core.$ZodRawIssue) =>
+    issue.code === 'invalid_type' ? `must be the settings of ${what}, {} for the defaults` : undefined,
+});
+
 const FROM_RULE =
   'must be an e-mail address, or a name and an address such as Print Shop <orders@print.example>';
 const IDENTITY_RULE = 'must be a domain such as print.example, or the ARN of an existing SES identity';
@@ -70,10 +76,7 @@ const NotificationSettings = z.strictObject({
             'Sender id of SMS for accounts without a sender id of their own. It is used in countries that allow custom sender ids.',
           ),
       },
-      {
-        error: (issue) =>
-          issue.code === 'invalid_type' ? 'must be the settings of SMS, {} for the defaults' : undefined,
-      },
+      orDefaults('SMS'),
     )
     .optional()
     .describe(
@@ -116,6 +119,15 @@ const QueueSettings = z.strictObject({
 });
 
 const hostName = () => matching(DOMAIN, 'must be a host name such as us.jobwire.example');
+
+/** A host name with its certificate. `rule`: the message for any other ARN. */
+const ownDomain = (certificate: RegExp, rule: string, description: string) =>
+  z
+    .strictObject({
+      name: hostName().describe('Host name.'),
+      certificateArn: matching(certificate, rule).optional().describe(description),
+    })
+    .optional();
 
 /** Settings of backups by AWS Backup; see infra/backup.ts. */
 const BackupSettings = z.strictObject({
@@ -160,34 +172,16 @@ const CellSettings = z
       .describe(
         'Whether the cell has the dashboard. A CloudFront distribution then serves the page and the API.',
       ),
-    dashboardDomain: z
-      .strictObject({
-        name: hostName().describe('Host name.'),
-        certificateArn: matching(
-          /^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/,
-          'must be the ARN of a certificate in us-east-1, as CloudFront requires',
-        )
-          .optional()
-          .describe(
-            'ARN of a certificate in us-east-1. Absent: the stack creates one, which requires `hostedZone` and a cell in us-east-1.',
-          ),
-      })
-      .optional()
-      .describe('Your own host name for the dashboard and the API.'),
-    apiDomain: z
-      .strictObject({
-        name: hostName().describe('Host name.'),
-        certificateArn: matching(
-          /^arn:[^:]+:acm:[a-z0-9-]+:\d{12}:certificate\/[\w-]+$/,
-          'must be the ARN of a certificate',
-        )
-          .optional()
-          .describe(
-            'ARN of a certificate in the AWS region of the cell. Absent: the stack creates one, which requires `hostedZone`.',
-          ),
-      })
-      .optional()
-      .describe('Your own host name for the API alone, without CloudFront.'),
+    dashboardDomain: ownDomain(
+      /^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/,
+      'must be the ARN of a certificate in us-east-1, as CloudFront requires',
+      'ARN of a certificate in us-east-1. Absent: the stack creates one, which requires `hostedZone` and a cell in us-east-1.',
+    ).describe('Your own host name for the dashboard and the API.'),
+    apiDomain: ownDomain(
+      /^arn:[^:]+:acm:[a-z0-9-]+:\d{12}:certificate\/[\w-]+$/,
+      'must be the ARN of a certificate',
+      'ARN of a certificate in the AWS region of the cell. Absent: the stack creates one, which requires `hostedZone`.',
+    ).describe('Your own host name for the API alone, without CloudFront.'),
     hostedZone: z
       .strictObject({
         id: matching(/^Z[A-Z0-9]{5,31}$/, 'must be the id of a hosted zone, such as Z0123456789ABC').describe(
@@ -233,12 +227,7 @@ const CellSettings = z
               'Retention of the archive of the bus (days). Events can be replayed from the archive. Absent: no archive.',
             ),
         },
-        {
-          error: (issue) =>
-            issue.code === 'invalid_type'
-              ? 'must be the settings of the bus, {} for the defaults'
-              : undefined,
-        },
+        orDefaults('the bus'),
       )
       .optional()
       .describe(
