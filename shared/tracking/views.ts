@@ -22,21 +22,6 @@ import { comparableTime, presentDate } from './timestamps.ts';
  */
 export const PROJECTION_VERSION = 2;
 
-/** One job in the list of active jobs. `status` is its masterJobStatus. */
-export interface ListView {
-  readonly status: string | null;
-  readonly originCode: string | null;
-  readonly description: string | null;
-  readonly mustDate: boolean | null;
-  readonly dateDue: string | null;
-  readonly dateOut: string | null;
-  readonly orderNumber: string | null;
-  readonly orderGroup: string | null;
-  readonly orderGroupSequence: number | null;
-  readonly canEdit: boolean | null;
-  readonly tracking: readonly TrackingEntry[];
-}
-
 /**
  * One line of a job. `quantity` and `comments` are absent in a view that older code stored, and after the first
  * {@link MAX_LINES} lines: then they are unknown. `null`: not given, and in a stored view also no comment.
@@ -46,29 +31,6 @@ export interface DetailLine {
   readonly status: string | null;
   readonly quantity?: number | null;
   readonly comments?: string | null;
-}
-
-/** One job in its detail. `status` is its jobStatus: never compared with the list's. */
-export interface DetailView {
-  readonly status: string | null;
-  readonly description: string | null;
-  readonly mustDate: boolean | null;
-  readonly dateDue: string | null;
-  readonly dateIn: string | null;
-  readonly dateOut: string | null;
-  readonly orderNumber: string | null;
-  readonly orderGroup: string | null;
-  readonly orderGroupSequence: number | null;
-  readonly canEdit: boolean | null;
-  readonly invoiceNumber: string | null;
-  readonly isCancelable: boolean | null;
-  /** IANA name of the location's time zone. */
-  readonly timezone: string | null;
-  /** Comments of the job. In a detail, `null` is "not given" and an empty text is none; in a stored view, `null` is both. */
-  readonly comments: string | null;
-  /** In ascending order of the ids. Empty: not given. */
-  readonly lines: readonly DetailLine[];
-  readonly tracking: readonly TrackingEntry[];
 }
 
 /** Fields that both views contain. `diff.ts` decides which view is authoritative. */
@@ -82,8 +44,11 @@ export const SHARED_FIELDS = [
   'canEdit',
 ] as const satisfies readonly (keyof ListView & keyof DetailView)[];
 
+/** One job in the list of active jobs. `status` is its masterJobStatus. */
+export type ListView = Readonly<ReturnType<typeof listView>>;
+
 /** Returns the list view of an entry of the active list. */
-export function listView(job: ActiveJob): ListView {
+export function listView(job: ActiveJob) {
   return {
     status: toName(job.masterJobStatus, MAX_BYTES.status),
     originCode: toText(job.originCode, MAX_BYTES.other),
@@ -110,8 +75,11 @@ export function isTruncated(job: ActiveJob, view: ListView): boolean {
   );
 }
 
+/** One job in its detail. `status` is its jobStatus: never compared with the list's. */
+export type DetailView = Readonly<ReturnType<typeof detailView>>;
+
 /** Returns the detail view of a job detail. */
-export function detailView(job: JobDetail): DetailView {
+export function detailView(job: JobDetail) {
   return {
     status: toName(job.jobStatus, MAX_BYTES.status),
     description: toText(job.description, MAX_BYTES.description),
@@ -125,8 +93,11 @@ export function detailView(job: JobDetail): DetailView {
     canEdit: job.permissions?.canEdit ?? null,
     invoiceNumber: toText(job.invoiceNumber, MAX_BYTES.other),
     isCancelable: job.isCancelable,
+    /** IANA name of the location's time zone. */
     timezone: toText(job.location?.timezone ?? null, MAX_BYTES.other),
+    /** Comments of the job. In a detail, `null` is "not given" and an empty text is none; in a stored view, `null` is both. */
     comments: toComment(job.comments, MAX_BYTES.other),
+    /** In ascending order of the ids. Empty: not given. */
     lines: toLines(job.lines ?? []),
     tracking: trackingSet(job.shippingAddresses),
   };
