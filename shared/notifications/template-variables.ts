@@ -5,44 +5,7 @@
 import { dayNamed, readTimes } from '../tracking/timestamps.ts';
 import type { RenderInput } from './render-types.ts';
 import { texts } from './texts/texts.ts';
-import type { ContentKind, JobFacts, Locale, Parcel } from './types.ts';
-
-/** Result of {@link toView}. Its fields are the variables of docs/notifications.md. */
-export interface View {
-  readonly kind: ContentKind;
-  readonly locale: Locale;
-  readonly name: string | null;
-  readonly brand: {
-    readonly name: string;
-    readonly website: string | null;
-    readonly logo: string | null;
-    readonly color: string;
-    readonly color_text: string;
-    readonly footer: readonly string[];
-    /** Address that answers go to. */
-    readonly reply_to: string | null;
-  };
-  /** Name that customers use: the order group, else the order number, else the job number. `null` if the jobs have none in common. */
-  readonly order: string | null;
-  readonly group: string | null;
-  readonly count: number;
-  readonly jobs: readonly JobView[];
-  readonly parcel_count: number;
-  /** Number of parcels with a link. */
-  readonly link_count: number;
-  readonly parcels: readonly ParcelView[];
-  /** Parcels with the same jobs, and these jobs. */
-  readonly shipments: readonly Shipment[];
-  /** Jobs without tracking. */
-  readonly untracked: readonly JobView[];
-  /** `null` if the jobs differ. */
-  readonly date_out: string | null;
-  readonly date_due: string | null;
-  readonly former_date_due: string | null;
-  readonly unsubscribe_url: string;
-  /** Text of a note, with its line breaks except in SMS. Absent otherwise. */
-  readonly note_text?: string;
-}
+import type { JobFacts, Locale, Parcel } from './types.ts';
 
 export interface JobView {
   readonly number: number;
@@ -89,8 +52,11 @@ const MAX_LINK = 2000;
 /** Default for an invalid color. */
 const PLAIN_COLOR = '#1f2937';
 
+/** Variables of a notice: those of docs/notifications.md. */
+export type View = Readonly<ReturnType<typeof toView>>;
+
 /** Returns all variables of a notice. */
-export function toView({ content, recipient, branding, replyTo, unsubscribeUrl, short }: ViewInput): View {
+export function toView({ content, recipient, branding, replyTo, unsubscribeUrl, short }: ViewInput) {
   const { kind, orderGroup } = content;
   const { locale, zone } = recipient;
   const { labels } = texts[locale];
@@ -151,8 +117,10 @@ export function toView({ content, recipient, branding, replyTo, unsubscribeUrl, 
       color,
       color_text: textColorOn(color),
       footer: (branding.footer ?? '').split(/\r\n?|\n/).flatMap((line) => text(line, MAX_DESCRIPTION) ?? []),
+      /** Address that answers go to. */
       reply_to: replyTo ?? null,
     },
+    /** Name that customers use: the order group, else the order number, else the job number. `null` if the jobs have none in common. */
     order:
       group ??
       commonValue(jobs.map((job) => job.order_number)) ??
@@ -161,14 +129,19 @@ export function toView({ content, recipient, branding, replyTo, unsubscribeUrl, 
     count: jobs.length,
     jobs,
     parcel_count: parcels.length,
+    /** Number of parcels with a link. */
     link_count: parcels.filter((parcel) => parcel.link !== null).length,
     parcels,
+    /** Parcels with the same jobs, and these jobs. */
     shipments,
+    /** Jobs without tracking. */
     untracked: jobs.filter((job) => job.parcels.length === 0),
+    /** `null` if the jobs differ. */
     date_out,
     date_due,
     former_date_due,
     unsubscribe_url: unsubscribeUrl,
+    /** Text of a note, with its line breaks except in SMS. Absent otherwise. */
     ...(content.text === undefined
       ? {}
       : {
