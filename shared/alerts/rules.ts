@@ -52,17 +52,7 @@ export const MAX_ALERT_RULES = 100;
 export const MAX_ALERT_RULES_PER_ACCOUNT = 20;
 
 /** A stored rule with its state. */
-export interface StoredRule {
-  readonly region: string;
-  readonly id: string;
-  readonly rule: AlertRuleRecord;
-  /** Name of the target among the secrets. */
-  readonly targetName: string;
-  readonly item: Item;
-  readonly state: AlertState;
-  /** The item of the state. `undefined`: not evaluated yet. */
-  readonly stateItem: Item | undefined;
-}
+export type StoredRule = Readonly<ReturnType<typeof toStored>>;
 
 const DEFAULTS = {
   ...{ accounts: null, forMinutes: 0, repeatMinutes: null, notifyResolved: true, quietHours: null },
@@ -331,11 +321,13 @@ function toAttributes(rule: AlertRuleRecord, target: AlertTarget | undefined) {
   };
 }
 
-function toStored(region: string, item: Item, stateItem: Item | undefined): StoredRule {
+/** `stateItem`: `undefined` if the rule was not evaluated yet. */
+function toStored(region: string, item: Item, stateItem: Item | undefined) {
   const stored = typeof stateItem?.state === 'string' ? (JSON.parse(stateItem.state) as AlertState) : {};
   return {
     ...{ region, id: item.sk, item, stateItem },
     rule: JSON.parse(String(item.rule)) as AlertRuleRecord,
+    /** Name of the target among the secrets. */
     targetName: String(item.targetName),
     state: { ...INITIAL_STATE, ...stored },
   };

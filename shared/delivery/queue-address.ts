@@ -1,16 +1,5 @@
 /** Addresses of SQS queues: ARNs and URLs. Pure, and free of Node, because web pages validate with it too. */
 
-/** A queue of SQS. */
-export interface QueueAddress {
-  readonly arn: string;
-  /** URL of the queue at Amazon SQS. */
-  readonly url: string;
-  readonly awsRegion: string;
-  /** Path of the URL: AWS account and name. */
-  readonly path: string;
-  readonly fifo: boolean;
-}
-
 /** Error message for a text that is no address of a queue. */
 export const QUEUE_RULE =
   'must be the ARN or the URL of an SQS queue, such as arn:aws:sqs:us-east-1:111122223333:erp-jobs.fifo';
@@ -23,7 +12,7 @@ const URL = new RegExp(
 );
 
 /** Parses an ARN, or a URL at Amazon SQS. Returns `undefined` for other texts. */
-export function parseQueueAddress(text: string): QueueAddress | undefined {
+export function parseQueueAddress(text: string) {
   const groups = (ARN.exec(text) ?? URL.exec(text))?.groups;
   if (!groups) return undefined;
   const { region = '', account = '', name = '' } = groups;
@@ -32,8 +21,10 @@ export function parseQueueAddress(text: string): QueueAddress | undefined {
   const path = `${account}/${name}`;
   return {
     arn: `arn:${partition}:sqs:${region}:${account}:${name}`,
+    /** URL of the queue at Amazon SQS. */
     url: `https://sqs.${region}.${domain}/${path}`,
     awsRegion: region,
+    /** Path of the URL: AWS account and name. */
     path,
     fifo: name.endsWith('.fifo'),
   };

@@ -3,30 +3,23 @@ import { type AccountRef, FEED_LOG, keys } from '../storage/schema.ts';
 import type { Item, Key } from '../storage/table.ts';
 
 /** Consecutive events of one log in the feed: those after `after`, up to `to`. */
-export interface Range {
-  readonly account: string;
-  /** Epoch of the log when it was forwarded. */
-  readonly epoch: string;
-  readonly after: number;
-  readonly to: number;
-  /** Feed number of the last event. */
-  readonly last: number;
-  /** Epoch ms; not before the expiry of the last event, nor before that of the previous range. */
-  readonly expiresAt: number;
-}
+export type Range = Readonly<ReturnType<typeof toRange>>;
 
 export function toRangeItem(feed: AccountRef, { last, ...range }: Range, now: number): Item {
   const ttl = Math.ceil(range.expiresAt / 1000);
   return { ...keys.event(feed, last), ...range, forwardedAt: now, ttl };
 }
 
-export function toRange({ sk, account, epoch, after, to, expiresAt }: Item): Range {
+export function toRange({ sk, account, epoch, after, to, expiresAt }: Item) {
   return {
     account: String(account),
+    /** Epoch of the log when it was forwarded. */
     epoch: String(epoch),
     after: Number(after),
     to: Number(to),
+    /** Feed number of the last event. */
     last: Number(sk),
+    /** Epoch ms; not before the expiry of the last event, nor before that of the previous range. */
     expiresAt: Number(expiresAt),
   };
 }

@@ -11,19 +11,6 @@ export interface RenderedFields {
   readonly outro: readonly (readonly string[])[];
 }
 
-/** A parcel with its jobs, or jobs without a parcel. */
-export interface Block {
-  readonly title: string | null;
-  readonly parcels: readonly { readonly text: string; readonly link: string | null }[];
-  readonly moreParcels: string | null;
-  /** Heading above the jobs. */
-  readonly list: string | null;
-  readonly jobs: readonly Pick<JobView, 'label' | 'description' | 'note'>[];
-  /** Replaces rows if there are very many jobs. */
-  readonly labels: readonly { readonly text: string; readonly whole: boolean }[] | null;
-  readonly moreLabels: string | null;
-}
-
 /**
  * Maximum number of rows with descriptions, of short rows, and of job names in one paragraph. Mail programs truncate mails above 100 kB.
  */
@@ -40,12 +27,15 @@ const MAX_BUTTONS = 40;
 
 const MAX_PARCELS = 60;
 
-export function toBlocks(view: View, labels: Labels): Block[] {
+/** A parcel with its jobs, or jobs without a parcel. */
+export type Block = Readonly<ReturnType<typeof toBlocks>[number]>;
+
+export function toBlocks(view: View, labels: Labels) {
   const parts = toSections(view);
   const rows = parts.reduce((sum, part) => sum + part.jobs.length, 0);
   let before = 0;
   let named = 0;
-  return parts.map(({ title, parcels, jobs }): Block => {
+  return parts.map(({ title, parcels, jobs }) => {
     const first = before + 1;
     before += parcels.length;
     const shown = parcels.slice(0, Math.max(MAX_PARCELS - first + 1, 0));
@@ -58,9 +48,11 @@ export function toBlocks(view: View, labels: Labels): Block[] {
       parcels: shown.map((parcel) => ({ text: formatParcel(parcel, labels), link: parcel.link })),
       moreParcels:
         shown.length > 0 && shown.length < parcels.length ? labels.more(parcels.length - shown.length) : null,
+      /** Heading above the jobs. */
       list:
         title === 'parcels' ? inside : title === null && jobs === view.untracked ? labels.noTracking : null,
       jobs: rows > MAX_SHORT_ROWS ? [] : rows > MAX_ROWS ? jobs.map(shortenJob) : jobs,
+      /** Replaces rows if there are very many jobs. */
       labels: rows > MAX_SHORT_ROWS ? jobs.slice(0, left).map((job) => toShortLabel(job)) : null,
       moreLabels: rows > MAX_SHORT_ROWS && jobs.length > left ? labels.more(jobs.length - left) : null,
     };

@@ -23,20 +23,16 @@ export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step
  * Returns when a listed job becomes overdue (epoch ms). Returns `undefined` if it is dispatched, has no due
  * date, or job.overdue was already emitted.
  */
-export function findDueTime(snapshot: Snapshot): DueTime | undefined {
+export function findDueTime(snapshot: Snapshot): ReturnType<typeof readDueTime> {
   const { list, announced } = snapshot;
   return list && sameTime(announced.overdueFor, list.dateDue) ? undefined : readDueTime(snapshot);
 }
 
-/** Due time of a job (epoch ms), the zone in which it was read, and the due date in the list. */
-interface DueTime {
-  readonly dateDue: string;
-  readonly at: number;
-  readonly zone: string;
-}
-
-/** Returns the due time of a listed job. `undefined` if it is dispatched or has no due date. */
-export function readDueTime(snapshot: Snapshot): DueTime | undefined {
+/**
+ * Returns the due time of a listed job (epoch ms), the zone in which it was read, and the due date in the list. `undefined` if
+ * the job is dispatched or has no due date.
+ */
+export function readDueTime(snapshot: Snapshot) {
   const { list, announced } = snapshot;
   if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
   const reading = readTimes(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
