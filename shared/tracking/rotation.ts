@@ -7,7 +7,8 @@
  */
 import type { Status } from '../accounts/accounts.ts';
 import type { Crawl } from './crawl.ts';
-import { readSnapshots, type Tracked } from './observation.ts';
+import { readSnapshots } from './observation.ts';
+import type { Poll } from './poll-context.ts';
 import type { Work } from './work.ts';
 
 const DAY_MS = 86_400_000;
@@ -66,24 +67,14 @@ function lastTurn(jobNumber: number, time: number): number {
 
 /**
  * Returns the jobs whose turn has come since the last poll, as far as `room` allows. A work of this poll without a fetch
- * gets one if its turn has come.
+ * gets one if its turn has come. `works`: jobs that this poll processes anyway.
  */
-export async function rotate({
-  tracked,
-  works,
-  status,
-  list,
-  room,
-  pollIntervalSeconds,
-}: {
-  readonly tracked: Tracked;
-  /** Jobs that this poll processes anyway. */
-  readonly works: ReadonlyMap<number, Work>;
-  readonly status: Status;
-  readonly list: Crawl;
-  readonly room: number;
-  readonly pollIntervalSeconds: number;
-}): Promise<Rotated> {
+export async function rotate(
+  { tracked, status, context: { pollIntervalSeconds } }: Poll,
+  list: Crawl,
+  works: ReadonlyMap<number, Work>,
+  room: number,
+): Promise<Rotated> {
   const { index } = tracked;
   const { startedAt } = list;
   const from = findRotationStart(status, startedAt);

@@ -2,14 +2,13 @@
  * Finds jobs that were created and delisted between two polls (rule 8), and changes of settling jobs (rule 7).
  */
 
-import type { Status } from '../accounts/accounts.ts';
-import type { OrderingClient } from '../ordering/client.ts';
 import { type Crawl, ListReader } from './crawl.ts';
 import { showsMore } from './diff/closed-entry.ts';
 import type { Known, Sighting } from './diff/step.ts';
 import type { IndexEntry } from './job-index.ts';
 import { highestNumber } from './job-numbers.ts';
-import { readSnapshots, type Tracked } from './observation.ts';
+import { readSnapshots } from './observation.ts';
+import type { Poll, Session } from './poll-context.ts';
 import type { Snapshot } from './snapshot.ts';
 import { fingerprint, type ListView, listView } from './views.ts';
 import type { Work } from './work.ts';
@@ -47,33 +46,20 @@ const NOT_NOW: Swept = { works: [], unread: 0 };
  * The entries of settling jobs are compared with their former entries. An unchanged one costs no read.
  *
  * A quiet poll should send at most one request besides the pages. So the sweep waits for a poll that did
- * not read the identity (`identified`). The wait is limited, because if polls are far apart, each of them
- * reads the identity.
+ * not read the identity. The wait is limited, because if polls are far apart, each of them reads the
+ * identity. `works`: jobs that this poll processes anyway.
  */
-export async function sweep({
-  tracked,
-  works,
-  client,
-  status,
-  list: seen,
-  identified,
-  signal,
-}: {
-  readonly tracked: Tracked;
-  /** Jobs that this poll processes anyway. */
-  readonly works: ReadonlyMap<number, Work>;
-  readonly client: OrderingClient;
-  readonly status: Status;
-  readonly list: Crawl;
-  readonly identified: boolean;
-  readonly signal: AbortSignal;
-}): Promise<Swept> {
+export async function sweep(
+  { tracked, status, baselined }: Poll,
+  { client, signal, identity }: Session,
+  seen: Crawl,
+  works: ReadonlyMap<number, Work>,
+): Promise<Swept> {
   const { index, known, settings } = tracked;
   const { startedAt } = known;
-  const baselined = known.baselineStartedAt !== null;
   const sweepMs = settings.sweepSeconds * 1000;
   const overdueMs = startedAt - (status.sweptAt ?? 0) - sweepMs;
-  const waits = identified && baselined && overdueMs < sweepMs;
+  const waits = identity && baselined && overdueMs < sweepMs;
   if (!seen.complete || overdueMs < 0 || waits) return NOT_NOW;
 
   const { sweptThrough } = status;

@@ -17,18 +17,14 @@ export interface Reconciled extends Observed {
  * jobs whose turn it is in the daily rotation.
  */
 export async function reconcile(poll: Poll, session: Session, list: Crawl): Promise<Reconciled> {
-  const { tracked, status, baselined, context } = poll;
-  const { client, signal, identity } = session;
-  const observed = await observe(tracked, list);
-  const identified = identity !== undefined;
-  const swept = await sweep({ tracked, works: observed.works, client, status, list, identified, signal });
-  for (const work of swept.works) observed.works.set(work.jobNumber, work);
-  if (!baselined || !list.complete) return { ...observed, swept };
+  const observed = await observe(poll.tracked, list);
   const { works } = observed;
+  const swept = await sweep(poll, session, list, works);
+  for (const work of swept.works) works.set(work.jobNumber, work);
+  if (!poll.baselined || !list.complete) return { ...observed, swept };
   const owed = [...works.values()].filter(({ lookSince }) => lookSince !== undefined).length;
-  const { pollIntervalSeconds, settings } = context;
-  const room = Math.max(0, settings.fetchesPerPoll - owed);
-  const rotated = await rotate({ tracked, works, status, list, room, pollIntervalSeconds });
+  const room = Math.max(0, poll.context.settings.fetchesPerPoll - owed);
+  const rotated = await rotate(poll, list, works, room);
   for (const work of rotated.works) works.set(work.jobNumber, work);
   return { ...observed, swept, rotatedThrough: rotated.through };
 }
