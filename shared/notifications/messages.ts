@@ -80,6 +80,12 @@ export interface Work {
   readonly feedback: Feedback | null;
 }
 
+/** A message to be created. */
+export type NewWork = Pick<
+  Work,
+  'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects' | 'dispatches'
+>;
+
 /** Feedback of a provider on a message. */
 export interface Feedback {
   readonly state: 'bounced' | 'complained';
@@ -235,10 +241,7 @@ export async function claimMessages(deps: JournalDeps, claims: readonly Claim[])
 export async function createMessages(
   deps: JournalDeps,
   region: string,
-  fresh: readonly Pick<
-    Work,
-    'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects' | 'dispatches'
-  >[],
+  fresh: readonly NewWork[],
 ): Promise<number> {
   const works = fresh.map(
     (one): Work => ({
@@ -467,10 +470,7 @@ export function toWork(item: Item): Work {
   return {
     ref: { region: String(item.region), account: String(item.account) },
     message: { ...message, ...claimed },
-    ...(JSON.parse(String(item.work)) as Pick<
-      Work,
-      'thread' | 'content' | 'recipients' | 'before' | 'corrects' | 'dispatches'
-    >),
+    ...(JSON.parse(String(item.work)) as Omit<NewWork, 'ref' | 'message'>),
     ...{ revision: Number(item.revision), bytes: estimateSize(item) },
     claim: claim && { id: claim.id, until: claim.until },
     dueSince: typeof item.dueSk === 'string' ? parseMessageDue(item.dueSk) : undefined,

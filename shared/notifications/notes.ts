@@ -7,7 +7,7 @@ import type { Table } from '../storage/table.ts';
 import { getAddress } from './addresses.ts';
 import { normalizeAddress } from './email-address.ts';
 import { toMessageId, toWorkId } from './message-ids.ts';
-import { createMessages, type JournalDeps, toWork, toWorkKey, type Work } from './messages.ts';
+import { createMessages, type JournalDeps, type NewWork, toWork, toWorkKey } from './messages.ts';
 import type * as views from './notification-views.ts';
 import { acceptsMessage } from './recipient-fields.ts';
 import { findRecipients, type JobIdentity } from './recipient-matching.ts';
@@ -122,7 +122,7 @@ function toWorkOfNote(
   { place, content, sentBy }: Note,
   seal: (address: string) => string,
   tries: number,
-): Pick<Work, 'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before'> {
+): NewWork {
   const { recipient, name, channel, address, locale, zone } = place;
   const { observedAt, text, orderGroup } = content;
   const jobs = content.jobs.map(({ jobNumber }) => jobNumber);

@@ -7,7 +7,7 @@ import { recordNoMessage } from './messages.ts';
 import type { Message } from './records.ts';
 import type { FrozenNotice } from './thread.ts';
 import type { NoticeDeps } from './thread-items.ts';
-import { type MessageKind, type MessageReason, toMessageKind } from './types.ts';
+import { FOLDED_TYPES, type MessageReason, toMessageKind } from './types.ts';
 
 /** Records notices that are not sent, with the reason. */
 export function recordUnsent(
@@ -47,19 +47,6 @@ export function recordUnfoldable(
     },
   );
 }
-
-/** Types of events that are folded, and the kind of message that each can cause. */
-export const FOLDED_TYPES: Readonly<Record<string, MessageKind>> = {
-  'job.dispatched': 'dispatched',
-  'job.updated': 'dispatched',
-  'job.dispatch_revoked': 'dispatch_revoked',
-  'job.tracking_added': 'tracking',
-  'job.tracking_updated': 'tracking',
-  'job.tracking_removed': 'tracking',
-  'job.due_date_changed': 'due_date_changed',
-  'job.cancelled': 'cancelled',
-  'job.reopened': 'cancelled',
-};
 
 /** Records a message without recipient in the history. Idempotent. */
 async function recordInHistory(

@@ -4,7 +4,7 @@ import { gatherTableReads } from '../storage/shared-reads.ts';
 import { getAddress } from './addresses.ts';
 import { normalizeAddress } from './email-address.ts';
 import { toMessageId, toWorkId } from './message-ids.ts';
-import { createMessages, recordNoMessage, type Work } from './messages.ts';
+import { createMessages, type NewWork, recordNoMessage } from './messages.ts';
 import { acceptsMessage } from './recipient-fields.ts';
 import { findRecipients } from './recipient-matching.ts';
 import type { Message, NotificationSettings, Recipient } from './records.ts';
@@ -104,12 +104,6 @@ async function convertNotices(
   return { finished: done.length, created };
 }
 
-/** A message to be created. */
-type PlannedWork = Pick<
-  Work,
-  'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects' | 'dispatches'
->;
-
 /** Returns the messages of a notice: one for each channel and address, or the record of a notice without recipients. */
 export function planMessages(
   notice: ClosedNotice,
@@ -117,10 +111,7 @@ export function planMessages(
   found: readonly { readonly recipient: Recipient; readonly jobs: readonly number[] }[],
   now: number,
   seal: (address: string) => string,
-): {
-  readonly works: readonly PlannedWork[];
-  readonly unsent?: Message;
-} {
+): { readonly works: readonly NewWork[]; readonly unsent?: Message } {
   const { ref, thread, id: noticeId, content, earlier, corrects = {}, dispatches = {} } = notice;
   const kind = toMessageKind(content.kind);
   const common = {

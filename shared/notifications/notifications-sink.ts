@@ -8,7 +8,7 @@ import type { LoggedEvent } from '../log/log.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import { TableError } from '../storage/table.ts';
 import { type FoldSettings, readFoldSettings } from './fold-settings.ts';
-import { FOLDED_TYPES, recordUnfoldable } from './notice-history.ts';
+import { recordUnfoldable } from './notice-history.ts';
 import { fold, moveBetweenThreads, removeStale, type Thread, threadName } from './thread.ts';
 import { parseThreadEvent, type ThreadEvent } from './thread-event.ts';
 import {
@@ -20,6 +20,7 @@ import {
   THREADS_AT_ONCE,
   toWrite,
 } from './thread-items.ts';
+import { FOLDED_TYPES } from './types.ts';
 
 /** Maximum number of events folded together, each of a different job. */
 const MAX_BATCH = 100;

@@ -12,7 +12,7 @@ const AT_ONCE = 16;
 
 const unique = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
-/** Fields of a job by which recipients are matched. */
+/** Fields of a job by which recipients are matched, in full length. */
 export interface JobIdentity {
   readonly jobNumber: number;
   readonly orderNumber: string | null;

@@ -9,7 +9,6 @@
 import pLimit from 'p-limit';
 import { listAccounts } from '../accounts/accounts.ts';
 import { putFollowers, type SinkRecord, sinkAttributes, toSink } from '../delivery/sink.ts';
-import type { EventType } from '../events/catalogue.ts';
 import type { EventLog } from '../log/log.ts';
 import { getRegionDefaults } from '../region-defaults.ts';
 import { type Expectation, getRevision, notFound, type Rejection, revisionUnchanged } from '../resources.ts';
@@ -19,7 +18,7 @@ import { checkInput } from '../validation.ts';
 import { SettingsInput } from './notification-input.ts';
 import { toRecipientSearchItems, toSearchWrites } from './recipient-search.ts';
 import type { NotificationSettings } from './records.ts';
-import { NOTIFICATIONS_SINK, OWN_USER } from './types.ts';
+import { FOLDED_TYPES, NOTIFICATIONS_SINK, OWN_USER } from './types.ts';
 
 /** Dependencies of the use-cases of settings and recipients. */
 export interface NotificationDeps {
@@ -29,19 +28,6 @@ export interface NotificationDeps {
   readonly now: () => number;
   readonly newId: () => string;
 }
-
-/** Types of events that the sink folds. */
-export const NOTIFIED_TYPES = [
-  'job.dispatched',
-  'job.dispatch_revoked',
-  'job.tracking_added',
-  'job.tracking_updated',
-  'job.tracking_removed',
-  'job.due_date_changed',
-  'job.cancelled',
-  'job.reopened',
-  'job.updated',
-] as const satisfies readonly EventType[];
 
 /** Maximum number of accounts that the sink lists. Above it, the sink follows all accounts. */
 const MAX_NAMED = 500;
@@ -138,13 +124,14 @@ export async function saveSettings(
 export async function followAccount({ table, log }: NotificationDeps, ref: AccountRef): Promise<void> {
   const { region, account } = ref;
   const key = keys.sink(region, NOTIFICATIONS_SINK);
+  const types = Object.keys(FOLDED_TYPES);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const item = await table.get(key);
     await putCursor(table, log, ref);
     const before = item && toSink(item);
     const named = before?.accounts ?? [];
     const isFollowed = before !== undefined && (named.length === 0 || named.includes(account));
-    const isCurrent = before?.types.join() === NOTIFIED_TYPES.join();
+    const isCurrent = before?.types.join() === types.join();
     if (isFollowed && isCurrent) {
       await putFollowers(table, {
         region,
@@ -161,7 +148,7 @@ export async function followAccount({ table, log }: NotificationDeps, ref: Accou
     }
     const record: SinkRecord = {
       ...{ region, id: NOTIFICATIONS_SINK, kind: 'notifications', target: '-' },
-      ...{ accounts: isAll ? [] : more, types: [...NOTIFIED_TYPES], paused: before?.paused ?? false },
+      ...{ accounts: isAll ? [] : more, types, paused: before?.paused ?? false },
     };
     await putFollowers(table, {
       ...record,

@@ -10,6 +10,7 @@
  * last event that changed it.
  */
 import { dayNamed, readTimes, sameTime } from '../tracking/timestamps.ts';
+import type { JobIdentity } from './recipient-matching.ts';
 import { type Mark, parcelKey, type ThreadEvent, truncate } from './thread-event.ts';
 import {
   type JobFacts,
@@ -87,7 +88,7 @@ export interface FrozenNotice {
   readonly id: string;
   readonly content: NoticeContent;
   /** Fields by which recipients of its jobs are matched: in full length, unlike the displayed ones. */
-  readonly scopes: readonly NoticeScope[];
+  readonly scopes: readonly JobIdentity[];
   /** Ids of the last notices sent in this thread, oldest first. */
   readonly earlier: readonly string[];
   /** For `reinstated`: the notice of the cancellation, by job number. */
@@ -102,13 +103,6 @@ export interface FrozenNotice {
 
 /** Notices by job number. */
 export type Corrects = Readonly<Record<string, NoticePlace>>;
-
-/** Fields by which recipients are matched, in full length. */
-export interface NoticeScope {
-  readonly jobNumber: number;
-  readonly orderNumber: string | null;
-  readonly orderGroup: string | null;
-}
 
 /** See the module docstring. */
 export interface Thread {

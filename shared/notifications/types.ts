@@ -4,6 +4,7 @@
  * event ─ fold ─▶ thread: notices of one order group, each with a window ─ close ─▶ notice ─ recipients × channels ─▶ messages
  * └─ claim ─ render ─ send ─▶ history
  */
+import type { EventType } from '../events/catalogue.ts';
 
 /** Kinds of messages, with their short labels. */
 export const messageKinds = {
@@ -39,6 +40,19 @@ export function toMessageKind(kind: ContentKind): SentKind;
 export function toMessageKind(kind: ContentKind): SentKind {
   return kind === 'reinstated' ? 'cancelled' : kind;
 }
+
+/** Types of events that the sink folds, in the order that it stores, and the kind of message that each can cause. */
+export const FOLDED_TYPES: Readonly<Record<string, MessageKind>> = {
+  'job.dispatched': 'dispatched',
+  'job.dispatch_revoked': 'dispatch_revoked',
+  'job.tracking_added': 'tracking',
+  'job.tracking_updated': 'tracking',
+  'job.tracking_removed': 'tracking',
+  'job.due_date_changed': 'due_date_changed',
+  'job.cancelled': 'cancelled',
+  'job.reopened': 'cancelled',
+  'job.updated': 'dispatched',
+} satisfies Partial<Record<EventType, MessageKind>>;
 
 /** Default kinds of a recipient. */
 export const DEFAULT_KINDS: readonly MessageKind[] = ['dispatched', 'tracking'];
