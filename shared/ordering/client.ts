@@ -55,10 +55,6 @@ export interface ActiveJobsQuery {
   /** Whether to include closed jobs. Cancelled jobs are in neither list. */
   includeClosedJobs?: boolean | undefined;
   orderGroup?: string | undefined;
-  excludeJobNumber?: number | undefined;
-  customerUserId?: number | undefined;
-  sortColumn?: string | undefined;
-  sortDirection?: string | undefined;
 }
 
 /** Kind of request. A Retry-After applies to one kind (rule 12). */

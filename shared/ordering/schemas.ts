@@ -45,8 +45,6 @@ const reading =
 const Permissions = reading<jobs.Permissions>()({
   /** Whether the job may still be amended. It locks once dispatched, closed, returned or cancelled. */
   canEdit: flag,
-  /** Reason in plain text. `null` while editable. */
-  lockedReason: text,
 });
 
 const Tracking = reading<jobs.Tracking>()({
@@ -80,11 +78,6 @@ export const ActiveJob = reading<jobs.ActiveJob>()({
   dateDue: text,
   /** ISO 8601. Set once the job is dispatched. */
   dateOut: text,
-  /**
-   * Days relative to the due date: negative is early, positive is late. Drifts without a change of the job,
-   * so it is never compared (rule 6).
-   */
-  shippedDaysToProcess: number,
   tracking: orNull(z.array(Tracking)),
 });
 /** A parsed entry of the list. */
@@ -111,19 +104,11 @@ const JobLine = reading<jobs.JobLine>()({
   jobLineId: orNull(z.int()),
   /** From the same set as the job statuses. */
   jobLineStatus: text,
-  processCode: text,
-  assetSku: text,
-  garment: text,
-  description: text,
   comments: text,
-  customerReference: text,
   quantity: number,
 });
 
-const InvoiceFile = reading<NonNullable<jobs.Job['invoiceFile']>>()({ uri: text, uriExpires: text });
-
 const Location = reading<NonNullable<jobs.Job['location']>>()({
-  name: text,
   /** IANA name. */
   timezone: text,
 });
@@ -143,7 +128,6 @@ export const JobDetail = reading<jobs.Job>()({
   orderGroup: text,
   /** Position in the group, from 1. */
   orderGroupSequence: number,
-  creator: text,
   mustDate: flag,
   /** ISO 8601, with or without an offset. Without one, it is local to `location.timezone`. */
   dateDue: text,
@@ -151,17 +135,8 @@ export const JobDetail = reading<jobs.Job>()({
   dateIn: text,
   /** Time of dispatch. `null` before. */
   dateOut: text,
-  /** Text for early, on time or late. For display only. */
-  shippedDateStatus: text,
-  /**
-   * Days relative to the due date: negative is early, positive is late. Drifts without a change of the job,
-   * so it is never compared (rule 6).
-   */
-  shippedDaysToProcess: number,
   /** Set once invoiced. */
   invoiceNumber: text,
-  /** A link that expires: its presence is significant, its text is not (rule 6). */
-  invoiceFile: orNull(InvoiceFile),
   location: orNull(Location),
   lines: orNull(z.array(JobLine)),
   /** Tracking entries of the detail view. */
@@ -173,11 +148,7 @@ export type JobDetail = z.infer<typeof JobDetail>;
 /**
  * Account of the credentials. Its id is pinned at the baseline and compared with every new token (rule 9).
  */
-export const AccountProfile = reading<account.AccountProfile>()({
-  id: z.int(),
-  name: text,
-  currency: text,
-});
+export const AccountProfile = reading<account.AccountProfile>()({ id: z.int() });
 /** A parsed account. */
 export type AccountProfile = z.infer<typeof AccountProfile>;
 
@@ -188,7 +159,6 @@ export const AccountUser = reading<account.User>()({
   lastName: text,
   emailAddress: text,
   mobile: text,
-  phone: text,
   active: flag,
   /** Whether the user wants e-mails at all. */
   receiveEmails: flag,

@@ -1043,7 +1043,7 @@ eachTable('links to unsubscribe', (makeTable) => {
 eachTable('the API user of the ordering API', (makeTable) => {
   const USER: AccountUser = {
     ...{ id: 1, firstName: 'Robin', lastName: 'Buyer', emailAddress: 'Robin@Example.com' },
-    ...{ mobile: '021 123 4567', phone: null, active: true, receiveEmails: true, textNotifyDispatch: true },
+    ...{ mobile: '021 123 4567', active: true, receiveEmails: true, textNotifyDispatch: true },
   };
   const withUser = { ...on, ownUser: true };
 

@@ -394,7 +394,7 @@ function createService(time: VirtualTime, random: Random, natures: ReadonlyMap<s
 
     return {
       counts,
-      account: (signal) => answer(signal, () => ({ id: 1, name: account, currency: null })),
+      account: (signal) => answer(signal, () => ({ id: 1 })),
       accountUser: () => Promise.reject(new Error('Polls do not ask for it.')),
       transactions: () => Promise.reject(new Error('Polls do not ask for it.')),
       jobStatuses: (signal) => answer(signal, () => STATUSES.map((name, id) => ({ id, name }))),
