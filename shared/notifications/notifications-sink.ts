@@ -7,8 +7,8 @@ import type { Delivery, DeliveryOutcome, SinkPort } from '../delivery/sink.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import { TableError } from '../storage/table.ts';
-import { type FoldSettings, readFoldSettings } from './fold-settings.ts';
 import { recordUnfoldable } from './notice-history.ts';
+import { type FoldSettings, readFoldSettings } from './settings.ts';
 import { fold, moveBetweenThreads, removeStale, type Thread, threadName } from './thread.ts';
 import { parseThreadEvent, type ThreadEvent } from './thread-event.ts';
 import {
@@ -33,7 +33,7 @@ export function createNotificationsSink(deps: NoticeDeps): SinkPort {
       const outcomes = new Map<Delivery, DeliveryOutcome>();
       const live = deliveries.filter(({ replay }) => !replay);
       await Promise.all(
-        [...groupBy(live, ({ event }) => `${event.region}#${event.account}`).values()].map((some) =>
+        [...Map.groupBy(live, ({ event }) => `${event.region}#${event.account}`).values()].map((some) =>
           deliverToAccount(deps, some, outcomes),
         ),
       );
@@ -75,7 +75,7 @@ async function deliverToAccount(
       .map((delivery) => ({ delivery, event: delivery.event, ...parseThreadEvent(delivery.event) }));
     const parsed = reads.filter((read) => 'parsed' in read);
     const isMove = (read: ParsedEvent): boolean => previousThreadName(read.parsed) !== undefined;
-    const threads = groupBy(
+    const threads = Map.groupBy(
       parsed.filter((read) => !isMove(read)),
       ({ parsed: { job } }) => threadName(job.jobNumber, job.orderGroup),
     );
@@ -172,10 +172,4 @@ async function moveJob(
     const { done } = await table.transact(writes, randomUUID());
     return done ? true : undefined;
   });
-}
-
-function groupBy<T>(all: readonly T[], getKey: (one: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const one of all) groups.set(getKey(one), [...(groups.get(getKey(one)) ?? []), one]);
-  return groups;
 }

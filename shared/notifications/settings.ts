@@ -43,6 +43,17 @@ export async function readSettings(table: Table, ref: AccountRef): Promise<Notif
   return item && toSettings(item);
 }
 
+/** Settings that folding and closing use. */
+export type FoldSettings = NonNullable<Awaited<ReturnType<typeof readFoldSettings>>>;
+
+/** Reads the settings that folding needs. `undefined` if the account does not notify. */
+export async function readFoldSettings(table: Table, ref: AccountRef) {
+  const settings = await readSettings(table, ref);
+  if (!settings?.enabled) return undefined;
+  const { since, windowSeconds, maxAgeHours } = settings;
+  return { since, windowMs: windowSeconds * 1000, maxAgeMs: maxAgeHours * 3_600_000 };
+}
+
 /** Returns the settings of those accounts that have any, in no particular order. */
 export async function readSettingsOfAccounts(
   table: Table,

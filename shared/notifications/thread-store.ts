@@ -19,8 +19,8 @@ import {
   threadPk,
 } from '../storage/schema.ts';
 import { type Item, type Key, MAX_ITEM_BYTES, type Table } from '../storage/table.ts';
-import { type FoldSettings, readFoldSettings } from './fold-settings.ts';
 import { recordUnsent } from './notice-history.ts';
+import { type FoldSettings, readFoldSettings } from './settings.ts';
 import { checkNotice, type FrozenNotice, removeNotice, type Thread, threadName } from './thread.ts';
 import {
   GRACE_MS,

@@ -2,7 +2,6 @@
 
 import {
   addKnownParcels,
-  type Corrects,
   type Entry,
   type FrozenNotice,
   findNewParcels,
@@ -155,9 +154,10 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
   // Another job's notice has covered all of these parcels since.
   if (included.length === 0) return after;
   const ordered = included.toSorted((a, b) => a.jobNumber - b.jobNumber);
-  const corrects = kind === 'reinstated' ? findCorrected(thread, entries) : undefined;
+  const corrects =
+    kind === 'reinstated' ? noticesByJob(thread, entries, (job) => job.cancelled.notice) : undefined;
   const isAboutDispatch = kind === 'dispatched' || kind === 'dispatch_revoked';
-  const dispatches = isAboutDispatch ? findDispatches(thread, entries) : undefined;
+  const dispatches = isAboutDispatch ? noticesByJob(thread, entries, (job) => job.dispatches) : undefined;
   const notice: FrozenNotice = {
     id,
     content: { kind, orderGroup: thread.orderGroup, jobs: ordered, observedAt },
@@ -180,22 +180,17 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
   };
 }
 
-/** Returns the notices about the cancellations of the jobs. */
-function findCorrected(thread: Thread, entries: readonly Entry[]): Corrects {
+/** Returns the notices that `find` returns for the jobs of the entries, by job number. */
+function noticesByJob<T>(
+  thread: Thread,
+  entries: readonly Entry[],
+  find: (job: ThreadJob) => T | undefined,
+): Readonly<Record<string, T>> {
   return Object.fromEntries(
-    entries.flatMap(({ job }): [string, NoticePlace][] => {
-      const notice = thread.jobs[job]?.cancelled.notice;
-      return notice ? [[String(job), notice]] : [];
-    }),
-  );
-}
-
-/** Returns the earlier notices about the dispatches of the jobs, with those that contradict them. */
-function findDispatches(thread: Thread, entries: readonly Entry[]): NonNullable<FrozenNotice['dispatches']> {
-  return Object.fromEntries(
-    entries.flatMap(({ job }) => {
-      const notices = thread.jobs[job]?.dispatches;
-      return notices ? [[String(job), notices]] : [];
+    entries.flatMap(({ job: number }): [string, T][] => {
+      const job = thread.jobs[number];
+      const notices = job && find(job);
+      return notices ? [[String(number), notices]] : [];
     }),
   );
 }

@@ -92,7 +92,7 @@ export interface FrozenNotice {
   /** Ids of the last notices sent in this thread, oldest first. */
   readonly earlier: readonly string[];
   /** For `reinstated`: the notice of the cancellation, by job number. */
-  readonly corrects?: Corrects;
+  readonly corrects?: Readonly<Record<string, NoticePlace>>;
   /** For `dispatched` and `dispatch_revoked`: {@link ThreadJob.dispatches} before it, by job number. */
   readonly dispatches?: Readonly<Record<string, readonly NoticePlace[]>>;
   /** Reason why the notice is only recorded and not sent. `null`: it is sent. */
@@ -100,9 +100,6 @@ export interface FrozenNotice {
   /** Time from which it is handed out again (epoch ms). */
   readonly giveAt: number;
 }
-
-/** Notices by job number. */
-export type Corrects = Readonly<Record<string, NoticePlace>>;
 
 /** See the module docstring. */
 export interface Thread {
