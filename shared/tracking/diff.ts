@@ -71,7 +71,7 @@ export function applyListEntry(
   known: Known,
 ): Step {
   if (known.baselineStartedAt === null || !before) {
-    const first = createSnapshot(jobNumber, view, look);
+    const first = createSnapshot(jobNumber, view, look.askedAt);
     const stay = { since: look.answeredAt };
     return buildStep(
       known.baselineStartedAt === null

@@ -17,7 +17,7 @@ import { isScheduledAfter, withPastTimes } from './set-back.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
 import type { StatusNames } from './status-names.ts';
 import { fingerprint, isTruncated, listView } from './views.ts';
-import { applyListed, type Work } from './work.ts';
+import { applyListed, createWork, type Work } from './work.ts';
 
 /** State of the account before the poll reads anything from upstream. */
 export interface Tracked {
@@ -165,18 +165,10 @@ function missingWork(
   before: Snapshot,
   seen: Crawl,
 ): Work {
-  const { jobNumber } = before;
-  const work = {
-    jobNumber,
-    entry,
-    stored: before,
-    events: [],
-    shown: [],
-    fingerprint: entry?.fingerprint ?? 0,
-  };
+  const work = createWork(before, entry);
   if (known.baselineStartedAt === null) {
     // Stored by an interrupted baseline and delisted since: the job was never tracked.
-    return { ...work, snapshot: before, untracked: 'delete snapshot' };
+    return { ...work, untracked: 'delete snapshot' };
   }
   const leaving = before.departure === null && before.settling === null;
   const today = statuses.withCurrentNames(before);

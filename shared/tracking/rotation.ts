@@ -9,7 +9,7 @@ import type { Status } from '../accounts/accounts.ts';
 import type { Crawl } from './crawl.ts';
 import { readSnapshots } from './observation.ts';
 import type { Poll } from './poll-context.ts';
-import type { Work } from './work.ts';
+import { createWork, type Work } from './work.ts';
 
 const DAY_MS = 86_400_000;
 /** After a pause, the rotation catches up at this multiple of its speed. */
@@ -96,9 +96,8 @@ export async function rotate(
     const snapshot = tracked.statuses.withCurrentNames(stored);
     // Its entry is unchanged, so it is the stored one, apart from values that it omits.
     const listed = { view: stored.list, look: seen.look };
-    const work = { jobNumber, entry, stored, snapshot, listed, events: [], shown: [] };
     const turn = lastTurn(jobNumber, startedAt);
-    return [{ ...work, fingerprint: entry.fingerprint, lookSince: startedAt, turn }];
+    return [{ ...createWork(stored, entry), snapshot, listed, lookSince: startedAt, turn }];
   });
   return { works: added, through: turns.through };
 }

@@ -4,14 +4,13 @@
 
 import { type Crawl, ListReader } from './crawl.ts';
 import { showsMore } from './diff/closed-entry.ts';
+import { createSnapshot } from './diff/creation.ts';
 import type { Known, Sighting } from './diff/step.ts';
-import type { IndexEntry } from './job-index.ts';
 import { highestNumber } from './job-numbers.ts';
 import { readSnapshots } from './observation.ts';
 import type { Poll, Session } from './poll-context.ts';
-import type { Snapshot } from './snapshot.ts';
 import { fingerprint, type ListView, listView } from './views.ts';
-import type { Work } from './work.ts';
+import { createWork, type Work } from './work.ts';
 
 /**
  * Maximum number of pages read in one sweep. If more than 10,000 jobs came since the last sweep, the oldest
@@ -112,11 +111,6 @@ export async function sweep(
   };
 }
 
-function createWork(stored: Snapshot, entry: IndexEntry | undefined): Work {
-  const { jobNumber } = stored;
-  return { jobNumber, entry, stored, snapshot: stored, events: [], shown: [], fingerprint: 0 };
-}
-
 /** Compares a settling job with its entry. What the entry shows is looked up in its detail. */
 function compareEntry(work: Work, sighting: Sighting, startedAt: number): Work {
   const { snapshot } = work;
@@ -136,18 +130,10 @@ function createSweptWork(jobNumber: number, view: ListView, { startedAt, rules }
     entry: undefined,
     stored: undefined,
     snapshot: {
-      jobNumber,
-      list: null,
-      listAt: 0,
+      ...createSnapshot(jobNumber, null, 0),
       origin: view.originCode,
-      detail: null,
-      detailAt: 0,
-      unsure: [],
       unproven: startedAt,
-      announced: { dateOut: null, tracking: [], overdueFor: null },
-      ended: null,
       departure: { tries: 0, suspected: null },
-      settling: null,
       owed: { at: startedAt, tries: 0 },
       ...(rules?.timers ? { timers: rules.timers } : {}),
     },

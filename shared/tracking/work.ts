@@ -48,6 +48,13 @@ export interface Work {
   untracked?: 'keep snapshot' | 'delete snapshot';
 }
 
+/** Returns the work of a stored job. `entry`: its entry in the index. */
+export function createWork(stored: Snapshot, entry: IndexEntry | undefined): Work {
+  const { jobNumber } = stored;
+  const print = entry?.fingerprint ?? 0;
+  return { jobNumber, entry, stored, snapshot: stored, events: [], shown: [], fingerprint: print };
+}
+
 /** Applies the result of an observation. */
 export function addStep(work: Work, step: Step): void {
   work.snapshot = step.snapshot;

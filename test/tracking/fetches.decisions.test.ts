@@ -27,7 +27,7 @@ const known: Known = {
 const view = (fields: Partial<ActiveJob> = {}): ListView =>
   listView(ActiveJob.parse({ jobNumber: 1, ...fields }));
 const snapshot = (fields: Partial<Snapshot> = {}): Snapshot => ({
-  ...createSnapshot(1, view(), { ...LOOK, view: 'list' }),
+  ...createSnapshot(1, view(), LOOK.askedAt),
   ...fields,
 });
 

@@ -85,10 +85,10 @@ describe('a pending order group (rule 18)', () => {
   });
 
   test('is not complete because of a dispatched job that joins it from another group without an event', () => {
-    const stored = createSnapshot(3, listed({ orderGroup: 'G2' }), lookAt(0));
+    const stored = createSnapshot(3, listed({ orderGroup: 'G2' }), 0);
     const { announced } = stored;
     const snapshot = {
-      ...createSnapshot(3, listed({ orderGroup: 'G1' }), lookAt(1)),
+      ...createSnapshot(3, listed({ orderGroup: 'G1' }), 1),
       announced: { ...announced, dateOut: OUT },
     };
     const base = { jobNumber: 3, entry: undefined, stored, shown: [], fingerprint: 0 };
@@ -113,7 +113,7 @@ describe('a pending order group (rule 18)', () => {
   });
 
   test('does not get a job as a member before it is known whether the job is new', () => {
-    const job = createSnapshot(3, listed(), lookAt(0));
+    const job = createSnapshot(3, listed(), 0);
     expect(toRecordedState({ ...job, unproven: 1 })).toBe('unseen');
     expect(toRecordedState(job)).toBe('open');
   });

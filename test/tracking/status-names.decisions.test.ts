@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
 import { summarize } from '../../shared/tracking/snapshot.ts';
 import { StatusNames } from '../../shared/tracking/status-names.ts';
-import { BASELINE, detail, detailed, list, listed, lookAt, start, types } from '../support/decisions.ts';
+import { BASELINE, detail, detailed, list, listed, start, types } from '../support/decisions.ts';
 
 const HOUR = 3_600_000;
 
@@ -32,7 +32,7 @@ function stored(statuses: StatusNames, status: string, hour: number) {
   const time = BASELINE + hour * HOUR;
   const view = listed({ masterJobStatus: status });
   const detail = detailed({ jobStatus: status, lines: [{ jobLineId: 1, jobLineStatus: status }] });
-  const snapshot = { ...createSnapshot(1, view, lookAt(time)), detail, detailAt: time };
+  const snapshot = { ...createSnapshot(1, view, time), detail, detailAt: time };
   const after = statuses.withCurrentNames(snapshot);
   return [after.list?.status, after.detail?.status, after.detail?.lines[0]?.status];
 }

@@ -6,12 +6,12 @@ import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, pairUp } from '../views.ts';
 import type { Known, Look } from './step.ts';
 
-/** Returns the snapshot of a job at its first list entry. None of its values were emitted. */
-export function createSnapshot(jobNumber: number, view: ListView, look: Look): Snapshot {
+/** Returns the snapshot of a job with its first list entry, or without one. None of its values were emitted. */
+export function createSnapshot(jobNumber: number, list: ListView | null, listAt: number): Snapshot {
   return {
     jobNumber,
-    list: view,
-    listAt: look.askedAt,
+    list,
+    listAt,
     detail: null,
     detailAt: 0,
     unsure: [],
