@@ -12,7 +12,7 @@
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
 import { OrderingError, type OrderingErrorKind } from '../ordering/errors.ts';
-import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
+import { type AccountRef, cellLog, formatTimestamp, keys } from '../storage/schema.ts';
 import { type Item, type Table, TableError, type Value, type Write } from '../storage/table.ts';
 
 /** State of a region's upstream API as observed by the polls. Times are epoch ms. */
@@ -166,10 +166,6 @@ function isEnough(run: FailureRun): boolean {
 export function outageOf({ run, openedAt }: Upstream): string | undefined {
   if (openedAt === null || run === null) return undefined;
   return `The ordering API has been failing for the whole region since ${formatTimestamp(run.since)}: ${run.reason}`;
-}
-
-function formatTimestamp(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 // Reading and writing

@@ -11,13 +11,12 @@
  * group complete by then is never emitted. Marks are stored next to Head, so a poll finds them without a
  * separate read.
  */
-import type { Observed } from '../events/catalogue.ts';
 import type { EventDraft } from '../events/event.ts';
 import type { OrderingClient } from '../ordering/client.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { readListPage } from './crawl.ts';
-import type { Look } from './diff/step.ts';
+import { type Look, toObserved } from './diff/step.ts';
 import type { ScheduleContext } from './schedule.ts';
 import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';
 import { presentDate } from './timestamps.ts';
@@ -276,15 +275,6 @@ function findMembers(
   return shown
     .flatMap(({ jobNumber }) => (members.get(jobNumber) === wanted ? [jobNumber] : []))
     .sort((a, b) => a - b);
-}
-
-function toObserved({ answeredAt, view }: Look, since: number | null): Observed {
-  return {
-    at: new Date(answeredAt).toISOString(),
-    // A later time is from before the clock was set back.
-    since: since === null || since > answeredAt ? null : new Date(since).toISOString(),
-    view,
-  };
 }
 
 /**

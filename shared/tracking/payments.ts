@@ -8,6 +8,7 @@
 import type { EventData } from '../events/catalogue.ts';
 import type { EventDraft } from '../events/event.ts';
 import type { PaymentTransaction } from '../ordering/schemas.ts';
+import { toBounds } from './diff/step.ts';
 import { MAX_BYTES, toText } from './texts.ts';
 import { presentDate } from './timestamps.ts';
 
@@ -193,11 +194,7 @@ function toEvent(
     merchantEntityType: text(payment.merchantEntityType),
     merchantEntityId: payment.merchantEntityId,
   };
-  const observed = {
-    at: new Date(answeredAt).toISOString(),
-    // A later time is from before the clock was set back.
-    since: since === null || since > answeredAt ? null : new Date(since).toISOString(),
-  };
+  const observed = toBounds(answeredAt, since);
   return { type: `account.payment_${outcome}`, time: answeredAt, data: { transaction, observed } };
 }
 

@@ -63,6 +63,18 @@ export type EventContent = EventDraft extends infer D
     : never
   : never;
 
+/** Returns the times of a change (epoch ms) as evidence. A later `since` is from before the clock was set back. */
+export const toBounds = (answeredAt: number, since: number | null) => ({
+  at: new Date(answeredAt).toISOString(),
+  since: since === null || since === 0 || since > answeredAt ? null : new Date(since).toISOString(),
+});
+
+/** Returns the evidence of a change: its observation, and the last time without it (epoch ms). */
+export const toObserved = ({ answeredAt, view }: Look, since: number | null): Observed => ({
+  ...toBounds(answeredAt, since),
+  view,
+});
+
 /**
  * Builds the step with its events and evidence. `statusSince`: time since which the job was known without
  * the status names, if it differs from `since`.
@@ -75,13 +87,7 @@ export function buildStep(
   statuses: readonly (string | null)[] = [],
   statusSince = since,
 ): Step {
-  const observedSince = (time: number | null): Observed => ({
-    at: new Date(look.answeredAt).toISOString(),
-    // A later time is from before the clock was set back.
-    since: time === null || time === 0 || time > look.answeredAt ? null : new Date(time).toISOString(),
-    view: look.view,
-  });
-  const observed = observedSince(since);
+  const observed = toObserved(look, since);
   const job = summarize(snapshot);
   const zone = snapshot.detail?.timezone ?? null;
   const events = withoutFirstStatus(contents).map(
@@ -97,7 +103,7 @@ export function buildStep(
       }) as EventDraft,
   );
   const shown = statuses.flatMap((status) =>
-    status === null ? [] : [{ status, observed: observedSince(statusSince) }],
+    status === null ? [] : [{ status, observed: toObserved(look, statusSince) }],
   );
   return { snapshot, events, shown };
 }
