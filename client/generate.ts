@@ -1,7 +1,8 @@
 /** Generates the types of all JSON operations, and the accepted values of inputs, from the OpenAPI document. */
 import { openApiDocument } from '../shared/api/openapi.ts';
 import { eventTypes } from '../shared/events/catalogue.ts';
-import { comment, type Schema, toType } from '../shared/events/typescript.ts';
+import { comment, toType } from '../shared/events/typescript.ts';
+import type { JsonSchema as Schema } from '../shared/json-schema.ts';
 
 interface Content {
   readonly [mediaType: string]: { readonly schema: Schema };

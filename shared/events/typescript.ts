@@ -2,22 +2,8 @@
  * Generates TypeScript types of the catalogue without dependencies, for receivers. They are generated from the JSON Schemas; a
  * keyword without a TypeScript equivalent is an error.
  */
+import type { JsonSchema as Schema } from '../json-schema.ts';
 import { catalogue, eventTypes, getDataSchema } from './catalogue.ts';
-
-/** JSON Schema keywords that zod generates and that affect types. */
-export interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: Schema | boolean;
-  readonly items?: Schema;
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-}
 
 /** Keywords that do not affect types. */
 const WITHOUT_A_TYPE = new Set(
