@@ -24,12 +24,15 @@ export const rejected = (reason: string) => ({ kind: 'rejected', reason }) as co
 export const notFound = (what: string) =>
   ({ kind: 'unknown', reason: `There is no ${what}.` }) as const satisfies Rejection;
 
+/** The resource has a state in which the operation is impossible. */
+export const conflict = (reason: string) => ({ kind: 'conflict', reason }) as const satisfies Rejection;
+
+/** The id of a new resource is in use: `an endpoint`, `erp`. */
+export const alreadyExists = (what: string, id: string) =>
+  conflict(`id must be new: ${what} "${id}" already exists.`);
+
 /** Another resource would exceed a maximum: `The region has 10 endpoints`. */
-export const atMaximum = (what: string) =>
-  ({
-    kind: 'conflict',
-    reason: `${what}, which is the maximum. Delete one first.`,
-  }) as const satisfies Rejection;
+export const atMaximum = (what: string) => conflict(`${what}, which is the maximum. Delete one first.`);
 
 /** The resource was changed since it was read: `endpoint "erp"`. */
 export const modified = (what: string) =>

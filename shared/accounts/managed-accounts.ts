@@ -13,6 +13,8 @@
 import { newEpoch } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
 import {
+  alreadyExists,
+  conflict,
   type Expectation,
   getRevision,
   type Lock,
@@ -371,10 +373,7 @@ export async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<
     progress.kind === 'empty'
       ? `the id can be used again at ${new Date(progress.freeAt).toISOString()}`
       : 'its data is still being deleted; try again in a minute';
-  return {
-    kind: 'conflict',
-    reason: `id must be new: the account "${ref.account}" was just deleted, and ${when}.`,
-  };
+  return conflict(`id must be new: the account "${ref.account}" was just deleted, and ${when}.`);
 }
 
 /**
@@ -411,7 +410,7 @@ function manageable(
 ): Rejection | undefined {
   if (isDeclared?.(ref)) {
     const reason = `The account "${ref.account}" is declared in the configuration file. Change or remove it there, under "accounts", and restart Jobwire.`;
-    return { kind: 'conflict', reason };
+    return conflict(reason);
   }
   return revision === getRevision(record) ? undefined : changedMeanwhile(ref.account);
 }
@@ -429,7 +428,7 @@ function checkResumable(
         : secrets.isRemoved?.(String(secretRef))
           ? `The account "${sk}" is no longer in the configuration file, which contained its credentials. Restore its entry there, under "accounts", and restart Jobwire, or set new credentials with jobwire accounts rotate.`
           : undefined;
-  return reason === undefined ? undefined : { kind: 'conflict', reason };
+  return reason === undefined ? undefined : conflict(reason);
 }
 
 /** Runs an operation on an account as a whole. */
@@ -476,10 +475,7 @@ export function checkReference(
 }
 
 export const unknownAccount = (id: string): Rejection => notFound(`account "${id}"`);
-export const taken = (id: string): Rejection => ({
-  kind: 'conflict',
-  reason: `id must be new: an account "${id}" already exists.`,
-});
+export const taken = (id: string): Rejection => alreadyExists('an account', id);
 export const importIncomplete = (id: string): string =>
   `The account "${id}" is being moved to this cell. Repeat jobwire accounts move to complete it.`;
 const changedMeanwhile = (id: string): Rejection => modified(`account "${id}"`);

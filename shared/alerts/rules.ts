@@ -8,6 +8,7 @@ import { checkUrl } from '../delivery/outbound.ts';
 import { checkEmail } from '../notifications/email-address.ts';
 import type { RecordOf } from '../representation.ts';
 import {
+  alreadyExists,
   atMaximum,
   type Expectation,
   getRevision,
@@ -136,7 +137,7 @@ export async function createAlertRule(
     return { kind: 'created', rule: toView(toStored(region, put.item ?? item, undefined)) };
   }
   await deps.targets.remove(toPlace(region, targetName));
-  return { kind: 'conflict', reason: `id must be new: an alert rule "${id}" already exists.` };
+  return alreadyExists('an alert rule', id);
 }
 
 /** Changes a rule. Its revision stays if nothing changes. Its state stays, unless the condition changes or the rule is disabled. */

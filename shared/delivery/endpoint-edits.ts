@@ -4,6 +4,7 @@ import { isEndpointKind } from '../built-in-sinks.ts';
 import type { EventUrls } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
 import {
+  alreadyExists,
   type Expectation,
   getRevision,
   modified,
@@ -141,9 +142,6 @@ export function withLock<T>(
 
 export const endpointNotFound = (id: string): Rejection => notFound(`endpoint "${id}"`);
 
-export const endpointExists = (id: string): Rejection => ({
-  kind: 'conflict',
-  reason: `id must be new: an endpoint "${id}" already exists.`,
-});
+export const endpointExists = (id: string): Rejection => alreadyExists('an endpoint', id);
 
 export const endpointModified = (id: string): Rejection => modified(`endpoint "${id}"`);

@@ -4,6 +4,8 @@
  */
 import type { ResourceGenerators } from '../delivery/endpoint-edits.ts';
 import {
+  alreadyExists,
+  conflict,
   type Expectation,
   getRevision,
   hasAttributes,
@@ -66,10 +68,8 @@ export async function readRemainingCapacity(table: Table, ref: AccountRef): Prom
 }
 
 /** Rejection: the account has the maximum number of recipients. */
-export const limitReached = ({ account }: AccountRef): Rejection => ({
-  kind: 'conflict',
-  reason: `The account "${account}" has the maximum of ${MAX_RECIPIENTS} recipients. Delete some first.`,
-});
+export const limitReached = ({ account }: AccountRef): Rejection =>
+  conflict(`The account "${account}" has the maximum of ${MAX_RECIPIENTS} recipients. Delete some first.`);
 
 /** Maximum number of recipients of one account. Concurrent creations can exceed it by a few. */
 export const MAX_RECIPIENTS = 10_000;
@@ -206,7 +206,7 @@ export async function deleteRecipient(
     if (!isExpected(item, expected)) return modifiedConcurrently(recipient);
     if (item.source === 'upstream') {
       const reason = `The recipient "${recipient}" is the API user of the ordering API and cannot be deleted. Set ownUser to false in the notification settings, or pause the recipient.`;
-      return { kind: 'conflict', reason };
+      return conflict(reason);
     }
     const { scope } = toRecipient(ref, item);
     const sealer = await createAddressSealer(deps.table, ref.region);
@@ -229,9 +229,6 @@ function isExpected(item: Item, { revision = getRevision(item) }: Expectation): 
 
 const unknownRecipient = (recipient: string): Rejection => notFound(`recipient "${recipient}"`);
 
-const idTaken = (recipient: string): Rejection => ({
-  kind: 'conflict',
-  reason: `id must be new: a recipient "${recipient}" already exists.`,
-});
+const idTaken = (recipient: string): Rejection => alreadyExists('a recipient', recipient);
 
 const modifiedConcurrently = (recipient: string): Rejection => modified(`recipient "${recipient}"`);
