@@ -278,7 +278,8 @@ export class ListReader<T = never> {
   }
 
   async #ask(page: number, size: number): Promise<Answer<ListPage<T>>> {
-    const answer = await readPageOf(size, this.#client, { ...this.#query, page }, this.#signal, this.#recall);
+    const query = { ...this.#query, page, pageSize: size };
+    const answer = await readListPage(this.#client, query, this.#signal, this.#recall);
     const { items, totalCount, hasNextPage } = answer.body;
     this.#shrank ||= totalCount < this.#total;
     this.#total = totalCount;
@@ -289,31 +290,23 @@ export class ListReader<T = never> {
 }
 
 /**
- * Reads one full-size page of the list with further query parameters. Throws `OrderingError`, also if the
- * answer is not the requested page: then neither its content nor its gaps count (rule 2).
+ * Reads one page of the list, by default of full size. Throws `OrderingError`, also if the answer is not the
+ * requested page: then neither its content nor its gaps count (rule 2).
  */
-export async function readListPage(
+export async function readListPage<T = never>(
   client: OrderingClient,
-  query: Omit<ActiveJobsQuery, 'pageSize'> & { readonly page: number },
+  query: ActiveJobsQuery & { readonly page: number },
   signal?: AbortSignal,
-): Promise<Answer<ListPage>> {
-  return readPageOf(PAGE_SIZE, client, query, signal);
-}
-
-async function readPageOf<T = never>(
-  size: number,
-  client: OrderingClient,
-  query: Omit<ActiveJobsQuery, 'pageSize'> & { readonly page: number },
-  signal: AbortSignal | undefined,
   recall?: Recall<T>,
 ): Promise<Answer<ListPage<T>>> {
+  const { page, pageSize: size = PAGE_SIZE } = query;
   const answer = await client.activeJobs({ ...query, pageSize: size }, signal, recall);
   const { pageNumber, pageSize } = answer.body;
-  if (pageNumber !== query.page || pageSize !== size) {
+  if (pageNumber !== page || pageSize !== size) {
     throw new OrderingError({
       kind: 'malformed',
       operation: ACTIVE_JOBS,
-      detail: `page ${query.page} of size ${size} was requested, but page ${pageNumber} of size ${pageSize} was returned`,
+      detail: `page ${page} of size ${size} was requested, but page ${pageNumber} of size ${pageSize} was returned`,
     });
   }
   return answer;

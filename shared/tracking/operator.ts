@@ -98,17 +98,9 @@ function lastTaken({ position, ahead }: Item): number {
 /** States that an outage of the region overrides. In the others, the account itself needs an operator. */
 const REGIONAL: ReadonlySet<AccountState> = new Set<AccountState>(['baselining', 'tracking', 'failing']);
 
-/** Returns the status of an account, or `undefined` if it does not exist. */
-export async function reportAccount(
-  deps: Pick<OperatorDeps, 'table' | 'log'>,
-  account: Account,
-): Promise<AccountReport | undefined> {
-  return (await reportAccounts(deps, [account]))[0];
-}
-
 /**
- * Returns the status of several accounts, in the given order. Takes two reads by key, however many accounts
- * there are.
+ * Returns the status of several accounts, in the given order. `undefined` for one that does not exist. Takes
+ * two reads by key, however many accounts there are.
  */
 export async function reportAccounts(
   { table }: Pick<OperatorDeps, 'table'>,

@@ -10,7 +10,7 @@ import {
 } from '../../shared/accounts/poll-history.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import { estimateSize, type Item } from '../../shared/storage/table.ts';
-import { reportAccount, reportPolls } from '../../shared/tracking/operator.ts';
+import { reportAccounts, reportPolls } from '../../shared/tracking/operator.ts';
 import { createRig } from '../support/tracker.ts';
 
 const WRITE_UNIT = 1024;
@@ -118,7 +118,8 @@ test('each poll is stored with its outcome, without an additional or larger writ
   expect(rest).toHaveLength(KEPT_POLLS - 3);
   expect(failed?.startedAt).toBe(new Date(rig.now()).toISOString());
   const account = toAccount((await rig.table.get(keys.account(rig.ref))) as Item);
-  expect(await reportAccount(rig, account)).toMatchObject({ pollMs: { last: 0 }, consecutiveFailures: 1 });
+  const [report] = await reportAccounts(rig, [account]);
+  expect(report).toMatchObject({ pollMs: { last: 0 }, consecutiveFailures: 1 });
 
   await polls(KEPT_POLLS);
   expect(largest).toBeLessThan(WRITE_UNIT);

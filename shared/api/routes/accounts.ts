@@ -24,7 +24,7 @@ import { getRevision } from '../../resources.ts';
 import {
   confirmAccount,
   pageAccountsWithStatus,
-  reportAccount,
+  reportAccounts,
   reportPolls,
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
@@ -290,7 +290,7 @@ export const accountRoutes: readonly Route[] = [
       answer: { description: 'Polling state of the account.', schema: AccountReport },
     },
     async ({ c, subject }, { feed }) => {
-      const report = await reportAccount(feed, subject);
+      const [report] = await reportAccounts(feed, [subject]);
       return report ? { body: report } : problem(c, 'not-found', { detail: 'There is no such account.' });
     },
   ),
