@@ -16,7 +16,6 @@
  * The work is bounded by a deadline and can be interrupted at any point. The note records that work
  * remains, and the next run starts from the beginning. Deliveries in the history expire on their own.
  */
-import pLimit from 'p-limit';
 import { getRevision, lockConflict, type Rejection, revisionUnchanged } from '../resources.ts';
 import {
   type AccountRef,
@@ -43,7 +42,7 @@ import {
   templatePk,
   threadPk,
 } from '../storage/schema.ts';
-import type { Item, Key, Query, Table } from '../storage/table.ts';
+import { deleteItems, type Item, type Key, type Query, type Table } from '../storage/table.ts';
 import type { AccountSecrets } from './credentials.ts';
 
 /** Dependencies of deletions. */
@@ -82,7 +81,6 @@ const DAY_MS = 86_400_000;
 const CLAIM_GRACE_MS = 30_000;
 /** Number of items read and deleted at once. */
 const PAGE_ITEMS = 100;
-const WRITES_AT_ONCE = 32;
 
 /** Progress of a deletion. */
 export type Progress =
@@ -257,9 +255,7 @@ async function removeAll(deps: DeletionDeps, ref: AccountRef, deadline: number):
   const { table, history, secrets, now, unfollowNotifications, removeSearchEntries } = deps;
   const { region, account } = ref;
   if (!(await deps.removeReferences(ref, 'endpoints and alert rules'))) return false;
-  const limit = pLimit(WRITES_AT_ONCE);
-  const remove = (gone: readonly Key[], from = table) =>
-    limit.map(gone, ({ pk, sk }) => from.write({ delete: { pk, sk } }));
+  const remove = (gone: readonly Key[], from = table) => deleteItems(from, gone);
 
   await remove([keys.token(ref), keys.wake(ref)]);
   await remove(await table.getMany([...figureKeys(ref, now()), ...notificationKeys(ref, now())]));

@@ -14,7 +14,7 @@ import {
   parkedPk,
   replayPk,
 } from '../storage/schema.ts';
-import type { Key, Table } from '../storage/table.ts';
+import { deleteItems, type Table } from '../storage/table.ts';
 import type { EndpointDeps } from './endpoint-edits.ts';
 import { findPositions, type StartPosition, type StartPositions } from './positions.ts';
 import { follows, markCursorDue, type SinkRecord } from './sink.ts';
@@ -109,9 +109,9 @@ export async function removeRemains(
     const item = `${account}~endpoint~${id}`;
     const pk = attentionHistoryPk(region);
     const history = await table.query({ pk, from: `${item}#`, to: `${item}#~` });
-    await removeAll(table, [keys.attention(region, item), ...history]);
+    await deleteItems(table, [keys.attention(region, item), ...history]);
   }
-  await removeAll(table, items);
+  await deleteItems(table, items);
   await removeFollowers(table, region, id, [ALL_ACCOUNTS, ...items.map(({ sk }) => toAccount(sk))]);
   return { count: items.length, fence: Math.max(0, ...items.map(({ fence }) => Number(fence ?? 0))) };
 }
@@ -129,7 +129,7 @@ export async function removeAllData(deps: EndpointDeps, region: string, id: stri
 export async function removeUnfollowed({ table }: EndpointDeps, record: SinkRecord): Promise<void> {
   const cursors = await table.query({ pk: cursorPk(record.region, record.id) });
   const unfollowed = cursors.filter(({ sk }) => !follows(record, toAccount(sk)));
-  await removeAll(table, unfollowed);
+  await deleteItems(table, unfollowed);
   const others = record.accounts.length > 0 ? [ALL_ACCOUNTS] : [];
   await removeFollowers(table, record.region, record.id, [
     ...others,
@@ -144,7 +144,7 @@ export async function removeFollowers(
   id: string,
   accounts: readonly string[],
 ): Promise<void> {
-  await removeAll(
+  await deleteItems(
     table,
     [...new Set(accounts)].map((account) => keys.follower({ region, account }, id)),
   );
@@ -152,7 +152,3 @@ export async function removeFollowers(
 
 /** Returns the account of a sort key of a sink's data. */
 const toAccount = (sk: string): string => sk.split('#')[0] ?? '';
-
-async function removeAll(table: Table, items: readonly Key[]): Promise<void> {
-  await pLimit(WRITES_AT_ONCE).map(items, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
-}

@@ -15,7 +15,7 @@ import { formatCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
 import { newResourceId, notFound, type Rejection, rejected } from '../resources.ts';
 import { drainDue, keys, replayPk } from '../storage/schema.ts';
-import type { Item, Table } from '../storage/table.ts';
+import { deleteItems, type Item, type Key, type Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { type AttemptDeps, attemptNow } from './attempt.ts';
 import { type RejectedEventFilter, toDeadSelection } from './dead-events.ts';
@@ -250,7 +250,7 @@ export async function cancelReplay(
       ],
     });
   }
-  await removeCursors(deps, region, sink, item);
+  await deleteItems(deps.table, cursorKeys(region, sink, item));
   const left = (await deps.table.get(key)) ?? item;
   return { kind: 'cancelled', replay: await loadProgress(deps, region, sink, left) };
 }
@@ -328,16 +328,9 @@ async function putCursors(deps: ReplayDeps, record: SinkRecord, item: Item): Pro
   return ready.item ?? item;
 }
 
-async function removeCursors(
-  { table }: Pick<ReplayDeps, 'table'>,
-  region: string,
-  sink: string,
-  item: Item,
-): Promise<void> {
-  await pLimit(CALLS_AT_ONCE).map(parseRanges(item), ({ account }) =>
-    table.write({ delete: keys.replayCursor(region, sink, account, item.sk) }),
-  );
-}
+/** Returns the keys of the cursors of a replay. */
+const cursorKeys = (region: string, sink: string, { accounts, sk }: Item): Key[] =>
+  (accounts as readonly string[]).map((account) => keys.replayCursor(region, sink, account, sk));
 
 /**
  * Completes interrupted starts, and deletes replays that completed long ago. Returns the number of replays
@@ -357,7 +350,7 @@ async function completeStarts(deps: ReplayDeps, record: SinkRecord): Promise<num
   }
   const long = over.sort((a, b) => Number(b.createdAt) - Number(a.createdAt)).slice(KEPT_REPLAYS);
   for (const item of long) {
-    await removeCursors(deps, region, sink, item);
+    await deleteItems(deps.table, cursorKeys(region, sink, item));
     await deps.table.write({ delete: { pk: item.pk, sk: item.sk } });
   }
   return running;
@@ -369,12 +362,9 @@ async function loadProgress(
   sink: string,
   item: Item,
 ): Promise<Replay> {
-  const accounts = item.accounts as readonly string[];
   const cancelled = item.cancelledAt !== undefined;
   // The cursors of a cancelled replay are, or will be, deleted; its item retains the progress.
-  const cursors = cancelled
-    ? []
-    : await table.getMany(accounts.map((account) => keys.replayCursor(region, sink, account, item.sk)));
+  const cursors = cancelled ? [] : await table.getMany(cursorKeys(region, sink, item));
   return toReplay(item, cursors);
 }
 

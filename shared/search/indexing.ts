@@ -2,8 +2,8 @@
 import { toRecipientSearchItems } from '../notifications/recipient-search.ts';
 import { findAddressSealer } from '../notifications/unsubscribe.ts';
 import { type AccountRef, accountPk, keys, recipientPk, snapshotPk } from '../storage/schema.ts';
-import { putSearchItems, removeSearchItems } from '../storage/search-index.ts';
-import type { Item, Table } from '../storage/table.ts';
+import { putSearchItems } from '../storage/search-index.ts';
+import { deleteItems, type Item, type Table } from '../storage/table.ts';
 import { toJobSearchItems } from '../tracking/job-search.ts';
 import { toSnapshot } from '../tracking/snapshot.ts';
 
@@ -19,7 +19,7 @@ export async function putEntriesOf(table: Table, ref: AccountRef, items: readonl
 
 /** Removes the entries of some jobs or recipients of an account. Other items have none. */
 export async function removeEntriesOf(table: Table, ref: AccountRef, items: readonly Item[]): Promise<void> {
-  await removeSearchItems(table, await toEntries(table, ref, items));
+  await deleteItems(table, await toEntries(table, ref, items));
 }
 
 /** Progress of a pass: the account that it has reached. */

@@ -101,10 +101,5 @@ export async function putSearchItems(table: Table, items: readonly Item[]): Prom
   await pLimit(BATCHES_AT_ONCE).map(batches, (batch) => table.putMany(batch));
 }
 
-/** Removes entries. */
-export async function removeSearchItems(table: Table, items: readonly Key[]): Promise<void> {
-  await pLimit(BATCH_ITEMS).map(items, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
-}
-
 const firstOf = (text: string, count: number): string =>
   text.length <= count ? text : [...text.slice(0, 2 * count)].slice(0, count).join('');

@@ -6,6 +6,7 @@
  * (`test/storage/table.tables.test.ts`). All other code uses this port, so that the rules about ordering, fencing and
  * chunks are written once.
  */
+import pLimit from 'p-limit';
 
 /** The content of an attribute. Documents that are only read and written whole are stored as JSON text. */
 export type Value = string | number | boolean | null | Uint8Array | readonly string[];
@@ -195,4 +196,12 @@ export function estimateSize(item: { readonly [attribute: string]: Value | undef
     else bytes += 1;
   }
   return bytes;
+}
+
+/** Number of items deleted concurrently. */
+const DELETES_AT_ONCE = 32;
+
+/** Deletes items, in no particular order. */
+export async function deleteItems(table: Table, items: readonly Key[]): Promise<void> {
+  await pLimit(DELETES_AT_ONCE).map(items, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
 }

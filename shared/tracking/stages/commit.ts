@@ -1,7 +1,8 @@
 /** Stage of a poll: commits the changed jobs with their events. */
 import type { EventDraft } from '../../events/event.ts';
 import { keys } from '../../storage/schema.ts';
-import { putSearchItems, removeSearchItems } from '../../storage/search-index.ts';
+import { putSearchItems } from '../../storage/search-index.ts';
+import { deleteItems } from '../../storage/table.ts';
 import { type Chunk, chunks, type Discovery, isTooLarge, MAX_DISCOVERED } from '../chunks.ts';
 import { Durations } from '../durations.ts';
 import { isForecastDue, needsForecast, updateForecast } from '../forecast.ts';
@@ -95,7 +96,7 @@ async function commitChunk(poll: Poll, chunk: Chunk): Promise<void> {
   } catch (cause) {
     // A newer poll writes the entries of its own jobs. Those of a deleted account must not stay.
     if (cause instanceof Fenced && !(await table.get(keys.account(tracked.ref)))) {
-      await removeSearchItems(table, searchItems);
+      await deleteItems(table, searchItems);
     }
     throw cause;
   }
