@@ -400,12 +400,7 @@ export class CursorRuns {
     const ref = { region: this.#sink.region, account: run.account };
     const after = run.window.readTo;
     const limit = Math.min(PAGE_EVENTS, (run.replay?.end ?? Number.POSITIVE_INFINITY) - after);
-    if (limit <= 0) {
-      run.head = after;
-      run.exhausted = true;
-      return;
-    }
-    const read = await log.read(ref, after, limit);
+    const read = limit > 0 ? await log.read(ref, after, limit) : undefined;
     if (!read) {
       run.head = after;
       run.exhausted = true;

@@ -9,6 +9,7 @@ import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { deadPk, keys } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { type DeadEvent, type ParkedEvent, toDead } from './parked-events.ts';
+import { toSpans } from './window.ts';
 
 /** A filter of parked and dead events. An absent field restricts nothing. All given fields must match. */
 export interface RejectedEventFilter {
@@ -78,24 +79,13 @@ export async function readDeadEvents(
   const sequences = dead
     .filter((one) => one.diedAt <= until && matchesRejected(filter, one))
     .map(({ sequence }) => sequence);
-  const read = await pLimit(READS_AT_ONCE).map(toSpans(sequences), ([first, last]) =>
+  const read = await pLimit(READS_AT_ONCE).map(toSpans(sequences, NEAR_EVENTS), ([first, last]) =>
     readSpan(log, { region, account }, first, last),
   );
   const wanted = new Set(sequences);
   const events = read.flat().filter(({ sequence }) => wanted.has(sequence));
   const readTo = items.length < PAGE_EVENTS ? end : (dead.at(-1)?.sequence ?? end);
   return { events, missing: sequences.length - events.length, readTo };
-}
-
-/** Groups sequences that are near each other: the first and the last of each group. */
-function toSpans(sequences: readonly number[]): (readonly [first: number, last: number])[] {
-  const spans: [first: number, last: number][] = [];
-  for (const sequence of sequences) {
-    const span = spans.at(-1);
-    if (span && sequence - span[1] <= NEAR_EVENTS) span[1] = sequence;
-    else spans.push([sequence, sequence]);
-  }
-  return spans;
 }
 
 /** Returns the events of a span that are still in the log. */

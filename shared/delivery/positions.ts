@@ -44,24 +44,20 @@ export async function findPositions(
   if (typeof place === 'object' && 'at' in place && Date.parse(place.at) > now) {
     return rejected('must not be in the future');
   }
-  if (typeof place === 'object' && 'cursors' in place) {
-    const stranger = Object.keys(place.cursors).find((account) => !accounts.includes(account));
-    if (stranger !== undefined) {
-      return rejected(
-        `must contain only accounts whose events the endpoint receives; "${stranger}" is not one of them`,
-      );
-    }
+  const cursors = typeof place === 'object' && 'cursors' in place ? place.cursors : undefined;
+  const stranger = Object.keys(cursors ?? {}).find((account) => !accounts.includes(account));
+  if (stranger !== undefined) {
+    return rejected(
+      `must contain only accounts whose events the endpoint receives; "${stranger}" is not one of them`,
+    );
   }
   const positions = new Map<string, number>();
   const late: string[] = [];
   const reasons: string[] = [];
   await pLimit(LOGS_AT_ONCE).map(accounts, async (account) => {
     const ref = { region, account };
-    const text =
-      typeof place === 'object' && 'cursors' in place && Object.hasOwn(place.cursors, account)
-        ? place.cursors[account]
-        : undefined;
-    if (typeof place === 'object' && 'cursors' in place && text === undefined) return;
+    const text = cursors && Object.hasOwn(cursors, account) ? cursors[account] : undefined;
+    if (cursors && text === undefined) return;
     const head = await log.head(ref);
     if (!head) {
       // The log has not begun, so every position in it is its beginning.

@@ -172,14 +172,21 @@ export class CursorWindow {
   }
 }
 
-function formatRanges(sequences: readonly number[]): string {
-  const ranges: [first: number, last: number][] = [];
-  for (const sequence of sequences.toSorted((a, b) => a - b)) {
-    const range = ranges.at(-1);
-    if (range && sequence === range[1] + 1) range[1] = sequence;
-    else ranges.push([sequence, sequence]);
+/** Groups ascending sequences at most `distance` apart: the first and the last of each group. */
+export function toSpans(sequences: readonly number[], distance: number) {
+  const spans: [first: number, last: number][] = [];
+  for (const sequence of sequences) {
+    const span = spans.at(-1);
+    if (span && sequence - span[1] <= distance) span[1] = sequence;
+    else spans.push([sequence, sequence]);
   }
-  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',');
+  return spans;
+}
+
+function formatRanges(sequences: readonly number[]): string {
+  const ordered = sequences.toSorted((a, b) => a - b);
+  const spans = toSpans(ordered, 1);
+  return spans.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',');
 }
 
 function parseRanges(text: string): Set<number> {
