@@ -212,13 +212,11 @@ type NextPage = Pick<
 >;
 
 /** Button that loads the next page of a list, if there is one, and a note if the list is not refetched. */
-export function LoadMore({
-  query,
-  label = 'Show more',
-}: {
+export function LoadMore(props: {
   readonly query: Partial<NextPage> & Pick<LoadedQuery<unknown>, 'refetch'>;
   readonly label?: string | undefined;
 }) {
+  const { query, label = 'Show more' } = props;
   const { hasNextPage, isFetchingNextPage = false, fetchNextPage, isFrozen, refetch } = query;
   return (
     <>
@@ -237,14 +235,8 @@ export function LoadMore({
   );
 }
 
-function More({
-  label,
-  ...button
-}: {
-  readonly label: string;
-  readonly loading?: boolean;
-  readonly onClick: () => void;
-}) {
+function More(props: { readonly label: string; readonly loading?: boolean; readonly onClick: () => void }) {
+  const { label, ...button } = props;
   return (
     <div className={css.more}>
       <Button size="xs" {...button}>

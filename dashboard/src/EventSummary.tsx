@@ -49,14 +49,7 @@ function Change({ label: what, from, to, areDates: dates = false }: ValueChange)
   );
 }
 
-function Value({
-  text,
-  dates,
-  was,
-}: {
-  readonly text: string;
-  readonly dates: boolean;
-  readonly was: boolean;
-}) {
+function Value(props: { readonly text: string; readonly dates: boolean; readonly was: boolean }) {
+  const { text, dates, was } = props;
   return <bdi className={was ? css.was : css.is}>{dates ? <UpstreamDate at={text} /> : text}</bdi>;
 }

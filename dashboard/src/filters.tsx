@@ -12,10 +12,8 @@ export const includeSelected = (selected: string | undefined, options: readonly 
   selected === undefined || options.includes(selected) ? [...options] : [selected, ...options];
 
 /** Select whose value is the query parameter `param`. */
-export function FilterSelect({
-  param,
-  ...props
-}: ComponentProps<typeof NativeSelect> & { readonly param: string }) {
+export function FilterSelect(all: ComponentProps<typeof NativeSelect> & { readonly param: string }) {
+  const { param, ...props } = all;
   const [read, change] = useParams();
   return (
     <NativeSelect
@@ -29,10 +27,8 @@ export function FilterSelect({
 const DEBOUNCE_MS = 300;
 
 /** Text input whose value is the query parameter `param`. Written after a pause, on blur and on Enter. */
-export function FilterInput({
-  param,
-  ...props
-}: ComponentProps<typeof TextInput> & { readonly param: string }) {
+export function FilterInput(all: ComponentProps<typeof TextInput> & { readonly param: string }) {
+  const { param, ...props } = all;
   const [read, change] = useParams();
   const value = read(param) ?? '';
   const [typed, setTyped] = useState(value);

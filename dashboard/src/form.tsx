@@ -199,11 +199,8 @@ export function CheckField({ name, ...props }: FieldProps<typeof Checkbox>) {
 }
 
 /** A secret. `toggleLabel`: label of the button that shows it. */
-export function SecretField({
-  name,
-  toggleLabel,
-  ...props
-}: FieldProps<typeof PasswordInput> & { readonly toggleLabel: string }) {
+export function SecretField(all: FieldProps<typeof PasswordInput> & { readonly toggleLabel: string }) {
+  const { name, toggleLabel, ...props } = all;
   const { form } = useFormContext();
   return (
     <PasswordInput
@@ -218,13 +215,11 @@ export function SecretField({
 }
 
 /** Radio buttons. `options`: values and their labels. */
-export function RadioFields({
-  name,
-  options,
-}: {
+export function RadioFields(props: {
   readonly name: string;
   readonly options: Readonly<Record<string, string>>;
 }) {
+  const { name, options } = props;
   const { form } = useFormContext();
   return Object.entries(options).map(([value, label]) => (
     <Radio key={value} label={label} name={name} {...form.getInputProps(name, { type: 'radio', value })} />

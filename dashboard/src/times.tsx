@@ -90,13 +90,8 @@ export function formatDuration(ms: number): string {
  * A time. `as`: `clock` shows the time only, with the day if it is not today; `whole` shows year and seconds. Default: `short`.
  * Times of another year include the year.
  */
-export function Timestamp({
-  at,
-  as = 'short',
-}: {
-  readonly at: string;
-  readonly as?: 'short' | 'clock' | 'whole';
-}) {
+export function Timestamp(props: { readonly at: string; readonly as?: 'short' | 'clock' | 'whole' }) {
+  const { at, as = 'short' } = props;
   useDay();
   const usual =
     as === 'clock' && isToday(at)
@@ -124,15 +119,12 @@ export function isToday(at: string): boolean {
 }
 
 /** Relative time, kept up to date. `none`: shown if there is no time. `isPlanned`: the time of something that has not happened yet. */
-export function RelativeTime({
-  at,
-  none = '–',
-  isPlanned = false,
-}: {
+export function RelativeTime(props: {
   readonly at: string | null | undefined;
   readonly none?: string;
   readonly isPlanned?: boolean;
 }) {
+  const { at, none = '–', isPlanned = false } = props;
   return at ? <Ago at={at} isPlanned={isPlanned} /> : none;
 }
 

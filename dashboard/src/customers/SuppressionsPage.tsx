@@ -183,13 +183,8 @@ const formatAddress = ({ address, channel }: Suppression): string =>
   address ?? (channel === 'email' ? 'Unknown address (hash only)' : 'Unknown number (hash only)');
 
 /** What lifting a suppression causes. */
-function LiftingNote({
-  account,
-  reasons,
-}: {
-  readonly account: string;
-  readonly reasons: readonly Reason[];
-}) {
+function LiftingNote(props: { readonly account: string; readonly reasons: readonly Reason[] }) {
+  const { account, reasons } = props;
   return (
     <div className={ui.fields}>
       {reasons.map((reason) => (

@@ -114,11 +114,8 @@ export function PollBars({ polls }: { readonly polls: readonly Poll[] }) {
 }
 
 /** Result of a ping. Announced by screen readers. */
-export function PingReport({
-  report: { outcome, status, latencyMs, message },
-}: {
-  readonly report: AttemptReport;
-}) {
+export function PingReport({ report }: { readonly report: AttemptReport }) {
+  const { outcome, status, latencyMs, message } = report;
   const { label, tone } = ATTEMPT_OUTCOMES[outcome];
   return (
     <Note tone={tone === 'good' ? 'good' : 'bad'} live>

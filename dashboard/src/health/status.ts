@@ -141,12 +141,8 @@ export function getPendingConfirmation(
 }
 
 /** Returns the number of delisted jobs whose outcome is not yet known. */
-export function countMissingJobs({
-  pending,
-  suspected,
-  contradictory,
-}: AccountStatus['missingJobs']): number {
-  return pending + suspected + contradictory;
+export function countMissingJobs(missing: AccountStatus['missingJobs']): number {
+  return missing.pending + missing.suspected + missing.contradictory;
 }
 
 /** Sorts accounts by severity of state, then by region and id. */

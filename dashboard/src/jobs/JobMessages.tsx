@@ -95,13 +95,8 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
   );
 }
 
-function MessageRow({
-  message,
-  open,
-}: {
-  readonly message: Message;
-  readonly open: (message: Message) => void;
-}) {
+function MessageRow(props: { readonly message: Message; readonly open: (message: Message) => void }) {
+  const { message, open } = props;
   const { kind, channel, to, state, reason, detail, sentAt, dueAt, createdAt, text } = message;
   const [label, tone] = stateNames[state];
   return (

@@ -7,11 +7,10 @@ import ui from '../ui.module.css';
 import { formatFlagResults, formatRisk, formatTiming, type JobTiming, sumFlags } from './risk.ts';
 
 /** Badge of a late job or of one at risk, with the reason in its tooltip. */
-export function RiskBadge({
-  job,
-}: {
+export function RiskBadge(props: {
   readonly job: JobTiming & { readonly late: boolean; readonly mustDate: boolean | null };
 }) {
+  const { job } = props;
   const risk = formatRisk(job);
   return risk ? (
     <span className={ui.risk} title={formatTiming(job)}>

@@ -92,13 +92,8 @@ function Notify(target: Target) {
 }
 
 /** Renders the reason why no recipient can be notified, and a link to the settings that change it. */
-function NoRecipient({
-  account,
-  recipients,
-}: {
-  readonly account: string;
-  readonly recipients: readonly JobRecipient[];
-}) {
+function NoRecipient(props: { readonly account: string; readonly recipients: readonly JobRecipient[] }) {
+  const { account, recipients } = props;
   const href = useHref();
   const settings = `/setup/customers/${encodeURIComponent(account)}`;
   return (
@@ -234,13 +229,9 @@ function describe({ detail, notBefore }: JobRecipient) {
   );
 }
 
-function Preview({
-  result: { message, html },
-  place,
-}: {
-  readonly result: NoteResult;
-  readonly place: JobRecipient | undefined;
-}) {
+function Preview(props: { readonly result: NoteResult; readonly place: JobRecipient | undefined }) {
+  const { place, result } = props;
+  const { html, message } = result;
   const { subject, text, segments } = message;
   return (
     <>

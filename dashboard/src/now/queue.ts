@@ -79,10 +79,8 @@ export function getImpactHref({ subject, account, region }: AttentionItem): stri
 }
 
 /** Returns whether the customer knows; `undefined` if it does not concern customers, or is not needed yet. */
-export function formatCustomer({
-  kind,
-  customer,
-}: AttentionItem): { label: string; title: string } | undefined {
+export function formatCustomer(item: AttentionItem): { label: string; title: string } | undefined {
+  const { kind, customer } = item;
   if (customer === null) return undefined;
   const { enabled, informed, lastMessage } = customer;
   if (lastMessage === null && kind === 'job_due_soon') return undefined;

@@ -34,13 +34,8 @@ const KINDS = { webhook: 'Webhook: signed requests to a URL', sqs: 'Queue: messa
 const useEndpointForm = () => useFormContext<EndpointValues>().form;
 
 /** All fields, in panels. `before`: the endpoint to change; default: a new endpoint. `regions`: the regions to choose from. */
-export function EndpointFields({
-  before,
-  regions = [],
-}: {
-  readonly before?: Endpoint;
-  readonly regions?: readonly string[];
-}) {
+export function EndpointFields(props: { readonly before?: Endpoint; readonly regions?: readonly string[] }) {
+  const { before, regions = [] } = props;
   const { values } = useEndpointForm();
   // Other keys cannot choose a queue.
   const { forAll } = useSession();
