@@ -295,7 +295,6 @@ function Variables(props: {
   readonly insert: ((name: string) => void) | undefined;
 }) {
   const { channel, insert } = props;
-  const variables = templateVariables.filter((variable) => (variable.channel ?? channel) === channel);
   return (
     <Panel title="Variables">
       <p className={ui.hint}>
@@ -306,7 +305,7 @@ function Variables(props: {
       </p>
       <div className={css.variables}>
         <Facts
-          rows={Object.fromEntries(variables.map(({ name, description }) => [name, description]))}
+          rows={templateVariables[channel]}
           renderName={(name) =>
             insert ? (
               <button

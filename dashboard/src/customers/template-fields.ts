@@ -12,8 +12,6 @@ export interface TemplateField {
   readonly rows: number;
   /** For fields that replace the layout: the initial text of a custom version. */
   readonly initialText?: string;
-  /** Whether the field can be empty. It is then omitted from the message. */
-  readonly optional?: boolean;
 }
 
 export const templateFields: Readonly<Record<Channel, readonly TemplateField[]>> = {
@@ -24,29 +22,15 @@ export const templateFields: Readonly<Record<Channel, readonly TemplateField[]>>
       label: 'Preheader',
       description: 'Shown next to the subject in mailboxes.',
       rows: 2,
-      optional: true,
     },
-    {
-      name: 'heading',
-      label: 'Heading',
-      description: 'Above the intro. Default: the subject.',
-      rows: 1,
-      optional: true,
-    },
+    { name: 'heading', label: 'Heading', description: 'Above the intro. Default: the subject.', rows: 1 },
     {
       name: 'intro',
       label: 'Intro',
       description: 'Above the parcels. An empty line starts a new paragraph.',
       rows: 5,
-      optional: true,
     },
-    {
-      name: 'outro',
-      label: 'Outro',
-      description: 'Below the parcels. Can be empty.',
-      rows: 3,
-      optional: true,
-    },
+    { name: 'outro', label: 'Outro', description: 'Below the parcels. Can be empty.', rows: 3 },
     {
       name: 'html',
       label: 'HTML',
@@ -67,14 +51,6 @@ export const templateFields: Readonly<Record<Channel, readonly TemplateField[]>>
   ],
   sms: [{ name: 'text', label: 'Text', description: 'At most two segments.', rows: 4 }],
 };
-
-/** A variable of a template. */
-export interface TemplateVariable {
-  readonly name: string;
-  readonly description: string;
-  /** The only channel that has it. Default: all channels. */
-  readonly channel?: Channel;
-}
 
 /** Descriptions of the variables of all channels, by name. */
 const COMMON_VARIABLES = {
@@ -103,17 +79,11 @@ const SMS_VARIABLES = {
   tracking: 'Tracking links or numbers, as many as fit',
 };
 
-export const templateVariables: readonly TemplateVariable[] = [
-  ...toVariables(COMMON_VARIABLES),
-  ...toVariables(SMS_VARIABLES, 'sms'),
-];
-
-function toVariables(descriptions: Readonly<Record<string, string>>, channel?: Channel) {
-  return Object.entries(descriptions).map(([name, description]) => ({
-    ...{ name, description },
-    ...(channel && { channel }),
-  }));
-}
+/** Descriptions of the variables of each channel, by name. */
+export const templateVariables: Readonly<Record<Channel, Readonly<Record<string, string>>>> = {
+  email: COMMON_VARIABLES,
+  sms: { ...COMMON_VARIABLES, ...SMS_VARIABLES },
+};
 
 export type { Template };
 export type TemplateKey = Pick<Template, 'kind' | 'channel' | 'locale'>;
