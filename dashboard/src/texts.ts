@@ -1,4 +1,5 @@
 /** Formats of numbers and names. Independent of React. */
+import type { AttentionItem } from '../../client/index.ts';
 
 /** Severity of a state. Shown by colour and shape, never by colour alone. */
 export type Tone = 'good' | 'warn' | 'bad' | 'plain';
@@ -36,13 +37,7 @@ export function matchesQuery(
 }
 
 /** Formats who handles an item of the attention queue, and the note for colleagues; empty if it has neither. */
-export function formatHandling({
-  assignee,
-  note,
-}: {
-  readonly assignee: string | null;
-  readonly note: string | null;
-}): string {
+export function formatHandling({ assignee, note }: Pick<AttentionItem, 'assignee' | 'note'>): string {
   return [
     ...(assignee === null ? [] : [`Assigned to ${assignee}`]),
     ...(note === null ? [] : [`Note: ${note}`]),

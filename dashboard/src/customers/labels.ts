@@ -1,4 +1,5 @@
 /** Display texts for recipients and languages. */
+import type { Recipient } from '../../../client/index.ts';
 import type { Locale } from '../../../shared/notifications/types.ts';
 
 export const localeNames: Readonly<Record<Locale, string>> = {
@@ -17,11 +18,7 @@ export function zoneOptions(chosen: string | null): string[] {
 }
 
 /** Formats the jobs that a recipient is notified of: `all jobs`, `order group Spring`, `order PO-1`, `job 17`. */
-export function formatScope(of: {
-  readonly orderGroup: string | null;
-  readonly orderNumber: string | null;
-  readonly jobNumber: number | null;
-}): string {
+export function formatScope(of: Pick<Recipient, 'orderGroup' | 'orderNumber' | 'jobNumber'>): string {
   if (of.orderGroup !== null) return `order group ${of.orderGroup}`;
   if (of.orderNumber !== null) return `order ${of.orderNumber}`;
   return of.jobNumber === null ? 'all jobs' : `job ${of.jobNumber}`;

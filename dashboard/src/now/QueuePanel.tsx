@@ -12,6 +12,7 @@ import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, memo, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
+import type { AttentionPage } from '../../../client/index.ts';
 import { useActions } from '../actions.ts';
 import { type Selection, useSelection } from '../bulk/selection.ts';
 import { Empty, Failure, Hidden, Skeleton } from '../components.tsx';
@@ -165,11 +166,7 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
 const isOf = ({ id }: AttentionItem, name: string | null): boolean => name?.split(' ')[0] === id;
 
 /** Numbers of hidden items, with links to them. */
-function Hiding({
-  counts,
-}: {
-  readonly counts: { readonly snoozed: number; readonly acknowledged: number };
-}) {
+function Hiding({ counts }: Pick<AttentionPage, 'counts'>) {
   const href = useHref();
   const parts = (['snoozed', 'acknowledged'] as const).filter((state) => counts[state] > 0);
   if (parts.length === 0) return null;
@@ -239,19 +236,7 @@ function Filters({ items }: { readonly items: readonly AttentionItem[] }) {
 }
 
 /** Says what is watched, and that nothing is listed. */
-function EmptyQueue({
-  page: { watched, counts },
-}: {
-  readonly page: {
-    readonly watched: {
-      readonly regions: readonly string[];
-      readonly accounts: number;
-      readonly endpoints: number;
-      readonly messages: boolean;
-    };
-    readonly counts: { readonly open: number };
-  };
-}) {
+function EmptyQueue({ page: { watched, counts } }: { readonly page: AttentionPage }) {
   const [read, change] = useParams();
   const isFiltered = FILTERS.some((name) => read(name) !== undefined);
   if (isFiltered)
