@@ -17,19 +17,18 @@ import { useActions } from '../actions.ts';
 import { type Selection, useSelection } from '../bulk/selection.ts';
 import { Empty, Failure, Hidden, Skeleton } from '../components.tsx';
 import { toPlainText } from '../events.ts';
-import { FilterSelect, includeSelected, toOptions } from '../filters.tsx';
+import { FilterSelect, includeSelected } from '../filters.tsx';
 import { loadLater } from '../load-later.tsx';
 import { ATTENTION_MS, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
-import { formatCount } from '../texts.ts';
+import { formatCount, type Tone } from '../texts.ts';
 import { Timestamp, ZoneName } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref, useParams, useRegion } from '../urls.ts';
 import css from './QueuePanel.module.css';
 import {
   type AttentionItem,
-  type AttentionKind,
   explainRank,
   FILTERS,
   formatAge,
@@ -38,8 +37,6 @@ import {
   getFailure,
   getImpactHref,
   getSubjectHref,
-  KIND_LABELS,
-  KIND_TONES,
   type ListAttentionState,
   listRowActions,
 } from './queue.ts';
@@ -59,20 +56,21 @@ const MAX_ITEMS = 500;
 /** Actions with a button of their own. The others are in the menu of the row. */
 const BUTTONS = 3;
 
-const ICONS: Readonly<Record<AttentionKind, typeof ClockIcon>> = {
-  job_late: ClockIcon,
-  job_at_risk: ClockIcon,
-  job_due_soon: ClockIcon,
-  job_needs_attention: FlagIcon,
-  job_stalled: FlagIcon,
-  endpoint_disabled: BoltSlashIcon,
-  endpoint_failing: BoltSlashIcon,
-  events_dead: ExclamationTriangleIcon,
-  events_parked: ExclamationTriangleIcon,
-  account_not_observed: SignalSlashIcon,
-  region_outage: BellAlertIcon,
-  message_undelivered: EnvelopeIcon,
-};
+/** Labels, severity and icons of the kinds, in the order of the filter. */
+const KINDS = {
+  job_late: { label: 'Late jobs', tone: 'bad', Icon: ClockIcon },
+  job_needs_attention: { label: 'Statuses that need attention', tone: 'warn', Icon: FlagIcon },
+  job_stalled: { label: 'Stalled jobs', tone: 'warn', Icon: FlagIcon },
+  job_at_risk: { label: 'Jobs at risk', tone: 'warn', Icon: ClockIcon },
+  job_due_soon: { label: 'Due soon', tone: 'plain', Icon: ClockIcon },
+  endpoint_disabled: { label: 'Disabled endpoints', tone: 'bad', Icon: BoltSlashIcon },
+  endpoint_failing: { label: 'Failing endpoints', tone: 'bad', Icon: BoltSlashIcon },
+  events_dead: { label: 'Dead events', tone: 'bad', Icon: ExclamationTriangleIcon },
+  events_parked: { label: 'Parked events', tone: 'warn', Icon: ExclamationTriangleIcon },
+  account_not_observed: { label: 'Accounts not observed', tone: 'bad', Icon: SignalSlashIcon },
+  region_outage: { label: 'Outages', tone: 'bad', Icon: BellAlertIcon },
+  message_undelivered: { label: 'Undelivered messages', tone: 'warn', Icon: EnvelopeIcon },
+} as const satisfies Record<AttentionItem['kind'], { label: string; tone: Tone; Icon: typeof ClockIcon }>;
 
 /** Loads the items that match the filters in the address. */
 function useQueue() {
@@ -198,7 +196,10 @@ function Filters({ items }: { readonly items: readonly AttentionItem[] }) {
         param="kind"
         aria-label="Kind"
         size="xs"
-        data={[{ value: '', label: 'All kinds' }, ...toOptions(KIND_LABELS)]}
+        data={[
+          { value: '', label: 'All kinds' },
+          ...Object.entries(KINDS).map(([value, { label }]) => ({ value, label })),
+        ]}
       />
       <FilterSelect
         param="account"
@@ -318,7 +319,7 @@ function Rows(props: {
           key={item.id}
           className={css.row}
           data-item={item.id}
-          data-tone={KIND_TONES[item.kind]}
+          data-tone={KINDS[item.kind].tone}
           data-selected={selection?.selected.has(item.id) || undefined}
           onFocus={() => {
             setCurrent(item.id);
@@ -374,7 +375,7 @@ const Row = memo(function Row(props: {
   const href = useHref();
   const [, go] = useLocation();
   const { kind, subject, account, cause, state, assignee, note } = item;
-  const Icon = ICONS[kind];
+  const { Icon, label } = KINDS[kind];
   const customer = formatCustomer(item);
   const impact = formatImpact(item);
   const impactHref = getImpactHref(item);
@@ -390,9 +391,9 @@ const Row = memo(function Row(props: {
   };
   return (
     <>
-      <span className={css.kind} title={`${KIND_LABELS[kind]}\n${explainRank(item)}\n\n${rule}`}>
+      <span className={css.kind} title={`${label}\n${explainRank(item)}\n\n${rule}`}>
         <Icon width={16} aria-hidden />
-        <Hidden>{KIND_LABELS[kind]}</Hidden>
+        <Hidden>{label}</Hidden>
       </span>
       <span className={css.subject}>
         <Link href={href(getSubjectHref(item))} tabIndex={tabIndex}>

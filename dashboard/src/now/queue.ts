@@ -1,4 +1,4 @@
-/** Labels, actions and views of the attention queue. Independent of React. */
+/** Texts, actions and views of the attention queue. Independent of React. */
 import type { AttentionItem, Client } from '../../../client/index.ts';
 import type { SentKind } from '../../../shared/notifications/types.ts';
 import { withEndpoint, withId } from '../api.ts';
@@ -7,41 +7,8 @@ import { formatCount } from '../texts.ts';
 import { accountHref, buildHref, endpointHref, jobHref } from '../urls.ts';
 
 export type { AttentionItem };
-export type AttentionKind = AttentionItem['kind'];
 /** States of the filter. */
 export type ListAttentionState = AttentionItem['state'] | 'all';
-
-/** Labels of the kinds, in the order of the filter. */
-export const KIND_LABELS: Readonly<Record<AttentionKind, string>> = {
-  job_late: 'Late jobs',
-  job_needs_attention: 'Statuses that need attention',
-  job_stalled: 'Stalled jobs',
-  job_at_risk: 'Jobs at risk',
-  job_due_soon: 'Due soon',
-  endpoint_disabled: 'Disabled endpoints',
-  endpoint_failing: 'Failing endpoints',
-  events_dead: 'Dead events',
-  events_parked: 'Parked events',
-  account_not_observed: 'Accounts not observed',
-  region_outage: 'Outages',
-  message_undelivered: 'Undelivered messages',
-};
-
-/** Severity of a kind. */
-export const KIND_TONES: Readonly<Record<AttentionKind, 'bad' | 'warn' | 'plain'>> = {
-  job_late: 'bad',
-  job_needs_attention: 'warn',
-  job_stalled: 'warn',
-  job_at_risk: 'warn',
-  job_due_soon: 'plain',
-  endpoint_disabled: 'bad',
-  endpoint_failing: 'bad',
-  events_dead: 'bad',
-  events_parked: 'warn',
-  account_not_observed: 'bad',
-  region_outage: 'bad',
-  message_undelivered: 'warn',
-};
 
 /** Parameters of the address that filter the queue. */
 export const FILTERS = ['kind', 'account', 'assignee', 'state'] as const;
