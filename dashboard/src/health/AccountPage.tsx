@@ -64,7 +64,7 @@ export function AccountActivity({ id }: { readonly id: string }) {
       actions={<Link href={href('/jobs', { account: id })}>Account jobs</Link>}
     >
       <Loaded query={account} loading={<Waiting />}>
-        {({ report }) => <AccountEvents id={id} head={report?.head} />}
+        {() => <AccountEvents id={id} />}
       </Loaded>
     </ResourcePage>
   );
@@ -183,12 +183,12 @@ function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
   );
 }
 
-function AccountEvents({ id, head }: { readonly id: string; readonly head: string | undefined }) {
+function AccountEvents({ id }: { readonly id: string }) {
   return (
     <Panel title="Account events" aside="Newest first">
       <QueryTable
         label="Account events"
-        query={useAccountEvents(id, head)}
+        query={useAccountEvents(id)}
         empty={`No account events among the last ${SCANNED_EVENTS.toLocaleString()} events of the log. Baselines, polling failures and quarantines appear here.`}
         keyOf={(event) => event.id}
         columns={{
@@ -246,7 +246,7 @@ function ConfirmActions(props: {
   const { id, report, runner } = props;
   const api = useApi();
   const kind = getPendingConfirmation(report);
-  const events = useAccountEvents(id, report.head);
+  const events = useAccountEvents(id);
   if (kind === null) return null;
   const confirm = (body: { readonly upstreamId?: number }) => () =>
     api.post('/v1/accounts/{id}/confirm', { ...withId(id), body });

@@ -1,7 +1,7 @@
 /** Queries of the Health pages. */
 import { keepPreviousData, type QueryClient, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import pLimit from 'p-limit';
-import type { Account, AccountStatus, Client, EventPage, Poll } from '../../../client/index.ts';
+import type { Account, AccountStatus, Poll } from '../../../client/index.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { hasStatus, withEndpoint, withId } from '../api.ts';
 import { collect, useApi } from '../queries.ts';
@@ -13,7 +13,7 @@ const limitConcurrency = pLimit(4);
 /** Refetch interval of a single resource. */
 const REFETCH_MS = 5_000;
 const REFETCH_LIST_MS = 15_000;
-/** Number of the latest events of an account that are searched for events about the account itself. */
+/** Maximum number of account events of an account. The API searches at least as many of its latest events for them. */
 export const SCANNED_EVENTS = 1_000;
 
 /** Returns all endpoints of the key and the built-in sinks. Refetched every 15 s. */
@@ -101,40 +101,18 @@ async function nullIfNotFound<T>(response: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Returns events about the account itself among its last {@link SCANNED_EVENTS}, newest first. `head`: cursor of the end of the log. */
-export function useAccountEvents(id: string, head: string | undefined): UseQueryResult<readonly JobEvent[]> {
+/** Returns the latest events about the account itself, newest first. */
+export function useAccountEvents(id: string): UseQueryResult<readonly JobEvent[]> {
   const api = useApi();
+  const query = { order: 'newest', types: 'account.*', limit: SCANNED_EVENTS } as const;
   return useQuery({
     queryKey: ['accountEvents', id],
-    queryFn: ({ signal }) => readAccountEvents(api, id, head ?? '', signal),
-    enabled: head !== undefined,
+    queryFn: async ({ signal }) => {
+      const page = await nullIfNotFound(
+        api.get('/v1/accounts/{id}/events', { params: { path: { id }, query }, signal }),
+      );
+      return page?.events ?? [];
+    },
     placeholderData: keepPreviousData,
   });
-}
-
-async function readAccountEvents(
-  api: Client,
-  id: string,
-  head: string,
-  signal: AbortSignal,
-): Promise<readonly JobEvent[]> {
-  const [, epoch = '', number = '0'] = /^(.*)\.(\d+)$/.exec(head) ?? [];
-  let after: string | undefined = `${epoch}.${Math.max(0, Number(number) - SCANNED_EVENTS)}`;
-  const found: JobEvent[] = [];
-  for (let pages = 0; pages < 12; pages += 1) {
-    const params = { path: { id }, query: { types: 'account.*', limit: SCANNED_EVENTS, after } };
-    let page: EventPage;
-    try {
-      page = await api.get('/v1/accounts/{id}/events', { params, signal });
-    } catch (cause) {
-      // The cursor is past retention: start at the oldest kept event.
-      if (after === undefined || !hasStatus(cause, 410)) throw cause;
-      after = undefined;
-      continue;
-    }
-    found.push(...page.events);
-    if (page.next === page.head || page.next === after) break;
-    after = page.next;
-  }
-  return found.reverse();
 }
