@@ -9,7 +9,7 @@ import { withRevision, withEndpoint as withRule } from '../api.ts';
 import { Badge, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
-import { collect, useAccounts, useApi, useServedRegions } from '../queries.ts';
+import { collect, useApi, useServedRegions } from '../queries.ts';
 import { type Resource, useInRegion, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
@@ -96,7 +96,6 @@ export function NewAlertRulePage() {
   const link = useHref();
   const { forAll, key } = useSession();
   const chosen = useRegion() ?? '';
-  const { data: accounts = [] } = useAccounts();
   const regions = useServedRegions() ?? [];
   const form = useApiForm({
     schema: NewAlertRule.loose(),
@@ -115,12 +114,10 @@ export function NewAlertRulePage() {
       navigate(link(alertRuleHref(rule.region, rule.id)));
     },
   });
-  const { region } = form.form.values;
-  const offered = accounts.filter((account) => region === '' || account.region === region);
   return (
     <Page title="New alert rule">
       <Form of={form}>
-        <AlertRuleFields accounts={offered.map(({ id }) => id)}>
+        <AlertRuleFields>
           <RegionField
             regions={regions}
             description="Region of the accounts and endpoints that the rule measures."
@@ -221,7 +218,6 @@ const LABELS = {
 
 function ChangeForm({ resource }: { readonly resource: Resource<AlertRule> }) {
   const api = useApi();
-  const { data: accounts = [] } = useAccounts();
   const form = useResourceForm({
     schema: AlertRuleUpdate,
     resource,
@@ -236,11 +232,9 @@ function ChangeForm({ resource }: { readonly resource: Resource<AlertRule> }) {
     },
     labels: LABELS,
   });
-  const { region } = form.base;
-  const offered = accounts.filter((account) => account.region === region).map(({ id }) => id);
   return (
     <Form of={form}>
-      <AlertRuleFields accounts={offered} current={formatTarget(form.base)} />
+      <AlertRuleFields current={formatTarget(form.base)} />
       <FormActions verb="Save changes" />
     </Form>
   );

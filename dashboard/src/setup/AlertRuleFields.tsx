@@ -28,12 +28,8 @@ const DAY_NAMES = Object.fromEntries(
 );
 
 /** `current`: target of an existing rule, which stays if no other is entered. `children`: further fields of a new one. */
-export function AlertRuleFields(props: {
-  readonly accounts: readonly string[];
-  readonly current?: string;
-  readonly children?: ReactNode;
-}) {
-  const { accounts, current, children } = props;
+export function AlertRuleFields(props: { readonly current?: string; readonly children?: ReactNode }) {
+  const { current, children } = props;
   const { form } = useFormContext<AlertValues>();
   const { condition, targetKind, hasQuietHours, quietDays } = form.values;
   const { about, unit } = conditions[condition];
@@ -60,9 +56,7 @@ export function AlertRuleFields(props: {
             description="Interval of reminders while the rule fires. Empty: no reminders."
           />
         </div>
-        {condition === 'notifications_delayed' ? null : (
-          <AccountScope allLabel="All accounts, including future ones" offered={accounts} />
-        )}
+        {condition === 'notifications_delayed' ? null : <AccountScope />}
         <CheckField
           name="notifyResolved"
           label="Report the end"

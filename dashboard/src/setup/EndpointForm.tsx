@@ -14,7 +14,6 @@ import {
   TextField,
   useFormContext,
 } from '../form.tsx';
-import { useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatExactTime } from '../times.tsx';
 import ui from '../ui.module.css';
@@ -74,7 +73,7 @@ export function EndpointFields(props: { readonly before?: Endpoint; readonly reg
         )}
       </Panel>
       <Panel title="Events">
-        <EndpointAccounts />
+        <AccountScope allLabel="All accounts of the region, including future ones, and events of the region itself" />
         <EndpointTypes />
         <div className={ui.columns}>
           <AreaField
@@ -110,18 +109,6 @@ export function EndpointFields(props: { readonly before?: Endpoint; readonly reg
         </div>
       </Panel>
     </>
-  );
-}
-
-function EndpointAccounts() {
-  const { data: accounts = [] } = useAccounts();
-  const { region } = useEndpointForm().values;
-  const offered = accounts.filter((account) => region === '' || account.region === region);
-  return (
-    <AccountScope
-      allLabel="All accounts of the region, including future ones, and events of the region itself"
-      offered={offered.map(({ id }) => id)}
-    />
   );
 }
 

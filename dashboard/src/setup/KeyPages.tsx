@@ -11,7 +11,7 @@ import { parseLocalTime } from '../dates.ts';
 import { Form, FormActions, Group, RadioFields, SelectField, TextField } from '../form.tsx';
 import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
-import { useAccounts, useApi } from '../queries.ts';
+import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatKeyId } from '../texts.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
@@ -170,7 +170,6 @@ export function NewKeyPage() {
   const [, navigate] = useLocation();
   const link = useHref();
   const { key: own, forAll } = useSession();
-  const { data: accounts = [] } = useAccounts();
   const [created, setCreated] = useState<NewSecret | null>(null);
   const form = useApiForm({
     schema: NewKey,
@@ -182,10 +181,10 @@ export function NewKeyPage() {
       expiry: (own.expiresAt === null ? 'never' : 'at') as 'never' | 'at',
       expiresAt: '',
     },
-    toBody: ({ name, role, accountScope, accounts: some, expiry, expiresAt }) => ({
+    toBody: ({ name, role, accountScope, accounts, expiry, expiresAt }) => ({
       ...(name.trim() === '' ? {} : { name: name.trim() }),
       role,
-      ...(accountScope === 'all' ? {} : { accounts: some }),
+      ...(accountScope === 'all' ? {} : { accounts }),
       ...(expiry === 'never' ? {} : { expiresAt: parseLocalTime(expiresAt) }),
     }),
     check: ({ expiry, expiresAt }): FieldErrors => {
@@ -225,10 +224,7 @@ export function NewKeyPage() {
               label: ROLE_LABELS[value].name,
             }))}
           />
-          <AccountScope
-            allLabel="All accounts, including future ones"
-            offered={forAll ? accounts.map(({ id }) => id) : (own.accounts ?? [])}
-          />
+          <AccountScope />
           <Group
             name="Expiry"
             hint={own.expiresAt && `At the latest when your key expires: ${formatExactTime(own.expiresAt)}`}

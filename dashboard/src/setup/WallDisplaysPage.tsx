@@ -7,7 +7,7 @@ import { Empty, Loaded, Note, Page, Panel } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { Form, FormActions, TextField } from '../form.tsx';
 import { useApiForm } from '../forms.ts';
-import { useAccounts, useApi } from '../queries.ts';
+import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
@@ -48,8 +48,7 @@ function PairingForm(props: {
 }) {
   const { paired, onPaired } = props;
   const api = useApi();
-  const { key: own, forAll } = useSession();
-  const { data: accounts = [] } = useAccounts();
+  const { forAll } = useSession();
   const initial = {
     code: '',
     name: '',
@@ -59,10 +58,10 @@ function PairingForm(props: {
   const form = useApiForm({
     schema: PairingApproval,
     initial,
-    toBody: ({ code, name, accountScope, accounts: some }) => ({
+    toBody: ({ code, name, accountScope, accounts }) => ({
       code: code.replace(/\s/g, ''),
       name: name.trim(),
-      ...(accountScope === 'all' ? {} : { accounts: some }),
+      ...(accountScope === 'all' ? {} : { accounts }),
     }),
     send: async (body) => {
       onPaired(null);
@@ -90,10 +89,7 @@ function PairingForm(props: {
           />
           <TextField name="name" label="Name" description="Location of the screen." required spellCheck />
         </div>
-        <AccountScope
-          allLabel="All accounts, including future ones"
-          offered={forAll ? accounts.map(({ id }) => id) : (own.accounts ?? [])}
-        />
+        <AccountScope />
         <FormActions verb="Pair the screen" />
       </Panel>
     </Form>

@@ -7,7 +7,7 @@ import { type Columns, DataTable } from '../DataTable.tsx';
 import { type CsvSource, ExportButton } from '../export.tsx';
 import { toOptions } from '../filters.tsx';
 import { Group, RadioFields, SelectField, TextField, useFormContext } from '../form.tsx';
-import type { LoadedQuery } from '../queries.ts';
+import { type LoadedQuery, useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
@@ -139,63 +139,59 @@ export function DeletePanel(props: {
 export interface AccountScopeValues {
   readonly accountScope: 'all' | 'some';
   readonly accounts: readonly string[];
-}
-
-/** Selects all accounts or some of them. A key for some accounts can only select some. */
-export function AccountScope(props: { readonly allLabel: string; readonly offered: readonly string[] }) {
-  const { form } = useFormContext<AccountScopeValues>();
-  const { forAll } = useSession();
-  const { accountScope, accounts } = form.values;
-  return (
-    <Group name="Accounts" path="accounts">
-      {forAll ? (
-        <RadioFields name="accountScope" options={{ all: props.allLabel, some: 'Selected accounts' }} />
-      ) : null}
-      {accountScope === 'some' ? (
-        <AccountChoices
-          offered={props.offered}
-          chosen={accounts}
-          choose={(chosen) => form.setFieldValue('accounts', chosen)}
-        />
-      ) : null}
-    </Group>
-  );
+  readonly region?: string;
 }
 
 /** Number of accounts above which a search field is shown. */
 const SEARCH_THRESHOLD = 12;
 
-/** Checkboxes of accounts. Includes chosen accounts that are not offered. */
-function AccountChoices(props: { readonly offered: readonly string[] } & Omit<ChoicesProps, 'options'>) {
-  const { offered, ...choices } = props;
+/** Selects all accounts or some of them, in the region of the form if it has one. A key for some accounts can only select some. */
+export function AccountScope({ allLabel = 'All accounts, including future ones' }) {
+  const { form } = useFormContext<AccountScopeValues>();
+  const { forAll, key } = useSession();
+  const { data: known = [] } = useAccounts();
   const [search, setSearch] = useState('');
-  const all = [...new Set([...offered, ...choices.chosen])].sort();
+  const { accountScope, accounts, region } = form.values;
+  const inRegion = known.filter((one) => !region || one.region === region).map(({ id }) => id);
+  // Accounts of the own key need not be registered yet.
+  const offered = region === undefined ? (key.accounts ?? inRegion) : inRegion;
+  const all = [...new Set([...offered, ...accounts])].sort();
   const found = all.filter((account) => account.includes(search.trim().toLowerCase()));
   return (
-    <>
-      {all.length > SEARCH_THRESHOLD ? (
-        <TextInput
-          aria-label="Find an account"
-          placeholder="Find an account"
-          type="search"
-          value={search}
-          onChange={({ currentTarget }) => setSearch(currentTarget.value)}
-        />
+    <Group name="Accounts" path="accounts">
+      {forAll ? (
+        <RadioFields name="accountScope" options={{ all: allLabel, some: 'Selected accounts' }} />
       ) : null}
-      {found.length === 0 ? <p className={ui.hint}>No account matches.</p> : null}
-      <Choices {...choices} options={found.map((name) => ({ name }))} />
-    </>
+      {accountScope === 'some' ? (
+        <>
+          {all.length > SEARCH_THRESHOLD ? (
+            <TextInput
+              aria-label="Find an account"
+              placeholder="Find an account"
+              type="search"
+              value={search}
+              onChange={({ currentTarget }) => setSearch(currentTarget.value)}
+            />
+          ) : null}
+          {found.length === 0 ? <p className={ui.hint}>No account matches.</p> : null}
+          <Choices
+            options={found.map((name) => ({ name }))}
+            chosen={accounts}
+            choose={(chosen) => form.setFieldValue('accounts', chosen)}
+          />
+        </>
+      ) : null}
+    </Group>
   );
 }
 
-interface ChoicesProps {
+/** Checkboxes of names, in columns. */
+export function Choices(props: {
   readonly options: readonly { readonly name: string; readonly title?: string }[];
   readonly chosen: readonly string[];
   readonly choose: (chosen: readonly string[]) => void;
-}
-
-/** Checkboxes of names, in columns. */
-export function Choices({ options, chosen, choose }: ChoicesProps) {
+}) {
+  const { options, chosen, choose } = props;
   return (
     <div className={`${ui.columns} ${css.choices}`}>
       {options.map(({ name, title }) => (
