@@ -2,9 +2,9 @@
 import { Fragment } from 'react';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { Hidden } from './components.tsx';
-import css from './EventSummary.module.css';
 import { describeEvent, type ValueChange } from './events.ts';
 import { UpstreamDate } from './times.tsx';
+import ui from './ui.module.css';
 
 /** Description of an event with old and new values. The caller displays the tone. */
 export function EventSummary({ event }: { readonly event: JobEvent }) {
@@ -35,7 +35,7 @@ function Change({ label: what, from, to, areDates: dates = false }: ValueChange)
         <>
           {from === undefined ? null : (
             <>
-              <span className={css.arrow} aria-hidden>
+              <span className={ui.quiet} aria-hidden>
                 {' '}
                 →
               </span>
@@ -51,5 +51,5 @@ function Change({ label: what, from, to, areDates: dates = false }: ValueChange)
 
 function Value(props: { readonly text: string; readonly dates: boolean; readonly was: boolean }) {
   const { text, dates, was } = props;
-  return <bdi className={was ? css.was : css.is}>{dates ? <UpstreamDate at={text} /> : text}</bdi>;
+  return <bdi className={was ? ui.quiet : ui.name}>{dates ? <UpstreamDate at={text} /> : text}</bdi>;
 }

@@ -74,7 +74,11 @@ export default function BulkBar<T>(props: {
       {outcome ? <Results outcome={outcome} close={() => setOutcome(null)} /> : null}
       {rows.length > 0 ? (
         // biome-ignore lint/a11y/useSemanticElements: a toolbar is no fieldset
-        <div className={css.actions} role="group" aria-label={`Actions on selected ${noun}s`}>
+        <div
+          className={`${ui.actions} ${css.actions}`}
+          role="group"
+          aria-label={`Actions on selected ${noun}s`}
+        >
           <strong>
             {rows.length.toLocaleString()} of {formatCount(total, noun)} selected
           </strong>

@@ -149,7 +149,7 @@ function Picker(props: { readonly busy: boolean; readonly choose: (file: File | 
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: dropping is optional; the button in it does the same
     <div
-      className={css.drop}
+      className={`${ui.actions} ${css.drop}`}
       data-over={over || undefined}
       onDragOver={(event) => {
         event.preventDefault();

@@ -87,7 +87,7 @@ export default function RecipientsPage({ account }: { readonly account: string }
                 aria-label="Find recipients"
                 placeholder="Name, address, order group or number"
                 leftSection={<MagnifyingGlassIcon width={16} aria-hidden />}
-                className={css.wide}
+                maw="28rem"
               />
             ) : (
               <Empty>

@@ -10,7 +10,6 @@ import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { formatExactTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import type { TemplateKey } from './template-fields.ts';
@@ -71,7 +70,7 @@ function TemplateLink(props: {
     props.listed.find((one) => one.kind === kind && one.channel === channel && one.locale === locale) ?? {};
   return (
     <Link
-      className={custom ? css.custom : ui.quiet}
+      className={custom ? ui.name : ui.quiet}
       href={href(`templates/${kind}/${channel}/${locale}`)}
       aria-label={`${kindNames[kind]}, ${channelNames[channel]}, ${localeNames[locale]}: ${custom ? 'custom' : 'default'}`}
       title={changedAt ? `Saved ${formatExactTime(changedAt)}` : undefined}

@@ -313,7 +313,7 @@ function Rows(props: {
   };
   return (
     // biome-ignore lint/a11y/noRedundantRoles: some screen readers ignore lists without bullets
-    <ol ref={list} className={css.list} role="list" aria-label="Items" onKeyDown={onKeyDown}>
+    <ol ref={list} className={`${ui.list} ${css.list}`} role="list" aria-label="Items" onKeyDown={onKeyDown}>
       {items.map((item, at) => (
         <li
           key={item.id}

@@ -323,7 +323,7 @@ function List(props: {
       {/* biome-ignore-start lint/a11y/noRedundantRoles: some screen readers ignore lists without bullets */}
       <ol
         ref={list}
-        className={css.list}
+        className={`${ui.list} ${css.list}`}
         role="list"
         aria-label="Events"
         style={{ height: virtual.getTotalSize() }}

@@ -123,7 +123,7 @@ export function Checklist(props: { readonly steps: readonly Step[]; readonly dep
     ),
   };
   return (
-    <ol className={css.steps} aria-label="Steps">
+    <ol className={ui.list} aria-label="Steps">
       {steps.map(({ id, state }, at) => (
         <li key={id} className={css.step} data-state={state}>
           <span className={css.mark} aria-hidden>

@@ -36,7 +36,7 @@ export function ListPage<T>(props: {
       title={title}
       actions={
         newHref === undefined ? null : (
-          <Button variant="filled" component={Link} href={link(newHref)} className={css.button}>
+          <Button variant="filled" component={Link} href={link(newHref)}>
             New {noun}
           </Button>
         )

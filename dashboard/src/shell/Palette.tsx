@@ -133,7 +133,7 @@ function Options(props: {
           onClick={() => onChoose(entry)}
         >
           <span className={css.label}>{entry.label}</span>
-          {entry.hint ? <span className={css.hint}>{entry.hint}</span> : null}
+          {entry.hint ? <span className={ui.hint}>{entry.hint}</span> : null}
         </div>
       ))}
     </div>
