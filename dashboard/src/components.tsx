@@ -1,6 +1,6 @@
 /** Components that all pages share. */
 import { Button, Group, Modal, TextInput, VisuallyHidden } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
+import { useDocumentTitle, useMediaQuery } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import {
   createContext,
@@ -31,9 +31,7 @@ export function Page(props: {
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
   const { title } = props;
-  useEffect(() => {
-    document.title = `${title} · Jobwire`;
-  }, [title]);
+  useDocumentTitle(`${title} · Jobwire`);
   useEffect(() => {
     arrivals.first ??= location.pathname;
     arrivals.left ||= location.pathname !== arrivals.first;

@@ -2,8 +2,9 @@
 import { backoff } from '../../shared/retry.ts';
 import './zod.ts';
 import { createTheme, localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
+import { useInterval } from '@mantine/hooks';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { type ComponentType, StrictMode, useEffect, useMemo, useRef, useState } from 'react';
+import { type ComponentType, StrictMode, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
 import { createClient } from '../../client/index.ts';
@@ -112,12 +113,7 @@ function App({ first }: { readonly first: Promise<SignInState> }) {
 
 /** Resumes a wall display whose network or server was not available. */
 function RetryLater({ retry }: { readonly retry: () => void }) {
-  const latest = useRef(retry);
-  latest.current = retry;
-  useEffect(() => {
-    const timer = setInterval(() => latest.current(), WALL_RETRY_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useInterval(retry, WALL_RETRY_MS, { autoInvoke: true });
   return null;
 }
 

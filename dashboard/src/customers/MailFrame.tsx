@@ -1,4 +1,5 @@
 /** Renders an e-mail in a frame without origin. The frame runs no scripts of the mail and loads nothing. */
+import { useWindowEvent } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import { MAIL_FRAME } from '../../../shared/dashboard-headers.ts';
 import css from './customers.module.css';
@@ -22,15 +23,11 @@ export function MailFrame(props: {
   const [loaded, setLoaded] = useState(0);
   const [height, setHeight] = useState<number>();
 
-  useEffect(() => {
-    const onMessage = ({ source, data }: MessageEvent): void => {
-      if (source === null || source !== frame.current?.contentWindow) return;
-      const reported: unknown = data?.mailHeight;
-      if (typeof reported === 'number' && reported > 0) setHeight(Math.min(MAX_HEIGHT_PX, reported));
-    };
-    window.addEventListener('message', onMessage);
-    return () => window.removeEventListener('message', onMessage);
-  }, []);
+  useWindowEvent('message', ({ source, data }) => {
+    if (source === null || source !== frame.current?.contentWindow) return;
+    const reported: unknown = data?.mailHeight;
+    if (typeof reported === 'number' && reported > 0) setHeight(Math.min(MAX_HEIGHT_PX, reported));
+  });
   useEffect(() => {
     // Target '*': a frame without origin cannot be named. The page's Content-Security-Policy allows no other frame.
     if (loaded > 0) frame.current?.contentWindow?.postMessage({ html, dark }, '*');

@@ -1,6 +1,6 @@
 /** Form that sends parked and dead events again by filter. Counts and lists the selected events before. */
+import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
 import type { RedeliveryReport } from '../../../client/index.ts';
 import { Redelivery } from '../../../shared/delivery/endpoint-input.ts';
 import { withEndpoint } from '../api.ts';
@@ -55,11 +55,7 @@ export default function RedeliveryForm(props: {
   });
   const { values } = form.form;
   const zone = formatZone(useZone().zone);
-  const [selected, setSelected] = useState(values);
-  useEffect(() => {
-    const timer = setTimeout(() => setSelected(values), DEBOUNCE_MS);
-    return () => clearTimeout(timer);
-  }, [values]);
+  const [selected] = useDebouncedValue(values, DEBOUNCE_MS);
   const checked = Redelivery.safeParse(toRedelivery(selected));
   const preview = useQuery({
     queryKey: ['endpoints', 'redelivery', endpoint.region, endpoint.id, selected],

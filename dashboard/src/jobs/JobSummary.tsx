@@ -2,7 +2,8 @@
 
 import { ArrowTopRightOnSquareIcon, CheckIcon, ClipboardDocumentIcon } from '@heroicons/react/16/solid';
 import { ActionIcon, Anchor } from '@mantine/core';
-import { useState } from 'react';
+import { useClipboard } from '@mantine/hooks';
+import { useEffect } from 'react';
 import { Link } from 'wouter';
 import type { JobRecord } from '../../../client/index.ts';
 import { Badge, Facts, Hidden, Panel, showToast } from '../components.tsx';
@@ -132,7 +133,14 @@ function StayFacts({ job }: { readonly job: JobRecord }) {
 
 /** Text with a copy button. */
 function CopyableText({ text, what }: { readonly text: string; readonly what: string }) {
-  const [copied, setCopied] = useState(false);
+  const { copy, copied, error } = useClipboard({ timeout: 1_500 });
+  useEffect(() => {
+    if (error)
+      showToast(
+        'Copying failed: the browser blocks clipboard access. Select and copy the text instead.',
+        'bad',
+      );
+  }, [error]);
   return (
     <span className={css.copied}>
       <bdi>{text}</bdi>
@@ -141,21 +149,7 @@ function CopyableText({ text, what }: { readonly text: string; readonly what: st
         size="sm"
         aria-label={`Copy ${what}`}
         title={`Copy ${what}`}
-        onClick={() => {
-          // `clipboard` is undefined without TLS.
-          const writing = navigator.clipboard?.writeText(text) ?? Promise.reject(new Error('No clipboard.'));
-          writing.then(
-            () => {
-              setCopied(true);
-              setTimeout(() => setCopied(false), 1_500);
-            },
-            () =>
-              showToast(
-                'Copying failed: the browser blocks clipboard access. Select and copy the text instead.',
-                'bad',
-              ),
-          );
-        }}
+        onClick={() => copy(text)}
       >
         {copied ? <CheckIcon width={14} aria-hidden /> : <ClipboardDocumentIcon width={14} aria-hidden />}
       </ActionIcon>

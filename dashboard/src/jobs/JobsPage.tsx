@@ -2,8 +2,9 @@
 
 import { AdjustmentsHorizontalIcon, MagnifyingGlassIcon } from '@heroicons/react/16/solid';
 import { Button, NativeSelect, TextInput } from '@mantine/core';
+import { useWindowEvent } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { Fragment, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import { Fragment, type RefObject, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { withId } from '../api.ts';
 import { Empty, Failure, Loaded, Note, Page, Waiting } from '../components.tsx';
@@ -86,19 +87,15 @@ function Jobs({ accounts }: { readonly accounts: readonly Account[] }) {
 
 /** Focuses the search field on `/`, unless the focus is in an input. */
 function useSlashShortcut(field: RefObject<HTMLInputElement | null>): void {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      const { target } = event;
-      const writing =
-        target instanceof HTMLElement && target.closest('input, select, textarea, [role="dialog"]') !== null;
-      if (event.key !== '/' || writing || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      field.current?.focus();
-      field.current?.select();
-    };
-    document.addEventListener('keydown', onKey);
-    return () => document.removeEventListener('keydown', onKey);
-  }, [field]);
+  useWindowEvent('keydown', (event) => {
+    const { target } = event;
+    const writing =
+      target instanceof HTMLElement && target.closest('input, select, textarea, [role="dialog"]') !== null;
+    if (event.key !== '/' || writing || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    field.current?.focus();
+    field.current?.select();
+  });
 }
 
 function Filters(props: {

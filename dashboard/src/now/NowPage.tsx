@@ -2,7 +2,8 @@
 
 import { TvIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
-import { type ReactNode, useCallback, useEffect } from 'react';
+import { useWindowEvent } from '@mantine/hooks';
+import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Empty, Note, Page, QueryError, Tabs, Waiting } from '../components.tsx';
 import { explainTotals } from '../counted-accounts.ts';
@@ -123,25 +124,16 @@ function NoAccounts() {
 function WallDisplayToggle() {
   const [read, change] = useParams();
   const on = read('wall') !== undefined;
-  const leave = useCallback(() => {
+  const leave = (): void => {
     change({ wall: undefined });
     if (document.fullscreenElement) void document.exitFullscreen().catch(() => {});
-  }, [change]);
-  useEffect(() => {
-    if (!on) return;
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.key === 'Escape' && !event.defaultPrevented) leave();
-    };
-    const onScreen = (): void => {
-      if (!document.fullscreenElement) leave();
-    };
-    document.addEventListener('keydown', onKey);
-    document.addEventListener('fullscreenchange', onScreen);
-    return () => {
-      document.removeEventListener('keydown', onKey);
-      document.removeEventListener('fullscreenchange', onScreen);
-    };
-  }, [on, leave]);
+  };
+  useWindowEvent('keydown', ({ key, defaultPrevented }) => {
+    if (on && key === 'Escape' && !defaultPrevented) leave();
+  });
+  useWindowEvent('fullscreenchange', () => {
+    if (on && !document.fullscreenElement) leave();
+  });
   if (!on)
     return (
       <Button

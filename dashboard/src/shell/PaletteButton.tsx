@@ -1,7 +1,8 @@
 /** The button and the shortcut that open the command palette. */
 import { MagnifyingGlassIcon } from '@heroicons/react/16/solid';
 import { ActionIcon, Button } from '@mantine/core';
-import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { useWindowEvent } from '@mantine/hooks';
+import { useLayoutEffect, useRef, useState } from 'react';
 import { useNarrow } from '../components.tsx';
 import { loadLater } from '../load-later.tsx';
 import css from './Palette.module.css';
@@ -15,17 +16,13 @@ export function PaletteButton() {
   const [isOpen, setOpen] = useState(false);
   useFocusReturn(isOpen);
   const isPhone = useNarrow();
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      const { key, altKey, shiftKey, metaKey, ctrlKey } = event;
-      if (key.toLowerCase() !== 'k' || altKey || shiftKey || !(isApple ? metaKey : ctrlKey)) return;
-      event.preventDefault();
-      // Another dialog must be completed or closed first.
-      setOpen((was) => !was && document.querySelector('[role="dialog"]') === null);
-    };
-    window.addEventListener('keydown', onKey);
-    return () => window.removeEventListener('keydown', onKey);
-  }, []);
+  useWindowEvent('keydown', (event) => {
+    const { key, altKey, shiftKey, metaKey, ctrlKey } = event;
+    if (key.toLowerCase() !== 'k' || altKey || shiftKey || !(isApple ? metaKey : ctrlKey)) return;
+    event.preventDefault();
+    // Another dialog must be completed or closed first.
+    setOpen((was) => !was && document.querySelector('[role="dialog"]') === null);
+  });
   const shared = {
     variant: 'default',
     'aria-haspopup': 'dialog',

@@ -17,6 +17,7 @@ import {
   useComputedColorScheme,
   useMantineColorScheme,
 } from '@mantine/core';
+import { useWindowEvent } from '@mantine/hooks';
 import { useIsFetching, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
@@ -120,28 +121,20 @@ function Content({ children }: { readonly children: ReactNode }) {
 
 /** Scrolls to the top, or to the fragment of the address, after forward navigation. The browser restores the position after back navigation. */
 function useScrollToTop(): void {
-  useEffect(() => {
-    let here = location.href;
-    // Events of the router.
-    const onPush = (): void => {
-      if (location.href !== here) {
-        if (location.hash === '') window.scrollTo({ top: 0, behavior: 'instant' });
-        else document.getElementById(location.hash.slice(1))?.scrollIntoView();
-      }
-      here = location.href;
-    };
-    const onOther = (): void => {
-      here = location.href;
-    };
-    window.addEventListener('pushState', onPush);
-    window.addEventListener('replaceState', onOther);
-    window.addEventListener('popstate', onOther);
-    return () => {
-      window.removeEventListener('pushState', onPush);
-      window.removeEventListener('replaceState', onOther);
-      window.removeEventListener('popstate', onOther);
-    };
-  }, []);
+  const here = useRef(location.href);
+  const move = (): void => {
+    here.current = location.href;
+  };
+  // Events of the router.
+  useWindowEvent('pushState', () => {
+    if (location.href !== here.current) {
+      if (location.hash === '') window.scrollTo({ top: 0, behavior: 'instant' });
+      else document.getElementById(location.hash.slice(1))?.scrollIntoView();
+    }
+    move();
+  });
+  useWindowEvent('replaceState', move);
+  useWindowEvent('popstate', move);
 }
 
 function Navigation() {
