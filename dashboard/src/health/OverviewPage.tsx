@@ -1,5 +1,6 @@
 /** Health of regions, and the lists of all accounts and endpoints, the most severe first. */
 import { Button } from '@mantine/core';
+import { useIntersection } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo } from 'react';
 import { Link } from 'wouter';
@@ -17,7 +18,7 @@ import { formatPercent, matchesQuery } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, endpointHref, type ResourceTab, useHref, useParams, useRegion } from '../urls.ts';
-import { StateBadge, useIsOnScreen } from './components.tsx';
+import { StateBadge } from './components.tsx';
 import css from './Health.module.css';
 import { getCachedHealth, useEndpointHealth, useEndpoints } from './queries.ts';
 import {
@@ -340,8 +341,8 @@ function isUnhealthy({ state }: Endpoint): boolean {
 
 /** State of an endpoint. Loads the health while the row is visible, or if the endpoint is failing or disabled. */
 function EndpointState({ endpoint }: { readonly endpoint: Endpoint }) {
-  const [ref, isVisible] = useIsOnScreen<HTMLSpanElement>();
-  const { data } = useEndpointHealth(endpoint, { enabled: isVisible || isUnhealthy(endpoint) });
+  const { ref, entry } = useIntersection({ rootMargin: '100px' });
+  const { data } = useEndpointHealth(endpoint, { enabled: entry?.isIntersecting || isUnhealthy(endpoint) });
   return (
     <span ref={ref}>
       <StateBadge state={toEndpointState(endpoint, data)} />

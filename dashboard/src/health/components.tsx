@@ -1,6 +1,6 @@
 /** Components shared by the Health pages. */
 import { Button } from '@mantine/core';
-import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
+import type { ReactNode } from 'react';
 import type { AttemptReport, Poll } from '../../../client/index.ts';
 import type { ActionRunner } from '../actions.ts';
 import { Badge, Failure, Note } from '../components.tsx';
@@ -14,22 +14,6 @@ import {
   POLL_OUTCOMES,
   type StateText,
 } from './status.ts';
-
-/** Whether an element is visible or within 100 px of the viewport. */
-export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null>, boolean] {
-  const ref = useRef<E>(null);
-  const [seen, setSeen] = useState(false);
-  useEffect(() => {
-    if (!ref.current) return;
-    const observer = new IntersectionObserver(
-      (entries) => setSeen(entries.some(({ isIntersecting }) => isIntersecting)),
-      { rootMargin: '100px' },
-    );
-    observer.observe(ref.current);
-    return () => observer.disconnect();
-  }, []);
-  return [ref, seen];
-}
 
 /** Label of a state. */
 export function StateBadge({ state }: { readonly state: Pick<StateText, 'label' | 'tone'> }) {
