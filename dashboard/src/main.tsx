@@ -4,7 +4,7 @@ import './zod.ts';
 import { createTheme, localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
 import { useInterval } from '@mantine/hooks';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { type ComponentType, StrictMode, useEffect, useMemo, useState } from 'react';
+import { StrictMode, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
 import { createClient } from '../../client/index.ts';
@@ -14,7 +14,7 @@ import { ApiContext } from './queries.ts';
 import { isWallDisplay, resume, type SignInState, toSignedOut } from './resume.ts';
 import { NoAccess, SignIn } from './SignIn.tsx';
 import { type CurrentKey, keyStore, SessionContext, toSession, wallKeyStore } from './session.ts';
-import { PageErrorBoundary } from './shell/ErrorBoundary.tsx';
+import { ErrorBoundary, PageErrorBoundary } from './shell/ErrorBoundary.tsx';
 import { Shell } from './shell/Shell.tsx';
 import { createEventStream, type EventStream } from './stream.ts';
 import { documentVisibility, StreamContext } from './stream-hooks.ts';
@@ -31,6 +31,7 @@ const HealthPages = loadLater(() => import('./health/HealthPages.tsx'), <PageWai
 const ChecklistPage = loadLater(() => import('./onboarding/ChecklistPage.tsx'), <PageWaiting />);
 const PairingPage = loadLater(() => import('./wall/PairingPage.tsx'));
 const SetupPages = loadLater(() => import('./setup/SetupPages.tsx'), <PageWaiting />);
+const Toasts = loadLater(() => import('./toasts.tsx'), null);
 
 const theme = createTheme({
   primaryColor: 'indigo',
@@ -188,19 +189,6 @@ function Pages() {
   );
 }
 
-/** The place of messages about results, once its code is loaded. */
-function LaterToasts() {
-  const [Toasts, setToasts] = useState<ComponentType>();
-  useEffect(() => {
-    // Without it, pages still work.
-    import('./toasts.tsx').then(
-      (module) => setToasts(() => module.default),
-      () => {},
-    );
-  }, []);
-  return Toasts ? <Toasts /> : null;
-}
-
 function createQueries(): QueryClient {
   return new QueryClient({
     defaultOptions: {
@@ -231,7 +219,10 @@ createRoot(root).render(
       withGlobalClasses={false}
     >
       <App first={first} />
-      <LaterToasts />
+      {/* Without it, pages still work. */}
+      <ErrorBoundary instead={null}>
+        <Toasts />
+      </ErrorBoundary>
     </MantineProvider>
   </StrictMode>,
 );

@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useSyncExternalStore } from 'react';
 import type { Client } from '../../../client/index.ts';
-import { type Backoff, backoff } from '../../../shared/retry.ts';
+import { type Backoff, backoff, sleep } from '../../../shared/retry.ts';
 import { getRetryAfterMs, isTransient, toErrorMessage } from '../api.ts';
 import { useApi } from '../queries.ts';
 import type { EventStream } from '../stream.ts';
@@ -196,7 +196,7 @@ class Runner {
           break;
         }
         const waitMs = getRetryAfterMs(cause) ?? backoff(attempt - 1, RETRY_MS);
-        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        await sleep(waitMs, undefined);
       }
     }
     if (search !== this.#search && search !== this.#reread) return;

@@ -2,6 +2,7 @@
 import { Button } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { ApiError, createClient } from '../../../client/index.ts';
+import { sleep } from '../../../shared/retry.ts';
 import { hasStatus, toErrorMessage } from '../api.ts';
 import { Note } from '../components.tsx';
 import type { CurrentKey } from '../session.ts';
@@ -82,7 +83,7 @@ async function pair(
       return { key, own: await createClient({ url: location.origin, key }).get('/v1/key') };
     } catch (cause) {
       if (!signal.aborted) on.onError(cause);
-      await pause(RETRY_MS, signal);
+      await sleep(RETRY_MS, signal);
     }
   }
   return undefined;
@@ -95,7 +96,7 @@ async function claim(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   while (!signal.aborted) {
-    await pause(claimSeconds * 1000, signal);
+    await sleep(claimSeconds * 1000, signal);
     if (signal.aborted) return undefined;
     try {
       const { key } = await api.post('/v1/wall-pairings/key', { body: { code, deviceToken } });
@@ -108,12 +109,3 @@ async function claim(
   }
   return undefined;
 }
-
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
