@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core';
 import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { Failure, Note, useConfirm } from '../components.tsx';
+import { Note, useConfirm } from '../components.tsx';
 import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { type BulkAction, type BulkResult, formatCommand, previewBulk, summarizeResults } from './actions.ts';
@@ -27,7 +27,6 @@ export default function BulkBar<T>(props: {
   const client = useQueryClient();
   const confirm = useConfirm();
   const [outcome, setOutcome] = useState<Outcome | null>(null);
-  const [failure, setFailure] = useState<unknown>(null);
   const ask = (action: BulkAction<T>): void => {
     const preview = previewBulk(action, rows);
     const count = formatCount(preview.rows.length, noun);
@@ -55,22 +54,15 @@ export default function BulkBar<T>(props: {
       ),
       verb: command,
       onConfirm: async () => {
-        setFailure(null);
-        try {
-          const results = await action.run(preview.rows);
-          setOutcome({ text: summarizeResults(results, noun, action.done), results });
-          if (results.every(({ problem }) => problem === null)) selection.clear();
-        } catch (cause) {
-          setFailure(cause);
-        } finally {
-          await Promise.all(refreshed.map((queryKey) => client.invalidateQueries({ queryKey })));
-        }
+        const results = await action.run(preview.rows);
+        setOutcome({ text: summarizeResults(results, noun, action.done), results });
+        if (results.every(({ problem }) => problem === null)) selection.clear();
+        await Promise.all(refreshed.map((queryKey) => client.invalidateQueries({ queryKey })));
       },
     });
   };
   return (
     <div className={css.bar}>
-      {failure ? <Failure error={failure} /> : null}
       {outcome ? <Results outcome={outcome} close={() => setOutcome(null)} /> : null}
       {rows.length > 0 ? (
         // biome-ignore lint/a11y/useSemanticElements: a toolbar is no fieldset

@@ -24,10 +24,6 @@ export interface Bulk<T> {
 export function SelectableTable<T>(props: Parameters<typeof DataTable<T>>[0] & { readonly bulk: Bulk<T> }) {
   const { bulk, ...table } = props;
   const { may } = useSession();
-  return may('operate') ? <BulkTable {...table} bulk={bulk} /> : <DataTable {...table} />;
-}
-
-function BulkTable<T>({ bulk, ...table }: Parameters<typeof DataTable<T>>[0] & { readonly bulk: Bulk<T> }) {
   const { rows, keyOf } = table;
   const { isSelectable, ...bar } = bulk;
   const selectable = isSelectable ? rows.filter(isSelectable) : rows;
@@ -35,6 +31,7 @@ function BulkTable<T>({ bulk, ...table }: Parameters<typeof DataTable<T>>[0] & {
   const [isUsed, setIsUsed] = useState(false);
   const isActive = selection.selected.size > 0;
   if (isActive && !isUsed) setIsUsed(true);
+  if (!may('operate')) return <DataTable {...table} />;
   return (
     <div>
       <DataTable

@@ -22,7 +22,7 @@ export interface BulkAction<T> {
   readonly effect: string;
   /** Whether the action applies to a row, and why it does not: `is already paused`. */
   readonly unless?: (row: T) => string | null;
-  /** Performs the action. Returns a result for each row, in any order. */
+  /** Performs the action. Returns a result for each row, in any order, also for a row whose request failed. */
   run(rows: readonly T[]): Promise<BulkResult[]>;
 }
 
