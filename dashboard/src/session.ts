@@ -2,6 +2,7 @@
 import { createContext, useContext } from 'react';
 import type { CurrentKey } from '../../client/index.ts';
 import type { Role } from '../../shared/api/key-input.ts';
+import { localStore, sessionStore } from './storage.ts';
 
 export type { CurrentKey };
 
@@ -23,11 +24,11 @@ const ROLES: readonly Role[] = ['read', 'operate', 'admin'];
 
 /** Stores the key in the tab's session storage. */
 export const keyStore = {
-  read: (): string | null => sessionStorage.getItem(STORAGE_KEY),
-  save: (key: string): void => sessionStorage.setItem(STORAGE_KEY, key),
+  read: (): string | null => sessionStore.getItem(STORAGE_KEY),
+  save: (key: string): void => sessionStore.setItem(STORAGE_KEY, key),
   clear: (): void => {
-    sessionStorage.removeItem(STORAGE_KEY);
-    sessionStorage.removeItem(RECENT_KEY);
+    sessionStore.removeItem(STORAGE_KEY);
+    sessionStore.removeItem(RECENT_KEY);
   },
 };
 
@@ -35,9 +36,9 @@ const WALL_STORAGE_KEY = 'jobwire.wall';
 
 /** Stores the key of a paired wall display in the browser, so that it survives a restart of the screen. */
 export const wallKeyStore = {
-  read: (): string | null => localStorage.getItem(WALL_STORAGE_KEY),
-  save: (key: string): void => localStorage.setItem(WALL_STORAGE_KEY, key),
-  clear: (): void => localStorage.removeItem(WALL_STORAGE_KEY),
+  read: (): string | null => localStore.getItem(WALL_STORAGE_KEY),
+  save: (key: string): void => localStore.setItem(WALL_STORAGE_KEY, key),
+  clear: (): void => localStore.removeItem(WALL_STORAGE_KEY),
 };
 
 /** Creates the session of a key or user. */

@@ -3,6 +3,7 @@
  * The API keeps the refresh token in a cookie that scripts cannot read.
  */
 import { ApiError, createClient, type DataOf } from '../../client/index.ts';
+import { localStore, sessionStore } from './storage.ts';
 
 export type Issuer = NonNullable<DataOf<'get', '/v1/sign-in'>['issuer']>;
 
@@ -41,7 +42,7 @@ export async function startSignIn(issuer: Issuer, { anew = false } = {}): Promis
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(codeVerifier));
   const { pathname, search, hash } = location;
   const path = pathname === CALLBACK ? '/' : `${pathname}${search}${hash}`;
-  sessionStorage.setItem(PENDING, JSON.stringify({ state, nonce, codeVerifier, path }));
+  sessionStore.setItem(PENDING, JSON.stringify({ state, nonce, codeVerifier, path }));
   leaveFor(issuer.authorizationEndpoint, {
     response_type: 'code',
     client_id: issuer.clientId,
@@ -58,20 +59,20 @@ export async function startSignIn(issuer: Issuer, { anew = false } = {}): Promis
 /** Completes a sign-in, or resumes the session of the browser. `null` if there is none. Throws {@link SignInError}. */
 export async function resumeUser(): Promise<UserSession | null> {
   if (location.pathname === CALLBACK) return completeSignIn();
-  if (localStorage.getItem(SIGNED_IN) === null) return null;
+  if (localStore.getItem(SIGNED_IN) === null) return null;
   try {
     return createSession(await renew());
   } catch (cause) {
     if (!(cause instanceof ApiError) || cause.status !== 401) throw cause;
-    localStorage.removeItem(SIGNED_IN);
+    localStore.removeItem(SIGNED_IN);
     return null;
   }
 }
 
 async function completeSignIn(): Promise<UserSession> {
   const answer = new URLSearchParams(location.search);
-  const pending = JSON.parse(sessionStorage.getItem(PENDING) ?? 'null') as Record<string, string> | null;
-  sessionStorage.removeItem(PENDING);
+  const pending = JSON.parse(sessionStore.getItem(PENDING) ?? 'null') as Record<string, string> | null;
+  sessionStore.removeItem(PENDING);
   // The code must not stay in the history.
   history.replaceState(null, '', pending?.path ?? '/');
   const { state = '', nonce = '', codeVerifier = '' } = pending ?? {};
@@ -85,7 +86,7 @@ async function completeSignIn(): Promise<UserSession> {
   const redirectUri = `${location.origin}${CALLBACK}`;
   try {
     const session = await http.post('/v1/session', { body: { code, codeVerifier, redirectUri, nonce } });
-    localStorage.setItem(SIGNED_IN, 'true');
+    localStore.setItem(SIGNED_IN, 'true');
     return createSession(session);
   } catch (cause) {
     if (cause instanceof ApiError && cause.status === 401) {
@@ -120,7 +121,7 @@ function createSession(first: Renewed): UserSession {
   function stop(cause: unknown): void {
     if (stopping.signal.aborted) return;
     stopping.abort();
-    localStorage.removeItem(SIGNED_IN);
+    localStore.removeItem(SIGNED_IN);
     session.onEnd(cause);
   }
 
@@ -135,7 +136,7 @@ function createSession(first: Renewed): UserSession {
     onEnd: () => {},
     async end() {
       stopping.abort();
-      localStorage.removeItem(SIGNED_IN);
+      localStore.removeItem(SIGNED_IN);
       const issuer = await fetchIssuer().catch(() => null);
       await http.delete('/v1/session').catch(() => {});
       if (issuer?.endSessionEndpoint) {

@@ -1,4 +1,5 @@
 /** The chosen time zone, kept in this browser. */
+import { localStore } from './storage.ts';
 import { toZone } from './zone.ts';
 
 const KEY = 'jobwire.zone';
@@ -9,27 +10,14 @@ let choice: string | undefined;
 
 /** Returns the choice: `viewer`, `utc`, or the id of a region. */
 export function getZoneChoice(): string {
-  choice ??= readChoice();
+  choice ??= localStore.getItem(KEY) ?? 'viewer';
   return choice;
-}
-
-function readChoice(): string {
-  try {
-    return localStorage.getItem(KEY) ?? 'viewer';
-  } catch {
-    // Storage is blocked.
-    return 'viewer';
-  }
 }
 
 /** Stores a choice. */
 export function setZoneChoice(next: string): void {
   choice = next;
-  try {
-    localStorage.setItem(KEY, next);
-  } catch {
-    // It applies until the page is closed.
-  }
+  localStore.setItem(KEY, next);
   for (const listener of listeners) listener();
 }
 

@@ -96,6 +96,25 @@ test('a key is stored for its tab only, is never part of an address, and is dele
   await page.getByLabel('API key').waitFor();
 });
 
+test('in a browser that blocks storage, a key is kept until the page is closed', async () => {
+  const page = await visit(site, '/favicon.svg');
+  await page.addInitScript(() => {
+    const blocked = {
+      get() {
+        throw new DOMException('Storage is blocked.', 'SecurityError');
+      },
+    };
+    Object.defineProperties(window, { localStorage: blocked, sessionStorage: blocked });
+  });
+  await page.goto(site.url);
+  await signIn(page, site.key);
+  await heading(page, 'Now').waitFor();
+  await page.getByRole('link', { name: 'Health' }).click();
+  await heading(page, 'Health').waitFor();
+  await page.reload();
+  await page.getByLabel('API key').waitFor();
+});
+
 test('a revoked key leads to the sign-in page with a message, and a new sign-in to the same page', async () => {
   const { id, key } = await site.makeKey('read');
   const page = await signedIn(site, '/jobs?account=acme', { key });

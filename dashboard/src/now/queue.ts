@@ -3,6 +3,7 @@ import type { AttentionItem, Client } from '../../../client/index.ts';
 import type { SentKind } from '../../../shared/notifications/types.ts';
 import { withEndpoint, withId } from '../api.ts';
 import { kindNames, stateNames } from '../messages.ts';
+import { localStore } from '../storage.ts';
 import { formatCount } from '../texts.ts';
 import { accountHref, buildHref, endpointHref, jobHref } from '../urls.ts';
 
@@ -216,7 +217,7 @@ const viewsKey = (user: string): string => `jobwire.views.${user}`;
 /** Returns the saved views of a key or user. */
 export function readViews(user: string): readonly SavedView[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(viewsKey(user)) ?? '[]');
+    const stored: unknown = JSON.parse(localStore.getItem(viewsKey(user)) ?? '[]');
     return Array.isArray(stored) ? stored.filter(isView) : [];
   } catch {
     return [];
@@ -225,7 +226,7 @@ export function readViews(user: string): readonly SavedView[] {
 
 /** Stores the views of a key or user. */
 export function writeViews(user: string, views: readonly SavedView[]): void {
-  localStorage.setItem(viewsKey(user), JSON.stringify(views));
+  localStore.setItem(viewsKey(user), JSON.stringify(views));
 }
 
 function isView(value: unknown): value is SavedView {

@@ -1,5 +1,6 @@
 /** Whether the checklist on the Now page is dismissed. Stored in this browser only. */
 import { useSyncExternalStore } from 'react';
+import { localStore } from '../storage.ts';
 
 const STORAGE_KEY = 'jobwire.checklist';
 const listeners = new Set<() => void>();
@@ -10,10 +11,10 @@ function subscribe(listener: () => void): () => void {
 }
 
 export const useDismissed = (): boolean =>
-  useSyncExternalStore(subscribe, () => localStorage.getItem(STORAGE_KEY) === 'dismissed');
+  useSyncExternalStore(subscribe, () => localStore.getItem(STORAGE_KEY) === 'dismissed');
 
 export function setDismissed(dismissed: boolean): void {
-  if (dismissed) localStorage.setItem(STORAGE_KEY, 'dismissed');
-  else localStorage.removeItem(STORAGE_KEY);
+  if (dismissed) localStore.setItem(STORAGE_KEY, 'dismissed');
+  else localStore.removeItem(STORAGE_KEY);
   for (const listener of listeners) listener();
 }

@@ -1,6 +1,7 @@
 /** Entries of the command palette: pages and actions that the key permits, results of a search, and recent ones. Independent of React. */
 import type { DataOf } from '../../../client/index.ts';
 import { RECENT_KEY, type Session } from '../session.ts';
+import { sessionStore } from '../storage.ts';
 import { ACCOUNTS_PATH, accountHref, ENDPOINTS_PATH, endpointHref, jobHref } from '../urls.ts';
 
 /** An action that is not a page. */
@@ -144,13 +145,13 @@ const MAX_RECENT = 5;
 export const recentEntries = {
   read(): Entry[] {
     try {
-      return JSON.parse(sessionStorage.getItem(RECENT_KEY) ?? '[]') as Entry[];
+      return JSON.parse(sessionStore.getItem(RECENT_KEY) ?? '[]') as Entry[];
     } catch {
       return [];
     }
   },
   add(entry: Entry): void {
     const others = recentEntries.read().filter(({ id }) => id !== entry.id);
-    sessionStorage.setItem(RECENT_KEY, JSON.stringify([entry, ...others].slice(0, MAX_RECENT)));
+    sessionStore.setItem(RECENT_KEY, JSON.stringify([entry, ...others].slice(0, MAX_RECENT)));
   },
 };
