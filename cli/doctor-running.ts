@@ -119,13 +119,9 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
         account.managed
           ? `If the credentials are wrong, replace them. Run: ${toCommand(`accounts rotate ${id} --client-id CLIENT_ID`)}. `
           : 'If a setting or a secret is wrong, correct it in the configuration file, or in the file or environment variable that it names, and restart Jobwire. ';
-      return [
-        toTestCheck(
-          id,
-          report,
-          (toCommand) => `${correct(toCommand)}Then test it again. Run: ${toCommand(`accounts test ${id}`)}`,
-        ),
-      ];
+      const fix = (toCommand: ToCommand) =>
+        `${correct(toCommand)}Then test it again. Run: ${toCommand(`accounts test ${id}`)}`;
+      return [toTestCheck(id, report, fix)];
     }
     const fix = status ? ACCOUNT_FIXES[status.state] : undefined;
     if (status && !fix && status.consecutiveFailures > 0) {
@@ -135,10 +131,8 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
     }
     if (status && !fix && staleSince(status.observedThrough, account.pollIntervalSeconds, Date.now())) {
       const message = `No poll has been complete since ${status.observedThrough}, although no poll failed.`;
-      const check = `Account ${id}`;
-      return [
-        { check, state: 'warn', message, fix: 'Check the load of this machine and the log of Jobwire.' },
-      ];
+      const next = 'Check the load of this machine and the log of Jobwire.';
+      return [{ check: `Account ${id}`, state: 'warn', message, fix: next }];
     }
     if (!status || !fix) return [];
     const message = `${status.state}: ${status.problem ?? describeQuarantine(status)}`;

@@ -41,10 +41,8 @@ export async function checkRegion(region: Region): Promise<Check[]> {
       return { check, state: 'fail', message: `${what} can’t be reached: ${probe.why}.`, fix };
     }
     if (probe.status === 404) {
-      return {
-        ...{ check, state: 'fail', message: `${what} is not at this address (HTTP 404).` },
-        fix: `Correct ${field === 'authUrl' ? `regions.${id}.authUrl or realm` : `the path of regions.${id}.baseUrl`}.`,
-      };
+      const fix = `Correct ${field === 'authUrl' ? `regions.${id}.authUrl or realm` : `the path of regions.${id}.baseUrl`}.`;
+      return { check, state: 'fail', message: `${what} is not at this address (HTTP 404).`, fix };
     }
     if (probe.status >= 500) {
       const message = `${what} responds with HTTP ${probe.status}.`;
@@ -74,16 +72,10 @@ export async function checkMail(config: Config | undefined): Promise<Check[]> {
   const server = `${smtp.host}:${smtp.port} responds`;
   if (smtp.user === undefined) return [{ check, state: 'ok', message: `${server}.` }];
   if (isLoggedIn) return [{ check, state: 'ok', message: `${server} and accepts the login.` }];
-  return [
-    {
-      ...{
-        check,
-        state: 'warn',
-        message: `${server}, but offers no login. So user and password are not used.`,
-      },
-      fix: 'Check notifications.smtp.port and notifications.smtp.secure. Many servers offer the login only with TLS, or only on port 587.',
-    },
-  ];
+  const message = `${server}, but offers no login. So user and password are not used.`;
+  const fix =
+    'Check notifications.smtp.port and notifications.smtp.secure. Many servers offer the login only with TLS, or only on port 587.';
+  return [{ check, state: 'warn', message, fix }];
 }
 
 /** Checks whether AWS credentials for SMS are found. Sends no request to Amazon SNS. */
@@ -109,9 +101,8 @@ export async function checkSignIn(config: Config | undefined): Promise<Check[]> 
     return [{ check, state: 'ok', message }];
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
-    return [
-      { check, state: 'fail', message, fix: 'Check signIn.issuer and the network: DNS, firewall, proxy.' },
-    ];
+    const fix = 'Check signIn.issuer and the network: DNS, firewall, proxy.';
+    return [{ check, state: 'fail', message, fix }];
   }
 }
 

@@ -109,12 +109,8 @@ function checkNode(): Check {
   const { node } = process.versions;
   const found = findNode();
   if (!found) {
-    return {
-      check: 'Node',
-      state: 'warn',
-      message: `${node} runs all commands except start, backup and restore.`,
-      fix: describeNodeFix(),
-    };
+    const message = `${node} runs all commands except start, backup and restore.`;
+    return { check: 'Node', state: 'warn', message, fix: describeNodeFix() };
   }
   const message = found.beside
     ? `${node}. start, backup and restore use the installed node package, ${found.version}.`
@@ -160,18 +156,8 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   const missing = findReferences(raw, 'env:').filter((name) => env[name] === undefined);
   if (missing.length > 0) {
     const message = `Environment variables of the configuration are not set: ${missing.join(', ')}.`;
-    return {
-      ...places,
-      config: undefined,
-      checks: [
-        {
-          check,
-          state: 'fail',
-          message,
-          fix: 'Set them in this terminal, too, and run this command again to check the rest.',
-        },
-      ],
-    };
+    const fix = 'Set them in this terminal, too, and run this command again to check the rest.';
+    return { ...places, config: undefined, checks: [{ check, state: 'fail', message, fix }] };
   }
   try {
     const config = parseConfig(raw, env, dirname(path));
@@ -180,11 +166,8 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
     return { ...places, config, checks: [{ check, state: 'ok', message }] };
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : 'The configuration is invalid.';
-    return {
-      ...places,
-      config: undefined,
-      checks: [{ check, state: 'fail', message, fix: `Correct ${path}.` }],
-    };
+    const fix = `Correct ${path}.`;
+    return { ...places, config: undefined, checks: [{ check, state: 'fail', message, fix }] };
   }
 }
 
@@ -199,18 +182,14 @@ function parseRegions(value: unknown): Region[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([id, region]) => {
     const { baseUrl, authUrl, realm } = (region ?? {}) as Record<string, unknown>;
-    if (
-      ![baseUrl, authUrl].every(
-        (url) => typeof url === 'string' && /^https?:\/\//.test(url) && URL.canParse(url),
-      )
-    ) {
-      return [];
-    }
+    if (!isUrl(baseUrl) || !isUrl(authUrl)) return [];
     const auth = String(authUrl).replace(/\/+$/, '');
     const tokenUrl = `${auth}/realms/${encodeURIComponent(String(realm))}/protocol/openid-connect/token`;
     return [{ id, baseUrl: String(baseUrl), tokenUrl }];
   });
 }
+
+const isUrl = (url: unknown) => typeof url === 'string' && /^https?:\/\//.test(url) && URL.canParse(url);
 
 /** Checks the data folder. `inUse`: whether a running Jobwire uses it, if that is known. */
 async function checkDataDir(
@@ -385,33 +364,18 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
     key = context.key() ?? findKey(file, url);
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
-    return [
-      ...server,
-      { check: 'API key', state: 'fail', message, fix: 'Pass a file that contains the key.' },
-    ];
+    const fix = 'Pass a file that contains the key.';
+    return [...server, { check: 'API key', state: 'fail', message, fix }];
   }
   if (key === undefined) {
     const message = `${url} responds. No API key is set, so accounts and endpoints can’t be checked.`;
     const fix = 'Set JOBWIRE_API_KEY, or pass a file with --key-file.';
-    return [
-      ...server,
-      { check, state: 'warn', message, fix },
-      ...(file ? reportUntested('no API key is set') : []),
-    ];
+    const untested = file ? reportUntested('no API key is set') : [];
+    return [...server, { check, state: 'warn', message, fix }, ...untested];
   }
-  const unencrypted = isUnencrypted(url);
-  return [
-    ...server,
-    ...(unencrypted
-      ? [
-          {
-            ...{ check: 'Connection', state: 'warn' as const },
-            ...{ message: `The connection to ${url} is not encrypted.`, fix: 'Use an https:// URL.' },
-          },
-        ]
-      : []),
-    ...(await checkRunning({ url, key })),
-  ];
+  const message = `The connection to ${url} is not encrypted.`;
+  const connection: Check = { check: 'Connection', state: 'warn', message, fix: 'Use an https:// URL.' };
+  return [...server, ...(isUnencrypted(url) ? [connection] : []), ...(await checkRunning({ url, key }))];
 }
 
 /** Returns the key of the Jobwire that a configuration starts, if the user may read it. */
@@ -438,22 +402,18 @@ async function checkCredentials(file: ConfigFile | undefined): Promise<Check[]> 
   const { config } = file;
   if (!config) return reportUntested('the configuration can’t be used');
   const limit = pLimit(CONCURRENT_TESTS);
-  return limit.map(config.accounts, async ({ id, region, clientId, clientSecret }) => {
+  return limit.map(config.accounts, async ({ id, region, clientId, clientSecret }): Promise<Check> => {
     const outcome = await testCredentials(
       { services: config.regions, now: Date.now },
       { region, credentials: { clientId, clientSecret } },
     );
     if (outcome.kind === 'tested') {
-      return toTestCheck(
-        id,
-        outcome.report,
-        'If a setting or a secret is wrong, correct it in the configuration file, or in the file or environment variable that it names. Then run this command again.',
-      );
+      const fix =
+        'If a setting or a secret is wrong, correct it in the configuration file, or in the file or environment variable that it names. Then run this command again.';
+      return toTestCheck(id, outcome.report, fix);
     }
-    return {
-      ...{ check: `Account ${id}`, state: 'fail' as const, message: outcome.reason },
-      fix: `Correct the entry of ${id} in accounts.`,
-    };
+    const fix = `Correct the entry of ${id} in accounts.`;
+    return { check: `Account ${id}`, state: 'fail', message: outcome.reason, fix };
   });
 }
 
