@@ -1,33 +1,9 @@
 /** Generates the types of all JSON operations, and the accepted values of inputs, from the OpenAPI document. */
 import { openApiDocument } from '../shared/api/openapi.ts';
+import type { OpenApi, Operation } from '../shared/api/reference/render.ts';
 import { eventTypes } from '../shared/events/catalogue.ts';
 import { comment, toType } from '../shared/events/typescript.ts';
-import type { JsonSchema as Schema } from '../shared/json-schema.ts';
-
-interface Content {
-  readonly [mediaType: string]: { readonly schema: Schema };
-}
-
-interface Operation {
-  readonly operationId: string;
-  readonly summary: string;
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly required?: boolean; readonly content: Content };
-  readonly responses: Readonly<Record<string, { readonly content?: Content }>>;
-}
-
-interface Parameter {
-  readonly name: string;
-  readonly in: 'path' | 'query' | 'header';
-  readonly required?: boolean;
-  readonly description?: string;
-  readonly schema: Schema;
-}
-
-interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
-}
+import type { JsonSchema } from '../shared/json-schema.ts';
 
 /** Media types of responses by the interface that lists their operations. */
 const JSON_TYPES = /^application\/(json|cloudevents\+json)$/;
@@ -37,7 +13,7 @@ const CSV_TYPE = 'text/csv';
 
 /** Returns the source of `client/paths.ts`: the types of the HTTP API. */
 export function clientTypes(): string {
-  const document = openApiDocument() as Document;
+  const document = openApiDocument() as OpenApi;
   const { schemas } = document.components;
   const inputs = new Set<string>();
   for (const { requestBody } of Object.values(document.paths).flatMap((item) => Object.values(item))) {
@@ -57,7 +33,7 @@ export function clientTypes(): string {
 }
 
 /** Collects the names of the schemas that a value refers to. */
-function addReferences(value: unknown, schemas: Document['components']['schemas'], names: Set<string>): void {
+function addReferences(value: unknown, schemas: OpenApi['components']['schemas'], names: Set<string>): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, part] of Object.entries(value)) {
     if (key !== '$ref') addReferences(part, schemas, names);
@@ -68,7 +44,7 @@ function addReferences(value: unknown, schemas: Document['components']['schemas'
   }
 }
 
-function printPaths(name: string, about: string, { paths }: Document, mediaTypes: RegExp): string {
+function printPaths(name: string, about: string, { paths }: OpenApi, mediaTypes: RegExp): string {
   const items = Object.entries(paths).flatMap(([path, item]) => {
     const operations = Object.entries(item).flatMap(([method, operation]) => {
       const type = printOperation(operation, mediaTypes);
@@ -120,17 +96,17 @@ type Accepted = readonly string[] | { readonly least: number; readonly most: num
 
 /** Prints the accepted values of all fields of request bodies and of all parameters, and the event types. */
 export function inputValues(): string {
-  const document = openApiDocument() as Document;
+  const document = openApiDocument() as OpenApi;
   const { schemas } = document.components;
   const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
   const names = new Set<string>();
   for (const { requestBody } of operations) addReferences(requestBody, schemas, names);
   const values: Record<string, Accepted> = {};
-  for (const name of names) addAccepted(name, schemas[name] as FieldSchema, values);
+  for (const name of names) addAccepted(name, schemas[name] ?? {}, values);
   for (const { operationId, parameters = [] } of operations) {
     for (const { name, schema } of parameters) {
       // The number of entries of a page concerns only the client.
-      if (name !== 'limit') addAccepted(`${operationId}.${name}`, schema as FieldSchema, values);
+      if (name !== 'limit') addAccepted(`${operationId}.${name}`, schema, values);
     }
   }
   const print = (value: unknown) => JSON.stringify(value).replaceAll('"', "'").replaceAll(',', ', ');
@@ -145,20 +121,12 @@ export function inputValues(): string {
   ].join('\n');
 }
 
-interface FieldSchema {
-  readonly enum?: readonly unknown[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly properties?: Readonly<Record<string, FieldSchema>>;
-  readonly items?: FieldSchema;
-  readonly additionalProperties?: FieldSchema;
-}
-
-function addAccepted(name: string, schema: FieldSchema, values: Record<string, Accepted>): void {
+function addAccepted(name: string, schema: JsonSchema, values: Record<string, Accepted>): void {
   const { minimum: least, maximum: most, properties = {}, items, additionalProperties } = schema;
   const texts = (schema.enum ?? []).filter((value) => typeof value === 'string');
   if (texts.length > 1 && texts.join() !== 'true,false') values[name] = texts;
   if (least !== undefined && most !== undefined) values[name] = { least, most };
-  for (const inner of [items, additionalProperties]) if (inner) addAccepted(name, inner, values);
+  for (const inner of [items, additionalProperties])
+    if (typeof inner === 'object') addAccepted(name, inner, values);
   for (const [field, inner] of Object.entries(properties)) addAccepted(`${name}.${field}`, inner, values);
 }

@@ -29,7 +29,7 @@ interface Response {
   readonly 'x-problems'?: readonly string[];
 }
 
-interface Operation {
+export interface Operation {
   readonly operationId: string;
   readonly tags: readonly string[];
   readonly summary: string;
