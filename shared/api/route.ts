@@ -251,6 +251,19 @@ export type Answered<A> =
   | Rejection
   | Response;
 
+/** Returns the result of a use case as an answer. The encoding of the body leaves out its `kind`. */
+export function toAnswer<R extends object>(result: R | Rejection): { readonly body: R } | Rejection {
+  return 'reason' in result ? (result as Rejection) : { body: result };
+}
+
+/** Returns a part of the result of a use case as an answer. */
+export function partOf<N extends string, R extends { readonly [P in N]: unknown }>(
+  result: R | Rejection,
+  name: N,
+): { readonly body: R[N] } | Rejection {
+  return 'reason' in result ? (result as Rejection) : { body: result[name] };
+}
+
 /** A route of any type. */
 export interface Route {
   // biome-ignore lint/suspicious/noExplicitAny: one list has routes of all types; each is type-checked where it is declared

@@ -7,7 +7,7 @@ import type { AccountRef } from '../../storage/schema.ts';
 import { ofAccountRecord } from '../access.ts';
 import { isPagePlace } from '../account-items.ts';
 import { beginMove, cancelMove, exportAccount, importAccount } from '../account-move.ts';
-import { type Route, routesOf } from '../route.ts';
+import { partOf, type Route, routesOf, toAnswer } from '../route.ts';
 
 const route = routesOf('Accounts');
 
@@ -48,12 +48,8 @@ export const moveRoutes: readonly Route[] = [
       },
       problems: ['conflict'],
     },
-    async ({ subject, body: { to }, expected }, { manage }) => {
-      const outcome = await beginMove(manage.accounts, toRef(subject), to, expected);
-      return outcome.kind === 'begun'
-        ? { body: { account: outcome.account, waitingFor: outcome.waitingFor } }
-        : outcome;
-    },
+    async ({ subject, body: { to }, expected }, { manage }) =>
+      toAnswer(await beginMove(manage.accounts, toRef(subject), to, expected)),
   ),
   route(
     {
@@ -65,10 +61,7 @@ export const moveRoutes: readonly Route[] = [
       answer: { description: 'The current account.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ subject }, { manage }) => {
-      const outcome = await cancelMove(manage.accounts, toRef(subject));
-      return outcome.kind === 'changed' ? { body: outcome.account } : outcome;
-    },
+    async ({ subject }, { manage }) => partOf(await cancelMove(manage.accounts, toRef(subject)), 'account'),
   ),
   route(
     {
@@ -102,10 +95,8 @@ export const moveRoutes: readonly Route[] = [
       },
       problems: ['conflict'],
     },
-    async ({ subject, body: { after } }, { manage }) => {
-      const outcome = await exportAccount(manage.accounts, toRef(subject), after);
-      return outcome.kind === 'page' ? { body: { data: outcome.data, next: outcome.next } } : outcome;
-    },
+    async ({ subject, body: { after } }, { manage }) =>
+      toAnswer(await exportAccount(manage.accounts, toRef(subject), after)),
   ),
   route(
     {
@@ -128,10 +119,7 @@ export const moveRoutes: readonly Route[] = [
       answer: { description: 'The account in this cell.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ body }, { manage }) => {
-      const outcome = await importAccount(manage.accounts, body);
-      return outcome.kind === 'imported' ? { body: outcome.account } : outcome;
-    },
+    async ({ body }, { manage }) => partOf(await importAccount(manage.accounts, body), 'account'),
   ),
 ];
 

@@ -34,7 +34,7 @@ import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batc
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { type Route, routesOf, type Subject } from '../route.ts';
+import { partOf, type Route, routesOf, type Subject } from '../route.ts';
 import { moveRoutes, toRef } from './account-moves.ts';
 
 const route = routesOf('Accounts');
@@ -193,10 +193,7 @@ export const accountRoutes: readonly Route[] = [
       description: 'Requests a token, verifies the identity and reads one page of jobs.',
       answer: { description: 'Result of each step.', schema: TestReport },
     },
-    async ({ subject }, { manage }) => {
-      const outcome = await testAccount(manage.accounts, subject);
-      return outcome.kind === 'tested' ? { body: outcome.report } : outcome;
-    },
+    async ({ subject }, { manage }) => partOf(await testAccount(manage.accounts, subject), 'report'),
   ),
   route(
     {
@@ -213,10 +210,7 @@ export const accountRoutes: readonly Route[] = [
       answer: { description: 'Result of each step.', schema: TestReport },
       problems: ['unprocessable-content'],
     },
-    async ({ body }, { manage }) => {
-      const outcome = await testCredentials(manage.accounts, body);
-      return outcome.kind === 'tested' ? { body: outcome.report } : outcome;
-    },
+    async ({ body }, { manage }) => partOf(await testCredentials(manage.accounts, body), 'report'),
   ),
   accounts.act(
     'pause',

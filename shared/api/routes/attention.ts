@@ -28,7 +28,7 @@ import { Figures, readFigures } from '../figures.ts';
 import { afterBy, day, encodePlace, limit, one, textUpTo } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, routesOf, type Subject } from '../route.ts';
+import { partOf, type Route, routesOf, type Subject } from '../route.ts';
 
 const route = routesOf('Attention');
 
@@ -237,8 +237,7 @@ function act<B extends z.ZodType>(
       const deps = { ...toQueueDeps(parts), newId: randomUUID };
       const action = toAction(given as z.output<B>, deps.now());
       if (typeof action === 'string') return { kind: 'rejected', reason: action };
-      const outcome = await actOnAttention(deps, caller, subject, action);
-      return outcome.kind === 'changed' ? { body: outcome.item } : outcome;
+      return partOf(await actOnAttention(deps, caller, subject, action), 'item');
     },
   );
 }

@@ -26,7 +26,7 @@ import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one, parseEventId } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource } from '../resource.ts';
-import { type Route, type RouteParts, routesOf } from '../route.ts';
+import { type Route, type RouteParts, routesOf, toAnswer } from '../route.ts';
 
 const route = routesOf('Endpoints');
 
@@ -272,12 +272,8 @@ export const endpointRoutes: readonly Route[] = [
       answer: { description: 'Result of the attempt.', schema: AttemptReport },
       problems: ['conflict'],
     },
-    async ({ subject: { region, id } }, { manage }) => {
-      const outcome = await pingEndpoint(manage.endpoints, region, id);
-      if (outcome.kind !== 'attempted') return outcome;
-      const { kind: _, ...report } = outcome;
-      return { body: report };
-    },
+    async ({ subject: { region, id } }, { manage }) =>
+      toAnswer(await pingEndpoint(manage.endpoints, region, id)),
   ),
   route(
     {
@@ -314,8 +310,7 @@ export const endpointRoutes: readonly Route[] = [
           detail: `event cannot be sent: ${outcome.reason}`,
         });
       }
-      const { kind: _, ...report } = outcome;
-      return { body: report };
+      return toAnswer(outcome);
     },
   ),
   route(
@@ -341,16 +336,8 @@ export const endpointRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ subject: { region, id }, body, generators: making }, { manage }) => {
-      const outcome = await rotateSecret(manage.endpoints, region, id, body, making);
-      if (outcome.kind !== 'rotated') return outcome;
-      return {
-        body: {
-          secret: outcome.secret,
-          previousSecretsExpireAt: outcome.previousSecretsExpireAt,
-        },
-      };
-    },
+    async ({ subject: { region, id }, body, generators }, { manage }) =>
+      toAnswer(await rotateSecret(manage.endpoints, region, id, body, generators)),
   ),
 ];
 

@@ -6,7 +6,7 @@ import { KeyRecord, User } from '../key-record.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, limit, one } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, routesOf } from '../route.ts';
+import { partOf, type Route, routesOf } from '../route.ts';
 
 const route = routesOf('Keys');
 
@@ -90,8 +90,7 @@ export const keyRoutes: readonly Route[] = [
       const { now, table } = feed;
       const outcome = await createKey({ table, now, randomBytes: making.randomBytes }, body, caller);
       if (outcome.kind !== 'created') return outcome;
-      const { key, secret } = outcome;
-      return { body: { key, secret }, headers: { location: `/v1/keys/${key.id}` } };
+      return { body: outcome, headers: { location: `/v1/keys/${outcome.key.id}` } };
     },
   ),
   route(
@@ -103,10 +102,7 @@ export const keyRoutes: readonly Route[] = [
       params,
       answer: { description: 'The key.', schema: KeyRecord },
     },
-    async ({ caller, params: { id } }, { feed }) => {
-      const outcome = await readKey(feed, id, caller);
-      return outcome.kind === 'found' ? { body: outcome.key } : outcome;
-    },
+    async ({ caller, params: { id } }, { feed }) => partOf(await readKey(feed, id, caller), 'key'),
   ),
   route(
     {

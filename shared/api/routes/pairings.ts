@@ -8,7 +8,7 @@ import type { ApiEnv } from '../env.ts';
 import { approvePairing, CLAIM_SECONDS, claimKey, startPairing } from '../pairing.ts';
 import { KeyClaim, PairingApproval } from '../pairing-input.ts';
 import { problem } from '../problems.ts';
-import { type Route, routesOf } from '../route.ts';
+import { type Route, routesOf, toAnswer } from '../route.ts';
 import { foreignPage, isForeignPage } from './sign-in.ts';
 
 const route = routesOf('Keys');
@@ -53,8 +53,7 @@ export const pairingRoutes: readonly Route[] = [
       const started = await startPairing({ table, now });
       if (started.kind === 'too many')
         return tooManyStarts(c, Math.max(1, Math.ceil((started.retryAt - now()) / 1000)));
-      const { code, deviceToken, expiresAt } = started;
-      return { body: { code, deviceToken, expiresAt, claimSeconds: CLAIM_SECONDS } };
+      return { body: { ...started, claimSeconds: CLAIM_SECONDS } };
     },
   ),
   route(
@@ -141,9 +140,7 @@ export const pairingRoutes: readonly Route[] = [
           'code must be a code that a screen shows now. A code expires after 10 minutes and can be used once.',
         );
       }
-      if (outcome.kind !== 'approved') return outcome;
-      const { name, accounts, expiresAt } = outcome;
-      return { body: { name, accounts: accounts && [...accounts], expiresAt } };
+      return toAnswer(outcome);
     },
   ),
 ];

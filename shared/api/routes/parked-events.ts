@@ -18,7 +18,7 @@ import { recordOnEndpoint } from '../attention/recording.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, routesOf } from '../route.ts';
+import { type Route, routesOf, toAnswer } from '../route.ts';
 
 const route = routesOf('Endpoints');
 
@@ -157,10 +157,7 @@ export const parkedEventRoutes: readonly Route[] = [
       const { accounts } = subject;
       const isVisible = (account: string): boolean =>
         isFor(caller, account) && (accounts.length === 0 || accounts.includes(account));
-      const outcome = await redeliver(manage.endpoints, subject, body, isVisible, generators);
-      if (outcome.kind !== 'redelivered') return outcome;
-      const { kind: _, ...report } = outcome;
-      return { body: report };
+      return toAnswer(await redeliver(manage.endpoints, subject, body, isVisible, generators));
     },
   ),
   route(

@@ -108,10 +108,7 @@ export const previewRoutes: readonly Route[] = [
       answer: { description: 'The rendered message.', schema: Preview },
       problems: ['unprocessable-content'],
     },
-    async ({ subject, body }, parts) => {
-      const rendered = await renderPreview(subject, body, parts);
-      return 'preview' in rendered ? { body: rendered.preview } : rendered;
-    },
+    async ({ subject, body }, parts) => partOf(await renderPreview(subject, body, parts), 'preview'),
   ),
   route(
     {

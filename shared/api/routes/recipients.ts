@@ -23,7 +23,7 @@ import { toRecipientResponse } from '../notification-responses.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { type Route, routesOf, type Subject } from '../route.ts';
+import { partOf, type Route, routesOf, type Subject, toAnswer } from '../route.ts';
 
 const route = routesOf('Notifications');
 
@@ -111,12 +111,8 @@ export const recipientRoutes: readonly Route[] = [
       answer: { description: 'Result of the import.', schema: ImportReport },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ subject, body: { csv, dryRun } }, { manage }) => {
-      const outcome = await importRecipients(manage.endpoints, subject, csv, { dryRun });
-      if (outcome.kind !== 'imported') return outcome;
-      const { kind: _, ...report } = outcome;
-      return { body: report };
-    },
+    async ({ subject, body: { csv, dryRun } }, { manage }) =>
+      toAnswer(await importRecipients(manage.endpoints, subject, csv, { dryRun })),
   ),
   recipients.get({ description: MASKED }),
   recipients.update(
@@ -166,10 +162,8 @@ export const recipientRoutes: readonly Route[] = [
       answer: { status: 201, description: 'The suppression.', schema: Suppression },
       problems: ['unprocessable-content'],
     },
-    async ({ subject, body }, { manage }) => {
-      const outcome = await createSuppression(manage.endpoints, subject, body);
-      return outcome.kind === 'created' ? { body: outcome.suppression } : outcome;
-    },
+    async ({ subject, body }, { manage }) =>
+      partOf(await createSuppression(manage.endpoints, subject, body), 'suppression'),
   ),
   route(
     {
