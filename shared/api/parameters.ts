@@ -37,6 +37,14 @@ export function cursorBy<T>(decode: (text: string) => T | undefined, rule: strin
   });
 }
 
+/** Comma-separated values. */
+export function listOf<const T extends string>(values: readonly T[], rule: string) {
+  return cursorBy((text) => {
+    const names = text.split(',');
+    return names.every((name) => values.some((value) => value === name)) ? (names as T[]) : undefined;
+  }, rule);
+}
+
 /** A boolean parameter. */
 export const flag = one
   .refine((text) => text === 'true' || text === 'false', 'must be true or false')

@@ -20,24 +20,18 @@ import {
   ATTENTION_STATES,
   AttentionEntry,
   AttentionItem,
-  type AttentionKind,
   AttentionPage,
   type SubjectAction,
 } from '../attention/views.ts';
 import { Figures, readFigures } from '../figures.ts';
-import { afterBy, day, encodePlace, limit, one, textUpTo } from '../parameters.ts';
+import { afterBy, day, encodePlace, limit, listOf, one, textUpTo } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
 import { partOf, type Route, routesOf, type Subject } from '../route.ts';
 
 const route = routesOf('Attention');
 
-const kinds = one.transform((text, context): readonly AttentionKind[] => {
-  const names = text.split(',');
-  if (names.every((name) => ATTENTION_KINDS.some((kind) => kind === name))) return names as AttentionKind[];
-  context.addIssue(`must be comma-separated kinds: ${ATTENTION_KINDS.join(', ')}`);
-  return z.NEVER;
-});
+const kinds = listOf(ATTENTION_KINDS, `must be comma-separated kinds: ${ATTENTION_KINDS.join(', ')}`);
 
 const STATE_RULE = `must be ${ATTENTION_STATES.join(', ')} or all`;
 const MAX_SNOOZE_DAYS = 90;

@@ -14,7 +14,6 @@ import {
   FILTERED_PAGE,
   integer,
   limit,
-  one,
   pageInTime,
   time,
   typePatterns,
@@ -27,7 +26,6 @@ import { afterJobEvent, jobParams } from './jobs.ts';
 
 const endpointRoute = routesOf('Endpoints');
 
-const OUTCOMES = ['delivered', 'rejected', 'retry', 'failed'] as const;
 const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
 
 /** Maximum number of delivery attempts returned per event. */
@@ -39,13 +37,8 @@ const DeliveriesQuery = z
   .strictObject({
     limit,
     after: afterId('deliveries', (text) => DELIVERIES_CURSOR.test(text)),
-    outcome: one
-      .refine(
-        (text) => OUTCOMES.some((known) => known === text),
-        'must be delivered, rejected, retry or failed',
-      )
-      .transform((text) => text as (typeof OUTCOMES)[number])
-      .meta({ enum: [...OUTCOMES] })
+    outcome: z
+      .enum(['delivered', 'rejected', 'retry', 'failed'], 'must be delivered, rejected, retry or failed')
       .optional()
       .describe('Only attempts with this outcome. `failed` includes `rejected` and `retry`.'),
     types: typePatterns.optional(),

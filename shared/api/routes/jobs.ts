@@ -19,7 +19,7 @@ import {
   OPEN_FILTERS,
   readJob,
 } from '../jobs.ts';
-import { cursorBy, day, limit, nextCursor, one } from '../parameters.ts';
+import { cursorBy, day, limit, listOf, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, routesOf } from '../route.ts';
 import {
@@ -38,8 +38,6 @@ import { cursorGone } from './events.ts';
 
 const route = routesOf('Jobs');
 const regionRoute = routesOf('Regions');
-
-const EXPANSIONS: readonly string[] = ['detail', 'events'] satisfies JobExpansion[];
 
 /** Filters that an index with an order requires, for the error. */
 const SORTED_BY = {
@@ -60,13 +58,7 @@ const JobsQuery = z
       .describe(
         'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given. Otherwise `dateOut` or `dateDue` if a filter permits it, and `jobNumber` if none does.',
       ),
-    expand: one
-      .transform((text, context): readonly JobExpansion[] => {
-        const names = text.split(',');
-        if (names.every((name) => EXPANSIONS.includes(name))) return names as JobExpansion[];
-        context.addIssue('must be detail, events or detail,events');
-        return z.NEVER;
-      })
+    expand: listOf<JobExpansion>(['detail', 'events'], 'must be detail, events or detail,events')
       .optional()
       .describe(
         `Comma-separated additional content of each job. \`detail\`: the fields of the job detail. \`events\`: its ${EXPANDED.events} newest events, with at most ${EXPANDED.jobs} jobs per page.`,

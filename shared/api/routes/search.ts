@@ -1,11 +1,11 @@
 /** The search route. */
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
-import { SEARCH_KINDS, type SearchKind, SearchResult, search } from '../../search/search.ts';
+import { SEARCH_KINDS, SearchResult, search } from '../../search/search.ts';
 import { foldSearchText, isSearchable, MIN_SEARCH_LENGTH } from '../../storage/search-index.ts';
 import { isForEndpoint } from '../access.ts';
 import { roleAllows } from '../key-input.ts';
-import { integer, one } from '../parameters.ts';
+import { integer, listOf, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 
@@ -23,14 +23,7 @@ const SearchQuery = z.strictObject({
     .describe(
       `Beginning of the value, ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters. Case, leading spaces and trailing spaces are ignored.`,
     ),
-  kinds: one
-    .transform((text, context): readonly SearchKind[] => {
-      const names = text.split(',');
-      const kinds = SEARCH_KINDS.filter((kind) => names.includes(kind));
-      if (names.every((name) => kinds.some((kind) => kind === name))) return kinds;
-      context.addIssue(`must be comma-separated kinds: ${SEARCH_KINDS.join(', ')}`);
-      return z.NEVER;
-    })
+  kinds: listOf(SEARCH_KINDS, `must be comma-separated kinds: ${SEARCH_KINDS.join(', ')}`)
     .optional()
     .describe(`Comma-separated kinds of results: ${SEARCH_KINDS.join(', ')}. Default: all.`),
   region: one.optional().describe('Only results of this region. Default: all regions that are served here.'),
