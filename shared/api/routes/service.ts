@@ -40,6 +40,9 @@ const SCHEMA_ANSWER = {
   contentType: 'application/schema+json',
 } as const;
 
+const DOCUMENT = { role: null, document: true, validated: true } as const;
+const HTML = { schema: z.string(), contentType: 'text/html' } as const;
+
 /** All routes without authentication. */
 export const serviceRoutes: readonly Route[] = [
   route(
@@ -147,9 +150,7 @@ export const serviceRoutes: readonly Route[] = [
         path: `/${name}.json`,
         id: name === 'openapi' ? 'getOpenApi' : 'getAsyncApi',
         summary: name === 'openapi' ? 'Get this OpenAPI document' : 'Get the AsyncAPI document of the events',
-        role: null,
-        document: true,
-        validated: true,
+        ...DOCUMENT,
         answer: { description: 'The document.', schema: z.looseObject({}) },
       },
       async ({ c }, { documents }) =>
@@ -164,14 +165,8 @@ export const serviceRoutes: readonly Route[] = [
       path: '/docs',
       id: 'getApiReference',
       summary: 'Get the API reference',
-      role: null,
-      document: true,
-      validated: true,
-      answer: {
-        description: 'The API reference as a web page.',
-        schema: z.string(),
-        contentType: 'text/html',
-      },
+      ...DOCUMENT,
+      answer: { description: 'The API reference as a web page.', ...HTML },
     },
     ({ c }, { documents }) => sendReference(c, documents.reference.page()),
   ),
@@ -180,17 +175,11 @@ export const serviceRoutes: readonly Route[] = [
       path: '/docs/{page}',
       id: 'getApiReferencePage',
       summary: 'Get a page of the API reference',
-      role: null,
-      document: true,
-      validated: true,
+      ...DOCUMENT,
       params: z.object({
         page: one.describe('Name of a tag in lower case, `webhooks` or `schemas`.'),
       }),
-      answer: {
-        description: 'The operations of the tag, or the schemas, as a web page.',
-        schema: z.string(),
-        contentType: 'text/html',
-      },
+      answer: { description: 'The operations of the tag, or the schemas, as a web page.', ...HTML },
     },
     ({ c, params: { page } }, { documents }) => sendReference(c, documents.reference.page(page)),
   ),
@@ -199,18 +188,12 @@ export const serviceRoutes: readonly Route[] = [
       path: '/docs/assets/{version}/{name}',
       id: 'getApiReferenceAsset',
       summary: 'Get an asset of the API reference',
-      role: null,
-      document: true,
-      validated: true,
+      ...DOCUMENT,
       params: z.object({
         version: one.describe('Version of the build, from the link in the page.'),
         name: one.describe('File name.'),
       }),
-      answer: {
-        description: 'A stylesheet or a script.',
-        schema: z.string(),
-        contentType: 'text/*',
-      },
+      answer: { description: 'A stylesheet or a script.', schema: z.string(), contentType: 'text/*' },
     },
     ({ c, params: { version, name } }, { documents }) =>
       sendReference(c, documents.reference.asset(version, name)),
