@@ -1,7 +1,8 @@
 /** The record of an action on a subject in the history of its item, over every table. */
 import { expect, test } from 'vitest';
+import { jobItem } from '../../shared/api/attention/items.ts';
 import { listAttentionHistory } from '../../shared/api/attention/queue.ts';
-import { recordOnJob } from '../../shared/api/attention/recording.ts';
+import { recordAction } from '../../shared/api/attention/recording.ts';
 import { OPERATOR } from '../../shared/api/keys.ts';
 import type { RouteParts } from '../../shared/api/route.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
@@ -16,6 +17,7 @@ eachTable('the record of an action', (makeTable) => {
     const history = createMemoryTable(historySchema);
     const job = rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
     await rig.poll();
+    const id = jobItem(rig.ref, job);
     const perform = async (faults: Partial<Table>) => {
       const reported: unknown[] = [];
       const table = { ...rig.table, ...faults };
@@ -23,7 +25,7 @@ eachTable('the record of an action', (makeTable) => {
       const report = (_: unknown, cause: unknown) => reported.push(cause);
       const parts = { feed, messages: history, report } as unknown as RouteParts;
       const by = { c: {} as never, caller: OPERATOR };
-      const record = await recordOnJob('send_note', rig.ref, String(job), by, parts);
+      const record = await recordAction('send_note', id, by, parts);
       await record();
       return reported;
     };
@@ -33,7 +35,6 @@ eachTable('the record of an action', (makeTable) => {
     const changing = await perform({ transact: async () => ({ done: false, failed: [0] }) });
     expect(changing).toMatchObject([{ message: expect.stringContaining('kept changing') }]);
     expect(await perform({})).toEqual([]);
-    const id = { ...rig.ref, type: 'job', subject: String(job) } as const;
     const { entries } = await listAttentionHistory(rig, id, { limit: 10 });
     expect(entries).toMatchObject([{ action: 'send_note' }]);
   });

@@ -8,6 +8,7 @@ import { maskAddress } from '../../notifications/masking.ts';
 import type { Message } from '../../notifications/records.ts';
 import { isUndelivered, messageReasons } from '../../notifications/types.ts';
 import { staleSince } from '../../stale.ts';
+import type { AccountRef } from '../../storage/schema.ts';
 import { outageOf, type Upstream } from '../../tracking/breaker.ts';
 import { type Role, roleAllows } from '../key-input.ts';
 import { formatHours, rankItem } from './rank.ts';
@@ -47,6 +48,22 @@ export interface ItemId {
   readonly account: string;
   readonly type: AttentionItem['subject']['type'];
   readonly subject: string;
+}
+
+/** Returns the id of the item of an account. */
+export function accountItem({ region, account }: AccountRef): ItemId {
+  return { region, account, type: 'account', subject: account };
+}
+
+/** Returns the id of the item of a job. */
+export function jobItem({ region, account }: AccountRef, jobNumber: number | string): ItemId {
+  return { region, account, type: 'job', subject: String(jobNumber) };
+}
+
+/** Returns the id of the item of an endpoint. */
+export function endpointItem({ region, id, accounts }: Pick<Sink, 'region' | 'id' | 'accounts'>): ItemId {
+  const [account = '', ...others] = accounts;
+  return { region, account: others.length === 0 ? account : '', type: 'endpoint', subject: id };
 }
 
 /** Returns the id of an item. `~` occurs in no id of its parts. */
@@ -170,7 +187,6 @@ export function toEndpointItem(
   const query = `?region=${region}`;
   const post = (operation: string, rest: string, body?: Action['body']) =>
     operateAction(operation, `${base}${rest}${query}`, body);
-  const [only, ...others] = sink.accounts;
   return toCandidate(
     {
       kind: (
@@ -181,7 +197,7 @@ export function toEndpointItem(
           parked: 'events_parked',
         } as const
       )[code],
-      id: { region, account: others.length === 0 ? (only ?? '') : '', type: 'endpoint', subject: id },
+      id: endpointItem(sink),
       name: id,
       since,
       cause: { code, also, summary: `${capitalize(summary)}.`, reason },
@@ -264,7 +280,7 @@ export function toAccountItem(
   return toCandidate(
     {
       kind: 'account_not_observed',
-      id: { region, account: id, type: 'account', subject: id },
+      id: accountItem(account),
       name: id,
       since,
       cause: {

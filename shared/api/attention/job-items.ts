@@ -8,7 +8,7 @@ import {
   type Candidate,
   capitalize,
   HOUR_MS,
-  type ItemId,
+  jobItem,
   operateAction,
   readAction,
   round,
@@ -79,7 +79,7 @@ export function toJobItem(
     at_risk: `${dueIn}; more than a quarter of the comparable jobs needed longer`,
     due_soon: dueIn,
   }[code];
-  const id: ItemId = { ...ref, type: 'job', subject: String(jobNumber) };
+  const id = jobItem(ref, jobNumber);
   const path = `/v1/accounts/${ref.account}/jobs/${jobNumber}`;
   return toCandidate(
     {

@@ -1,7 +1,5 @@
 /** Records actions on the subjects of items, such as a retry, in the history of the items. */
 import { randomUUID } from 'node:crypto';
-import type { Endpoint } from '../../delivery/endpoint-views.ts';
-import type { AccountRef } from '../../storage/schema.ts';
 import type { Call, RouteParts } from '../route.ts';
 import type { ItemId } from './items.ts';
 import { prepareRecord, type QueueDeps } from './queue.ts';
@@ -16,46 +14,11 @@ export function toQueueDeps({ feed, messages }: RouteParts): QueueDeps {
   return { table, log, regions, now, history: messages };
 }
 
-/** Prepares the record of an action on an account. Returns a function to be called after the action. */
-export function recordOnAccount(
-  action: SubjectAction,
-  { region, account }: AccountRef,
-  by: ActionCall,
-  parts: RouteParts,
-): Promise<() => Promise<void>> {
-  return record(action, { region, account, type: 'account', subject: account }, by, parts);
-}
-
-/** Prepares the record of an action on an endpoint. Returns a function to be called after the action. */
-export function recordOnEndpoint(
-  action: SubjectAction,
-  { region, id, accounts }: Pick<Endpoint, 'region' | 'id' | 'accounts'>,
-  by: ActionCall,
-  parts: RouteParts,
-): Promise<() => Promise<void>> {
-  const [account = '', ...others] = accounts;
-  const item = {
-    region,
-    account: others.length === 0 ? account : '',
-    type: 'endpoint',
-    subject: id,
-  } as const;
-  return record(action, item, by, parts);
-}
-
-/** Prepares the record of an action on a job. Returns a function to be called after the action. */
-export function recordOnJob(
-  action: SubjectAction,
-  { region, account }: AccountRef,
-  jobNumber: string,
-  by: ActionCall,
-  parts: RouteParts,
-): Promise<() => Promise<void>> {
-  return record(action, { region, account, type: 'job', subject: jobNumber }, by, parts);
-}
-
-/** An action that cannot be recorded is performed nevertheless, and the error is reported. */
-async function record(
+/**
+ * Prepares the record of an action. Returns a function to be called after the action. An action that cannot be recorded is
+ * performed nevertheless, and the error is reported.
+ */
+export async function recordAction(
   action: SubjectAction,
   id: ItemId,
   { c, caller }: ActionCall,

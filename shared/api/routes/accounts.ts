@@ -29,7 +29,8 @@ import {
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
-import { recordOnAccount } from '../attention/recording.ts';
+import { accountItem } from '../attention/items.ts';
+import { recordAction } from '../attention/recording.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
@@ -176,7 +177,7 @@ export const accountRoutes: readonly Route[] = [
       body: NewCredentials,
       example: { clientId: 'acme-api', clientSecret: '…' },
       record: ({ subject, ...by }, parts) =>
-        recordOnAccount('replace_credentials', toRef(subject), by, parts),
+        recordAction('replace_credentials', accountItem(toRef(subject)), by, parts),
     },
     ({ subject, body, expected }, { manage }) =>
       rotateCredentials(manage.accounts, toRef(subject), body, expected),
@@ -217,7 +218,7 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Pause polling of an account',
       description: 'The log, the jobs and the polling state are kept.',
-      record: ({ subject, ...by }, parts) => recordOnAccount('pause', toRef(subject), by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('pause', accountItem(toRef(subject)), by, parts),
     },
     ({ subject, expected }, { manage }) => pauseAccount(manage.accounts, toRef(subject), expected),
   ),
@@ -225,7 +226,7 @@ export const accountRoutes: readonly Route[] = [
     'resume',
     {
       summary: 'Resume polling of a paused account',
-      record: ({ subject, ...by }, parts) => recordOnAccount('resume', toRef(subject), by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('resume', accountItem(toRef(subject)), by, parts),
     },
     ({ subject, expected }, { manage }) => resumeAccount(manage.accounts, toRef(subject), expected),
   ),
@@ -248,7 +249,7 @@ export const accountRoutes: readonly Route[] = [
       const run = (items: Parameters<typeof runBatch<AccountRecord>>[2]) =>
         runBatch(c, parts, items, async (account) => {
           const ref = toRef(account);
-          const record = await recordOnAccount(action, ref, { c, caller }, parts);
+          const record = await recordAction(action, accountItem(ref), { c, caller }, parts);
           const outcome = await change(manage.accounts, ref);
           if (!('account' in outcome)) return outcome;
           await record();
@@ -312,7 +313,7 @@ export const accountRoutes: readonly Route[] = [
       method: 'post',
       path: '/v1/accounts/{id}/confirm',
       id: 'confirmAccount',
-      record: ({ subject, ...by }, parts) => recordOnAccount('confirm', subject, by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('confirm', accountItem(subject), by, parts),
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
         'Ends a quarantine (too many jobs disappeared at once) or an identity mismatch (the credentials belong to another account of the ordering API). In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials are correct. If `upstreamId` is given, Jobwire from then on expects this id as the id of the account in the ordering API.',

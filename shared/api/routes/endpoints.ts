@@ -19,7 +19,8 @@ import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isFor, isForAll, isForEndpoint, ofEndpoint, ofOwnEndpoint } from '../access.ts';
-import { type ActionCall, recordOnEndpoint } from '../attention/recording.ts';
+import { endpointItem } from '../attention/items.ts';
+import { type ActionCall, recordAction } from '../attention/recording.ts';
 import type { SubjectAction } from '../attention/views.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import type { Caller } from '../keys.ts';
@@ -58,7 +59,7 @@ async function runAction(
   by: ActionCall,
   parts: RouteParts,
 ): Promise<{ readonly events?: number } | Rejection> {
-  const record = await recordOnEndpoint(RECORDED[action], endpoint, by, parts);
+  const record = await recordAction(RECORDED[action], endpointItem(endpoint), by, parts);
   const outcome = await perform(action, endpoint, by.caller, parts);
   if (!('kind' in outcome) && outcome.events !== 0) await record();
   return outcome;
@@ -186,7 +187,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Pause an endpoint',
       description: 'Delivery stops within about 2 seconds. Events are kept for delivery after the pause.',
       of: ofOwnEndpoint,
-      record: ({ subject, ...by }, parts) => recordOnEndpoint('pause', subject, by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('pause', endpointItem(subject), by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       pauseEndpoint(manage.endpoints, region, id, expected),
@@ -197,7 +198,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Resume a paused endpoint',
       description: 'Deliveries resume where they stopped.',
       of: ofOwnEndpoint,
-      record: ({ subject, ...by }, parts) => recordOnEndpoint('resume', subject, by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('resume', endpointItem(subject), by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       resumeEndpoint(manage.endpoints, region, id, expected),
@@ -208,7 +209,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Enable an endpoint',
       description:
         'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first. The other events are sent after the endpoint has acknowledged it. Also works for built-in endpoints and for endpoints in the configuration file.',
-      record: ({ subject, ...by }, parts) => recordOnEndpoint('enable', subject, by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('enable', endpointItem(subject), by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       enableEndpoint(manage.endpoints, region, id, expected),

@@ -13,7 +13,8 @@ import type { NoticeContent } from '../../notifications/types.ts';
 import { textOrNull } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { existingId, lines } from '../../validation.ts';
-import { recordOnJob } from '../attention/recording.ts';
+import { jobItem } from '../attention/items.ts';
+import { recordAction } from '../attention/recording.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
 import { formatAddress, toMessageResponse } from '../notification-responses.ts';
@@ -93,7 +94,7 @@ export const noteRoutes: readonly Route[] = [
       params: jobParams,
       body: NoteInput,
       record: ({ subject, params, ...by }, parts) =>
-        recordOnJob('send_note', subject, params.jobNumber, by, parts),
+        recordAction('send_note', jobItem(subject, params.jobNumber), by, parts),
       hasEffect: ({ created }) => created,
       example: { recipient: 'ann', channel: 'email', text: 'Your order leaves our press on Thursday.' },
       answer: { description: 'The message.', schema: NoteResult },

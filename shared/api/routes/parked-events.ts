@@ -14,7 +14,8 @@ import { redeliver } from '../../delivery/redelivery.ts';
 import { CELL_LOG } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofEndpoint } from '../access.ts';
-import { recordOnEndpoint } from '../attention/recording.ts';
+import { endpointItem } from '../attention/items.ts';
+import { recordAction } from '../attention/recording.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
@@ -90,7 +91,7 @@ export const parkedEventRoutes: readonly Route[] = [
       repeatable: true,
       body: Which,
       example: { all: true },
-      record: ({ subject, ...by }, parts) => recordOnEndpoint('retry_parked', subject, by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('retry_parked', endpointItem(subject), by, parts),
       hasEffect: ({ retried }) => retried > 0,
       answer: {
         description: 'Number of events scheduled for a retry.',
@@ -117,7 +118,7 @@ export const parkedEventRoutes: readonly Route[] = [
       of: ofEndpoint,
       body: Which,
       example: { events: ['acme.t3k9x1a2b3c4.1044'] },
-      record: ({ subject, ...by }, parts) => recordOnEndpoint('discard_parked', subject, by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('discard_parked', endpointItem(subject), by, parts),
       hasEffect: ({ discarded }) => discarded > 0,
       answer: {
         description: 'Number of discarded events.',
@@ -144,7 +145,7 @@ export const parkedEventRoutes: readonly Route[] = [
       of: ofEndpoint,
       body: Redelivery,
       record: ({ subject, body: { dryRun }, ...by }, parts) =>
-        dryRun ? undefined : recordOnEndpoint('redeliver', subject, by, parts),
+        dryRun ? undefined : recordAction('redeliver', endpointItem(subject), by, parts),
       hasEffect: ({ parked, dead }) => parked + dead > 0,
       example: { states: ['dead'], filter: { statuses: [422], from: '2026-03-02T08:00:00Z' }, dryRun: true },
       answer: {

@@ -5,7 +5,8 @@ import { type Endpoint, Replay } from '../../delivery/endpoint-views.ts';
 import { cancelReplay, listReplays, readReplay, startReplay } from '../../delivery/replays.ts';
 import { isId } from '../../validation.ts';
 import { isForAll, ofEndpoint } from '../access.ts';
-import { recordOnEndpoint } from '../attention/recording.ts';
+import { endpointItem } from '../attention/items.ts';
+import { recordAction } from '../attention/recording.ts';
 import { afterBy, decodePlace, encodePlace, integer, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource } from '../resource.ts';
@@ -71,7 +72,7 @@ export const replayRoutes: readonly Route[] = [
       description:
         'Sends a range of the logs again, in parallel to live deliveries. Events keep their ids. Requests have the header `webhook-replay: true`, which the signature does not cover. Rejected events are counted, not parked.',
       body: NewReplay,
-      record: ({ subject, ...by }, parts) => recordOnEndpoint('replay', subject, by, parts),
+      record: ({ subject, ...by }, parts) => recordAction('replay', endpointItem(subject), by, parts),
       example: { from: { at: '2026-03-02T08:00:00Z' }, filter: { types: ['job.dispatched'] } },
       location: ({ id }, { feed }, endpoint) => endpointPath(feed, endpoint, `/replays/${id}`),
     },
