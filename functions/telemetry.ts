@@ -7,6 +7,7 @@ import { Logger } from '@aws-lambda-powertools/logger';
 import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
 import { Metrics } from '@aws-lambda-powertools/metrics';
 import type { AlertSummary } from '../shared/alerts/evaluate.ts';
+import type { AnsweredRequest } from '../shared/api/app.ts';
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import {
@@ -63,15 +64,10 @@ interface OperateReport {
 }
 
 /** A request to the HTTP API. Contains the route's pattern instead of the requested path, and no address. */
-interface RequestReport {
-  readonly requestId: string;
-  /** For example `GET /v1/accounts/{id}`; `null` if no route matched. */
-  readonly route: string | null;
+interface RequestReport extends AnsweredRequest {
   readonly status: number;
   /** Time to the start of the response. */
   readonly ms: number;
-  /** Id of the API key; `null` without a valid one. */
-  readonly keyId: string | null;
 }
 
 /** The mail feedback of SES. Ids only: no address. */

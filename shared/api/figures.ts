@@ -5,12 +5,11 @@ import { count, type RecordOf } from '../representation.ts';
 import { type AccountRef, accountPk, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { toOpenJobCounts } from '../tracking/open-jobs.ts';
-import { addTotals, createTotals, toTotals } from '../tracking/rollups.ts';
 import { countAttention, type QueueDeps } from './attention/queue.ts';
 import { AttentionCounts } from './attention/views.ts';
 import { countedAccounts, describeCounted } from './counted-accounts.ts';
 import type { Caller } from './keys.ts';
-import { dayRange, OpenChart, Rollup, toChart } from './statistics.ts';
+import { dayRange, OpenChart, Rollup, sumDays, toChart } from './statistics.ts';
 
 /** Days of the figures, including the last one, and those of the rate of dispatches on time. */
 export const FIGURE_DAYS = 14;
@@ -61,15 +60,9 @@ export async function readFigures(
     readAccounts(deps.table, regions, caller),
     countAttention(deps, regions, caller),
   ]);
-  const rows = days.map((one) => {
-    const sum = createTotals();
-    for (const item of byDay.get(one) ?? []) addTotals(sum, toTotals(item));
-    return { day: one, ...sum };
-  });
-  const chart = toChart(
-    open.map((item) => toOpenJobCounts(item).counts),
-    deps.now(),
-  );
+  const { days: rows } = sumDays(days, byDay);
+  const counts = open.map((item) => toOpenJobCounts(item).counts);
+  const chart = toChart(counts, deps.now());
   const rated = rows.slice(-RATE_DAYS);
   const onTime = rated.reduce((sum, row) => sum + row.onTime, 0);
   return {

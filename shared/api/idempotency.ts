@@ -240,10 +240,7 @@ function createGenerators({ derive }: Secrets): Generators {
       // A UUID of version 8 (custom).
       bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
       bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-      const hex = bytes.toString('hex');
-      return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join(
-        '-',
-      );
+      return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
     },
   };
 }

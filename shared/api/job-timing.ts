@@ -271,14 +271,11 @@ function toRemaining({ p50, p90, jobs: compared, longer }: Remaining) {
 const MAX_LINES = 20;
 
 function findBlockingLine({ detail }: Snapshot, durations: Durations): JobTiming['blockingLine'] {
-  const byStatus = new Map<string | null, number[]>();
-  for (const { jobLineId, status } of detail?.lines ?? []) {
-    byStatus.set(status, [...(byStatus.get(status) ?? []), jobLineId]);
-  }
+  const byStatus = Map.groupBy(detail?.lines ?? [], ({ status }) => status);
   if (byStatus.size < 2) return null;
-  const usual = [...byStatus].map(([status, ids]) => ({
+  const usual = [...byStatus].map(([status, lines]) => ({
     status,
-    ids,
+    ids: lines.map(({ jobLineId }) => jobLineId),
     p50Hours: toUsual(durations.of(status ?? '', 'remaining'))?.p50Hours,
   }));
   const sorted = usual.sort((a, b) => (b.p50Hours ?? 0) - (a.p50Hours ?? 0));

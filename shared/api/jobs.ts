@@ -319,14 +319,8 @@ export async function readJob(
   const item = await deps.table.get(keys.snapshot(ref, jobNumber));
   if (!item) return undefined;
   const snapshot = toSnapshot(item);
-  const job = {
-    ...toEntry(snapshot, {
-      lastGood: status ? toStatus(status).lastGoodCrawlStartedAt : null,
-      durations,
-      now: deps.now(),
-    }),
-    ...toDetail(snapshot),
-  };
+  const lastGood = status ? toStatus(status).lastGoodCrawlStartedAt : null;
+  const job = { ...toEntry(snapshot, { lastGood, durations, now: deps.now() }), ...toDetail(snapshot) };
   return { job, asOf: formatPlace(place) };
 }
 
@@ -354,10 +348,8 @@ function fingerprint(
   { filter, sort }: Pick<JobsQuery, 'filter' | 'sort'>,
 ): string {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  return hash('sha256', JSON.stringify([region, account, given.sort(), sort ?? null]), 'base64url').slice(
-    0,
-    16,
-  );
+  const text = JSON.stringify([region, account, given.sort(), sort ?? null]);
+  return hash('sha256', text, 'base64url').slice(0, 16);
 }
 
 function encodeJobsCursor(cursor: JobsCursor): string {

@@ -129,10 +129,7 @@ export async function readNewestFeedPage(
       async readWindow(after, upTo) {
         const size = upTo - after;
         const outcome = await deps.feed.read(region, after, { accounts, events: size, ranges: size });
-        if (outcome) {
-          const { epoch, sequence } = outcome.head;
-          heads.set(region, { epoch, sequence });
-        }
+        if (outcome) heads.set(region, outcome.head);
         if (outcome?.kind !== 'events') return outcome;
         const events = outcome.events.filter(({ number }) => number <= upTo);
         return { kind: 'events', events, through: Math.min(outcome.through, upTo) };
@@ -143,27 +140,19 @@ export async function readNewestFeedPage(
   const batch = types || accounts ? EVENTS_AT_ONCE : Math.min(share, EVENTS_AT_ONCE);
   const page = { limit, maxBytes: PAGE_BYTES, matches: matcher(types), budget: MAX_EXAMINED, batch };
   const read = await readBack(sources, page);
-  const placesAt = (toNumber: (place: (typeof read.places)[number]) => number): Places =>
-    new Map(
-      from.map(([region, { epoch }], at) => {
-        const place = read.places[at];
-        return [region, { epoch, sequence: place ? toNumber(place) : 0 }];
-      }),
-    );
+  const cursorAt = (toNumber: (place: (typeof read.places)[number]) => number): string => {
+    const places = from.map(([region, { epoch }], at) => {
+      const place = read.places[at];
+      return [region, { epoch, sequence: place ? toNumber(place) : 0 }] as const;
+    });
+    return formatPlaces(deps, new Map(places));
+  };
   const isEnd = read.places.every(({ older }) => older === null);
   return {
     kind: 'page',
     events: read.events,
-    next: formatPlaces(
-      deps,
-      placesAt(({ newest }) => newest),
-    ),
-    previous: isEnd
-      ? null
-      : formatPlaces(
-          deps,
-          placesAt(({ older }) => older ?? 0),
-        ),
+    next: cursorAt(({ newest }) => newest),
+    previous: isEnd ? null : cursorAt(({ older }) => older ?? 0),
     head: formatPlaces(deps, heads),
   };
 }

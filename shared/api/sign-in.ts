@@ -147,17 +147,14 @@ export function createSignIn(deps: SignInDeps): SignIn {
     const url = new URL(issuer);
     const answer = await guard(() => oauth.discoveryRequest(url, options));
     const server = await guard(() => oauth.processDiscoveryResponse(url, answer));
-    const { authorization_endpoint: start, token_endpoint: token, jwks_uri: jwks } = server;
-    for (const [name, endpoint] of Object.entries({
-      authorization_endpoint: start,
-      token_endpoint: token,
-      jwks_uri: jwks,
-    })) {
+    for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const) {
+      const endpoint = server[name];
       if (endpoint === undefined || !isSafeUrl(endpoint)) {
         throw new IssuerError(`The discovery document of ${issuer} has no valid ${name}.`);
       }
     }
     // The keys stay while they have the same address, with the time of their last request.
+    const { jwks_uri: jwks } = server;
     const keys = found && found.server.jwks_uri === jwks ? found.keys : createKeys(new URL(jwks ?? ''));
     return { server, keys, readAt: now() };
   }

@@ -216,7 +216,8 @@ function listDays(from: string, to: string, most: number): readonly string[] {
   return days;
 }
 
-function sumDays(
+/** Returns the totals of each day, and of all days. `byDay`: the rollups of all accounts. */
+export function sumDays(
   days: readonly string[],
   byDay: ReadonlyMap<string, readonly Item[]>,
 ): Pick<RegionRollups, 'days' | 'total'> {
@@ -245,16 +246,10 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
     deps.table.get(keys.status(ref)),
   ]);
   if (!item) return undefined;
-  const stored = toOpenJobCounts(item);
-  const through = status ? toStatus(status).lastGoodCrawlStartedAt : null;
+  const { counts, changedAt } = toOpenJobCounts(item);
+  const observedThrough = status ? toStatus(status).lastGoodCrawlStartedAt : null;
   const { region, account } = ref;
-  return {
-    region,
-    account,
-    observedThrough: through,
-    changedAt: stored.changedAt,
-    ...toChart([stored.counts], deps.now()),
-  };
+  return { region, account, observedThrough, changedAt, ...toChart([counts], deps.now()) };
 }
 
 /** Reads the open-job counts of all accounts of a region, with two queries. */
@@ -265,12 +260,10 @@ export async function readRegionOpenJobs(deps: FigureDeps, region: string): Prom
     deps.table.query({ pk: accountPk(region) }),
   ]);
   const all = items.map((item) => ({ account: item.sk, ...toOpenJobCounts(item) }));
+  const counts = all.map((one) => one.counts);
   return {
     region,
-    ...toChart(
-      all.map(({ counts: its }) => its),
-      now,
-    ),
+    ...toChart(counts, now),
     ...describeCounted(items, accounts, now),
     accounts: all.map(({ account, changedAt: at, counts: its }) => ({
       account,

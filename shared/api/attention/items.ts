@@ -144,6 +144,13 @@ export const capitalize = (text: string): string => `${text.charAt(0).toUpperCas
 /** Rounds hours to a tenth. */
 export const round = (hours: number): number => Math.round(hours * 10) / 10;
 
+const ENDPOINT_KINDS = {
+  disabled: 'endpoint_disabled',
+  failing: 'endpoint_failing',
+  dead: 'events_dead',
+  parked: 'events_parked',
+} as const;
+
 /** Returns the item of an endpoint with its parked events and its dead events. `undefined`: it needs no attention. */
 export function toEndpointItem(
   sink: Sink,
@@ -189,14 +196,7 @@ export function toEndpointItem(
     operateAction(operation, `${base}${rest}${query}`, body);
   return toCandidate(
     {
-      kind: (
-        {
-          disabled: 'endpoint_disabled',
-          failing: 'endpoint_failing',
-          dead: 'events_dead',
-          parked: 'events_parked',
-        } as const
-      )[code],
+      kind: ENDPOINT_KINDS[code],
       id: endpointItem(sink),
       name: id,
       since,

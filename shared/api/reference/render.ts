@@ -85,17 +85,11 @@ const heading = (text: string, id: string) =>
 /** Returns all files of the reference by name. */
 export function renderReference(document: OpenApi): ReadonlyMap<string, string> {
   const { schemas, headers, securitySchemes } = document.components;
-  const places: readonly Place[] = [
-    ...Object.entries(document.paths).flatMap(([path, item]) =>
-      Object.entries(item).map(([method, operation]) => ({ operation, method: method.toUpperCase(), path })),
-    ),
-    ...Object.values(document.webhooks).flatMap((item) =>
-      Object.entries(item).map(([method, operation]) => ({
-        operation,
-        method: method.toUpperCase(),
-        path: null,
-      })),
-    ),
+  const toPlaces = (item: Readonly<Record<string, Operation>>, path: string | null): Place[] =>
+    Object.entries(item).map(([method, operation]) => ({ operation, method: method.toUpperCase(), path }));
+  const places = [
+    ...Object.entries(document.paths).flatMap(([path, item]) => toPlaces(item, path)),
+    ...Object.values(document.webhooks).flatMap((item) => toPlaces(item, null)),
   ];
   const byTag = Map.groupBy(places, ({ operation }) => operation.tags[0]);
   /** Operations by the names that descriptions use. */

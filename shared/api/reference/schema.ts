@@ -30,15 +30,8 @@ export function toSchemaHref(name: string): string {
 }
 
 /** Returns the type of a schema as HTML. Named schemas are links. */
-export function typeOf({
-  $ref,
-  type,
-  format,
-  items,
-  additionalProperties: map,
-  anyOf,
-  oneOf,
-}: JsonSchema): string {
+export function typeOf(schema: JsonSchema): string {
+  const { $ref, type, format, items, additionalProperties: map, anyOf, oneOf } = schema;
   if ($ref !== undefined) return link(toSchemaHref(nameOf($ref)), esc(nameOf($ref)));
   const parts = anyOf ?? oneOf;
   if (parts) return [...new Set(parts.map(typeOf))].join(' or ');

@@ -21,6 +21,7 @@ import {
   updateAccount,
 } from '../../accounts/managed-accounts.ts';
 import { getRevision } from '../../resources.ts';
+import type { AccountRef } from '../../storage/schema.ts';
 import {
   confirmAccount,
   pageAccountsWithStatus,
@@ -62,11 +63,7 @@ function isAccountPlace(text: string): boolean {
 }
 
 /** An account that exists or is being deleted. */
-const ofDeletable: Subject<{
-  readonly region: string;
-  readonly account: string;
-  readonly revision: number;
-}> = {
+const ofDeletable: Subject<AccountRef & { readonly revision: number }> = {
   params: ofAccount.params,
   getRevision: ({ revision }) => revision,
   async find(asked, parts) {

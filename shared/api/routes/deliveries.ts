@@ -107,15 +107,8 @@ export const deliveryRoutes: readonly Route[] = [
     },
     async ({ caller, subject, query }, { deliveries }) => {
       const { region, id, createdAt: sinkCreatedAt } = subject;
-      const page = await deliveries.bySink(region, id, {
-        before: query.after,
-        since: query.from,
-        until: query.to,
-        types: query.types,
-        limit: query.limit,
-        outcome: query.outcome,
-        sinkCreatedAt,
-      });
+      const { after: before, from: since, to: until, ...rest } = query;
+      const page = await deliveries.bySink(region, id, { ...rest, before, since, until, sinkCreatedAt });
       // The endpoint may have followed other accounts before. A ping belongs to no account.
       const theirs = page.entries.filter(({ account, cause }) => cause === 'ping' || isFor(caller, account));
       return { body: { deliveries: theirs.map(toDelivery), next: page.next ?? null } };

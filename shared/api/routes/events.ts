@@ -293,10 +293,7 @@ export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string 
 /** All event routes. */
 export const eventRoutes: readonly Route[] = [
   ...logRoutes('/v1/accounts/{id}/events', ofAccount, { id: 'Account', log: 'an account' }),
-  ...logRoutes('/v1/regions/{id}/events', ofRegion, {
-    id: 'Region',
-    log: 'a region',
-  }),
+  ...logRoutes('/v1/regions/{id}/events', ofRegion, { id: 'Region', log: 'a region' }),
   route(
     {
       path: '/v1/events',

@@ -64,13 +64,8 @@ const messageSubject: Subject<MessageRecord> = {
 
 const settingsRoutes = defineResource({
   ...{ name: 'settings', names: 'settings', one: 'the notification settings of an account' },
-  ...{
-    title: 'NotificationSettings',
-    tag: 'Notifications',
-    path: '/v1/accounts/{id}/notifications',
-    item: '',
-  },
-  ...{ current: 'The settings.', schema: NotificationSettings, of: settingsSubject },
+  ...{ title: 'NotificationSettings', tag: 'Notifications', path: '/v1/accounts/{id}/notifications' },
+  ...{ item: '', current: 'The settings.', schema: NotificationSettings, of: settingsSubject },
   view: (record, _caller, { notifications }) => toSettingsResponse(record, notifications.channels),
 });
 

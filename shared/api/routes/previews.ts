@@ -47,8 +47,8 @@ export const settingsSubject: Subject<Settings> = {
 };
 
 /** Content of a message. */
+const kind = Kind.describe('Kind of message.');
 const content = {
-  kind: Kind.describe('Kind of message.'),
   locale: LocaleName.optional().describe('Locale. Default: the locale of the recipient, or of the account.'),
   zone: zoneName
     .optional()
@@ -58,12 +58,9 @@ const content = {
 };
 const PreviewRequest = z
   .strictObject({
-    kind: content.kind,
+    kind,
     channel: ChannelName.describe('Channel of the message.'),
-    locale: content.locale,
-    zone: content.zone,
-    jobNumber: content.jobNumber,
-    recipient: content.recipient,
+    ...content,
     template: TemplateInput.optional().describe('Template to use instead of the stored one.'),
   })
   .meta({ id: 'PreviewRequest' });
@@ -75,6 +72,7 @@ const TestEmail = z
       .describe(
         'Address to which the e-mail is sent: the address of the signed-in user, the reply-to address of the settings, or the address of a recipient for the whole account.',
       ),
+    kind,
     ...content,
     template: TemplateInput.optional().describe(
       'Template to use instead of the stored one. Requires the role `admin`, as saving a template does.',

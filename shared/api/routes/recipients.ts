@@ -142,9 +142,7 @@ export const recipientRoutes: readonly Route[] = [
       query: z.strictObject({ limit, after: afterId('suppressions', isSuppressionId) }),
       answer: pageAnswer('suppressions', Suppression, 'A page of suppressions.'),
     },
-    async ({ subject, query }, { feed }) => {
-      return { body: await listSuppressions(feed.table, subject, query) };
-    },
+    async ({ subject, query }, { feed }) => ({ body: await listSuppressions(feed.table, subject, query) }),
   ),
   route(
     {

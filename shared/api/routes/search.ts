@@ -1,7 +1,7 @@
 /** The search route. */
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
-import { SEARCH_KINDS, SearchResult, search } from '../../search/search.ts';
+import { SEARCH_KINDS, SearchResult, type SearchScope, search } from '../../search/search.ts';
 import { foldSearchText, isSearchable, MIN_SEARCH_LENGTH } from '../../storage/search-index.ts';
 import { isForEndpoint } from '../access.ts';
 import { roleAllows } from '../key-input.ts';
@@ -67,21 +67,14 @@ export const searchRoutes: readonly Route[] = [
         const detail = `region ${regionRule(regions)}.`;
         return problem(c, 'invalid-parameter', { field: 'region', detail });
       }
+      const scope: SearchScope = {
+        accounts: caller.accounts,
+        addresses: roleAllows(caller.role, 'operate'),
+        isVisible: (endpoint) => isForEndpoint(caller, endpoint),
+      };
+      const served = regions.filter((each) => region === undefined || each === region);
       const found = await Promise.all(
-        regions
-          .filter((each) => region === undefined || each === region)
-          .map((each) =>
-            search(
-              table,
-              each,
-              { text: q, kinds, limit },
-              {
-                accounts: caller.accounts,
-                addresses: roleAllows(caller.role, 'operate'),
-                isVisible: (endpoint) => isForEndpoint(caller, endpoint),
-              },
-            ),
-          ),
+        served.map((each) => search(table, each, { text: q, kinds, limit }, scope)),
       );
       return {
         body: { results: found.flatMap(({ results }) => results), more: found.some(({ more }) => more) },
