@@ -40,11 +40,7 @@ function getState({ paused, status }: ListedAccount): string {
 }
 
 const CREDENTIALS = {
-  'client-id': {
-    value: 'ID',
-    about: 'Client id of the account’s credentials',
-    required: true,
-  },
+  'client-id': { value: 'ID', about: 'Client id of the account’s credentials', required: true },
   ...CLIENT_SECRET,
 } as const satisfies Flags;
 const SECRET_NOTE =
@@ -170,10 +166,7 @@ export const accounts = {
           ['Problem', status.problem && clean(status.problem)],
           ['Last poll', out.exactly(status.lastPollAt)],
           ['Observed through', out.exactly(status.observedThrough)],
-          [
-            'Consecutive failures',
-            status.consecutiveFailures > 0 ? String(status.consecutiveFailures) : null,
-          ],
+          ['Consecutive failures', status.consecutiveFailures ? String(status.consecutiveFailures) : null],
           ['Open jobs', status.openJobs === null ? null : String(status.openJobs)],
           ['Unread jobs', status.unreadJobs > 0 ? String(status.unreadJobs) : null],
           ['Jobs with truncated texts', status.truncatedJobs > 0 ? String(status.truncatedJobs) : null],
@@ -428,20 +421,12 @@ function parseStatuses(values: readonly string[]): readonly string[] | undefined
 
 function listEventSettings(events: EventSettings): [string, string | null][] {
   const days = (number: number | null) => (number === null ? 'off' : count(number, 'working day'));
-  const byStatus = Object.entries(events.stalledByStatus);
+  const byStatus = Object.entries(events.stalledByStatus).map(([name, n]) => `${clean(name)}: ${days(n)}`);
   return [
     ['Due soon', events.dueSoonHours === null ? null : `${events.dueSoonHours} h before the due time`],
     ['Stalled after', events.stalledAfterWorkingDays === null ? null : days(events.stalledAfterWorkingDays)],
-    [
-      'Stalled by status',
-      byStatus.length === 0
-        ? null
-        : byStatus.map(([name, number]) => `${clean(name)}: ${days(number)}`).join(', '),
-    ],
-    [
-      'Attention statuses',
-      events.attentionStatuses.length === 0 ? null : events.attentionStatuses.map(clean).join(', '),
-    ],
+    ['Stalled by status', byStatus.join(', ') || null],
+    ['Attention statuses', events.attentionStatuses.map(clean).join(', ') || null],
     ['Payment events', events.payments ? 'on' : null],
   ];
 }
@@ -458,11 +443,7 @@ export function printSteps({ out }: Context, report: TestReport): void {
 }
 
 /** Returns what manages an account. The credentials of an account of the configuration have its id as their reference. */
-function describeManager({
-  id,
-  managed,
-  secretRef,
-}: Pick<ListedAccount, 'id' | 'managed' | 'secretRef'>): string {
+function describeManager({ id, managed, secretRef }: ListedAccount): string {
   if (!managed) return 'configuration';
   return secretRef === id ? 'API (its entry was removed from the configuration)' : 'API';
 }

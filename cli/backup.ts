@@ -14,12 +14,12 @@ interface FolderFlags {
   readonly 'data-dir': string | undefined;
 }
 
+interface BackupFlags extends FolderFlags {
+  readonly 'without-keys': boolean;
+}
+
 /** Writes a backup to a file, or for `-` to stdout. */
-export function backup(
-  context: Context,
-  file: string,
-  flags: FolderFlags & { readonly 'without-keys': boolean },
-): Promise<number | undefined> {
+export function backup(context: Context, file: string, flags: BackupFlags): Promise<number | undefined> {
   return onRecentNode('backup', () => writeBackupTo(context, file, flags));
 }
 
@@ -28,11 +28,7 @@ export function restore(context: Context, file: string, flags: FolderFlags): Pro
   return onRecentNode('restore', () => restoreFrom(context, file, flags));
 }
 
-async function writeBackupTo(
-  context: Context,
-  file: string,
-  flags: FolderFlags & { readonly 'without-keys': boolean },
-): Promise<undefined> {
+async function writeBackupTo(context: Context, file: string, flags: BackupFlags): Promise<undefined> {
   const { out } = context;
   const isStream = file === '-';
   if (isStream && out.stdout.isTTY) {

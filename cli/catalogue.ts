@@ -176,18 +176,12 @@ export function printStatistics(
 export function listCounted({
   paused,
   countedTwice,
-}: Pick<RegionOpenJobs, 'paused' | 'countedTwice'>): [string, string][] {
+}: Pick<RegionOpenJobs, 'paused' | 'countedTwice'>): [string, string | null][] {
   const names = paused.accounts.map(({ account, jobs }) => `${account} (${jobs})`);
   const more = paused.total - names.length;
+  const text = `${paused.jobs} of the open jobs, ${paused.late} of the late ones, in ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
   return [
-    ...(paused.total === 0
-      ? []
-      : [
-          [
-            'Paused',
-            `${paused.jobs} of the open jobs, ${paused.late} of the late ones, in ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`,
-          ] as [string, string],
-        ]),
+    ['Paused', paused.total === 0 ? null : text],
     ...countedTwice.map(({ accounts, jobs }): [string, string] => [
       'Counted twice',
       `${count(jobs, 'job')}: ${accounts.join(', ')} are the same account of the ordering API`,

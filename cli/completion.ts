@@ -98,10 +98,8 @@ export function complete(commands: Commands, words: readonly string[], env: Cont
   if (flag?.value !== undefined) return listValues(flag, option, { typed, prefix }, env);
   if (current.startsWith('-')) {
     const open = Object.entries(flags).filter(([one, { many }]) => many || !before.includes(`--${one}`));
-    return print(
-      open.map(([one, { about }]) => [`--${one}`, about]),
-      current,
-    );
+    const candidates = open.map(([one, { about }]): Candidate => [`--${one}`, about]);
+    return print(candidates, current);
   }
   if (first === 'help') return print(listNames(commands, second), current);
   if (!chosen || name === undefined) return print(listNames(commands, first), current);
@@ -137,10 +135,8 @@ function listValues(
   if (value === 'FILE' || value === 'FOLDER') return [FILES];
   const values = option === '--profile' ? listProfiles(env) : (choices ?? suggestions ?? []);
   const list = many ? typed.slice(0, typed.lastIndexOf(',') + 1) : '';
-  return print(
-    values.map((one) => [prefix + list + one, about]),
-    prefix + typed,
-  );
+  const candidates = values.map((one): Candidate => [prefix + list + one, about]);
+  return print(candidates, prefix + typed);
 }
 
 /** Returns the values of the next argument of a command. */
@@ -155,10 +151,8 @@ function listArguments(
   const values = /^profiles (use|remove)$/.test(name)
     ? listProfiles(env)
     : (chosen.choices?.[arg] ?? chosen.suggestions?.[arg] ?? []);
-  return print(
-    values.map((one) => [one, arg]),
-    current,
-  );
+  const candidates = values.map((one): Candidate => [one, arg]);
+  return print(candidates, current);
 }
 
 /** Returns the number of arguments after the name of a command. */

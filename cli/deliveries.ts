@@ -132,10 +132,7 @@ export const deliveryCommands = {
     more: 'retry and discard apply to all parked events of the endpoints. If the action fails for one endpoint, it is still performed on the others, and the exit code is 1.',
     args: ['ACTION'],
     choices: { ACTION: inputs['EndpointBatch.action'] },
-    flags: {
-      region: { value: 'REGION', about: 'Only endpoints of this region' },
-      ...BATCH,
-    },
+    flags: { region: { value: 'REGION', about: 'Only endpoints of this region' }, ...BATCH },
     example: 'endpoints batch pause --ids erp,shop',
     run: (context, [action], flags) =>
       runBatch<EndpointBatch['action']>(context, action, flags, (client, body) =>

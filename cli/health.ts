@@ -12,10 +12,7 @@ export async function health({ url, out }: Pick<Context, 'url' | 'out'>): Promis
       redirect: 'manual',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    const body = (await response.json().catch(() => null)) as {
-      status?: unknown;
-      detail?: unknown;
-    } | null;
+    const body = (await response.json().catch(() => null)) as { status?: unknown; detail?: unknown } | null;
     if (response.ok && body?.status === 'ok') {
       out.document({ url, status: 'ok' }, `Jobwire at ${url} is ready.`);
       return;

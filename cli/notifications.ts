@@ -33,12 +33,7 @@ const TEMPLATE_CHOICES = {
 /** Fields of the settings that the API returns but does not accept. */
 const READ_ONLY: Readonly<
   Record<Exclude<keyof NotificationSettings, keyof NotificationSettingsInput>, true>
-> = {
-  channels: true,
-  revision: true,
-  since: true,
-  warnings: true,
-};
+> = { channels: true, revision: true, since: true, warnings: true };
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   sent: 'green',
@@ -322,11 +317,7 @@ export const notifications = {
         range: inputs['PreviewRequest.jobNumber'],
       },
       recipient: { value: 'ID', about: 'Only messages to this recipient' },
-      state: {
-        value: 'STATE',
-        about: 'Only messages in this state',
-        choices: inputs['listMessages.state'],
-      },
+      state: { value: 'STATE', about: 'Only messages in this state', choices: inputs['listMessages.state'] },
       limit: limitFlag('messages', 50),
       ...CSV,
     },
@@ -388,14 +379,7 @@ export const notifications = {
             `${message.kind}: ${message.jobs.length === 1 ? 'job' : 'jobs'} ${message.jobs.join(', ')}`,
           ],
           ['Order group', message.orderGroup && clean(message.orderGroup)],
-          [
-            'To',
-            to &&
-              [to.name, `<${to.address}>`]
-                .filter((part) => part !== null)
-                .map(clean)
-                .join(' '),
-          ],
+          ['To', to && clean([to.name, `<${to.address}>`].filter((part) => part !== null).join(' '))],
           ['Recipient', to && clean(to.recipient)],
           ['Channel', message.channel],
           ['Locale and zone', to && `${to.locale}, ${clean(to.zone)}`],
@@ -511,11 +495,7 @@ function messageColumns({ out }: Context): Column<Message>[] {
     { name: 'CHANNEL', value: ({ channel }) => channel },
     { name: 'TO', value: ({ to }) => to?.address, long: true },
     { name: 'STATE', value: ({ state }) => state, style: ({ state }) => STATE_STYLE[state] },
-    {
-      name: 'REASON',
-      value: formatReason,
-      long: true,
-    },
+    { name: 'REASON', value: formatReason, long: true },
   ];
 }
 

@@ -268,11 +268,7 @@ function toScope(flags: FlagValues<typeof SCOPE>) {
   if (given.length > 1) {
     throw new UsageError('Only one of --order-group, --order-number and --job can be given.');
   }
-  return {
-    orderGroup: flags['order-group'],
-    orderNumber: flags['order-number'],
-    jobNumber: flags.job,
-  };
+  return { orderGroup: flags['order-group'], orderNumber: flags['order-number'], jobNumber: flags.job };
 }
 
 const formatRecipient = ({ id, name }: Recipient): string =>

@@ -250,12 +250,7 @@ export async function run(argv: readonly string[], host: Host = process): Promis
   const { stdout, stderr, stdin, env } = host;
   const wide = Math.min(110, stdout.columns || 100);
   const flagged = (name: string) => argv.includes(`--${name}`);
-  const out = createOutput({
-    stdout,
-    stderr,
-    flagged,
-    now: Date.now,
-  });
+  const out = createOutput({ stdout, stderr, flagged, now: Date.now });
   let interruptMessage: string | undefined;
   let running: Invocation | undefined;
   let keySource: string | undefined;
@@ -268,12 +263,8 @@ export async function run(argv: readonly string[], host: Host = process): Promis
   stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     // The reader of stdout may exit first, such as `head`. Half a backup is an error.
     if (code === 'EPIPE' && running?.name !== 'backup') host.exit(CLOSED);
-    const { error, lines } = toCommandError(
-      new OperationError(`The output can’t be written${formatCode(code)}.`),
-      {
-        ...{ running, keySource, verbose: false },
-      },
-    );
+    const failure = new OperationError(`The output can’t be written${formatCode(code)}.`);
+    const { error, lines } = toCommandError(failure, { running, keySource, verbose: false });
     out.error(error, lines);
     host.exit(error.exitCode);
   });
