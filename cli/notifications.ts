@@ -14,10 +14,9 @@ import {
 } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
 import { formatCode } from '../shared/error-codes.ts';
-import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
+import { type Context, CSV, command, type Flags, limitFlag, UsageError } from './command.ts';
 import { readJsonFile, withId } from './input.ts';
 import { type Column, clean, toJson } from './output.ts';
-import { testEmailCommands } from './test-email.ts';
 
 const SWITCH = { value: 'on|off', choices: ['on', 'off'] } as const;
 
@@ -29,6 +28,28 @@ const TEMPLATE_CHOICES = {
   CHANNEL: inputs['getTemplate.channel'],
   LOCALE: inputs['getTemplate.locale'],
 } as const;
+
+/** Options of the content of a message. */
+const KIND = {
+  value: 'KIND',
+  about: 'Kind of message',
+  choices: inputs['PreviewRequest.kind'],
+  required: true,
+} as const;
+const CONTENT = {
+  locale: {
+    value: 'LOCALE',
+    about: 'Locale. Default: that of the recipient or the account',
+    choices: inputs['PreviewRequest.locale'],
+  },
+  zone: { value: 'ZONE', about: 'Time zone. Default: that of the recipient or the account' },
+  job: {
+    value: 'NUMBER',
+    about: 'Job number. Default: a sample job',
+    range: inputs['PreviewRequest.jobNumber'],
+    field: 'jobNumber',
+  },
+} as const satisfies Flags;
 
 /** Fields of the settings that the API returns but does not accept. */
 const READ_ONLY: Readonly<
@@ -46,7 +67,36 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
 };
 
 export const notifications = {
-  ...testEmailCommands,
+  'templates send-test': command({
+    about: 'Sends a test e-mail of a template to an address of the account itself.',
+    more: 'ADDRESS must be the address of the signed-in user, the reply-to address of the notification settings, or the address of a recipient for the whole account. The subject begins with [Test]. The e-mail is not in the message history. If the mail server does not accept the e-mail, the exit code is 1.',
+    args: ['ACCOUNT', 'ADDRESS'],
+    fields: { ADDRESS: 'to' },
+    flags: {
+      kind: KIND,
+      ...CONTENT,
+      recipient: { value: 'ID', about: 'Recipient whose name, locale and zone are used' },
+      template: {
+        value: 'FILE',
+        about: 'JSON file of a template to render instead of the current one. Requires the role admin',
+      },
+    },
+    example: 'templates send-test acme orders@acme.example --kind dispatched --locale en-GB',
+    async run({ api, out }, [account, to], flags) {
+      const { kind, locale, zone, job: jobNumber, recipient } = flags;
+      const template = flags.template === undefined ? undefined : readJsonFile('template', flags.template);
+      const body = { to, kind, locale, zone, jobNumber, recipient, template };
+      const result = await api().post('/v1/accounts/{id}/notifications/test', { ...withId(account), body });
+      out.document(
+        result,
+        result.sent
+          ? `“${clean(result.subject)}” was sent to ${clean(to)}.`
+          : `It was not sent: ${clean(result.message)}`,
+      );
+      return result.sent ? 0 : 1;
+    },
+  }),
+
   'notifications show': command({
     about: 'Shows the customer notification settings of an account.',
     args: ['ACCOUNT'],
@@ -165,30 +215,14 @@ export const notifications = {
     more: 'Prints the text. --html writes the HTML of an e-mail to a file. Nothing is sent.',
     args: ['ACCOUNT'],
     flags: {
-      kind: {
-        value: 'KIND',
-        about: 'Kind of message',
-        choices: inputs['PreviewRequest.kind'],
-        required: true,
-      },
+      kind: KIND,
       channel: {
         value: 'CHANNEL',
         about: 'Channel of the message',
         choices: inputs['PreviewRequest.channel'],
         default: 'email',
       },
-      locale: {
-        value: 'LOCALE',
-        about: 'Locale. Default: that of the recipient or the account',
-        choices: inputs['PreviewRequest.locale'],
-      },
-      zone: { value: 'ZONE', about: 'Time zone. Default: that of the recipient or the account' },
-      job: {
-        value: 'NUMBER',
-        about: 'Job number. Default: a sample job',
-        range: inputs['PreviewRequest.jobNumber'],
-        field: 'jobNumber',
-      },
+      ...CONTENT,
       recipient: { value: 'ID', about: 'Recipient. Default: a recipient without a name' },
       template: { value: 'FILE', about: 'JSON file of a template to render instead of the current one' },
       html: { value: 'FILE', about: 'Output file for the HTML' },
@@ -329,9 +363,8 @@ export const notifications = {
       }
       const ofJob = { id: account, jobNumber: String(job) };
       if (job !== undefined && !out.json) {
-        const { upcoming } = await api().get('/v1/accounts/{id}/jobs/{jobNumber}/messages', {
-          params: { path: ofJob, query: { limit: 1 } },
-        });
+        const params = { path: ofJob, query: { limit: 1 } };
+        const { upcoming } = await api().get(OF_JOB, { params });
         for (const { kind, dueAt, jobs } of upcoming) {
           const when = Date.parse(dueAt) <= Date.now() ? 'now' : out.when(dueAt);
           out.note(`Upcoming (${when}): ${kind}, ${jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}.`);
@@ -342,17 +375,11 @@ export const notifications = {
           const options = { max, onMore };
           if (job !== undefined) {
             const params = { path: ofJob };
-            return api().list('/v1/accounts/{id}/jobs/{jobNumber}/messages', 'messages', {
-              params,
-              ...options,
-            });
+            return api().list(OF_JOB, 'messages', { params, ...options });
           }
           if (recipient !== undefined) {
             const params = { path: { id: account, recipient } };
-            return api().list('/v1/accounts/{id}/recipients/{recipient}/messages', 'messages', {
-              params,
-              ...options,
-            });
+            return api().list(OF_RECIPIENT, 'messages', { params, ...options });
           }
           const params = { path: { id: account }, query: { state } };
           return api().list('/v1/accounts/{id}/messages', 'messages', { params, ...options });
@@ -503,6 +530,8 @@ function messageColumns({ out }: Context): Column<Message>[] {
 const formatReason = ({ reason, detail }: Message): string | undefined =>
   clean([reason, detail].filter((part) => part !== null).join(': ')) || undefined;
 
+const OF_JOB = '/v1/accounts/{id}/jobs/{jobNumber}/messages';
+const OF_RECIPIENT = '/v1/accounts/{id}/recipients/{recipient}/messages';
 const TEMPLATE = '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}';
 const atTemplate = (id: string, [kind, channel, locale]: readonly [string, string, string]) => ({
   params: { path: { id, kind, channel, locale } as Paths[typeof TEMPLATE]['get']['params']['path'] },
