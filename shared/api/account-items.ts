@@ -34,7 +34,7 @@ const LOG_ATTRIBUTES = ['epoch', 'sequence', 'eventsExpireAt', 'former', 'closed
 /** Attributes of Status that belong to the schedule of a cell. */
 const SCHEDULE_ATTRIBUTES = ['revision', 'recordRevision', 'nextPollAt', 'duePk', 'dueSk', 'claimedAt'];
 
-const Attributes = z.record(z.string(), z.unknown());
+const Attributes = z.record(z.string(), z.custom<Value | undefined>());
 const Page = z.object({
   format: z.literal(FORMAT),
   region: z.string(),
@@ -128,7 +128,7 @@ export async function readAccountPage(
     items: [...(single?.items ?? []), ...items],
     last: isLast,
   };
-  const text = JSON.stringify({ ...page, items: page.items.map(toJson) });
+  const text = JSON.stringify(page, writeBytes);
   return { data: gzipSync(text).toString('base64'), next: isLast ? null : formatPlace(place) };
 }
 
@@ -149,9 +149,9 @@ async function readBegin(table: Table, ref: AccountRef, now: number) {
     projectionVersion: Number(head?.projectionVersion ?? 0),
     pollIntervalSeconds: Number(account?.pollIntervalSeconds),
     paused: account?.pausedBeforeMove === true,
-    attributes: toJson({ ownUserSince, events }),
-    head: toJson(omit(head, LOG_ATTRIBUTES)),
-    status: toJson(omit(status, SCHEDULE_ATTRIBUTES)),
+    attributes: { ownUserSince, events },
+    head: omit(head, LOG_ATTRIBUTES),
+    status: omit(status, SCHEDULE_ATTRIBUTES),
     ...(typeof link?.key === 'string' ? { linkKey: link.key } : {}),
   };
   return { begin, items };
@@ -162,7 +162,7 @@ export function parseAccountPage(data: string): AccountPage | string {
   let page: z.infer<typeof Page>;
   try {
     const text = gunzipSync(Buffer.from(data, 'base64'), { maxOutputLength: MAX_TEXT_BYTES });
-    page = Page.parse(JSON.parse(text.toString('utf8')));
+    page = Page.parse(JSON.parse(text.toString('utf8'), readBytes));
   } catch {
     return 'data must be a page of an export from another cell of the same version.';
   }
@@ -170,14 +170,9 @@ export function parseAccountPage(data: string): AccountPage | string {
     return 'data is from a cell of a later version. Upgrade this cell first.';
   }
   const ref = { region: page.region, account: page.account };
-  const items = page.items.map((item) => fromJson(item) as Item);
+  const items = page.items as Item[];
   const foreign = items.find((item) => !isOfAccount(ref, item));
   return foreign ? 'data contains items that do not belong to the account.' : { ...page, items };
-}
-
-/** Returns attributes of a page as values. */
-export function toValues(attributes: Readonly<Record<string, unknown>>): Record<string, Value> {
-  return fromJson(attributes);
 }
 
 /** Returns whether an item of a page is a suppression. */
@@ -223,25 +218,13 @@ function omit(item: Item | undefined, names: readonly string[]): Record<string, 
 /** Bytes are objects in JSON. */
 const Bytes = z.strictObject({ base64: z.string() });
 
-function toJson(item: Readonly<Record<string, Value | undefined>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(item)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [
-        name,
-        value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value,
-      ]),
-  );
+/** `this[name]` instead of `value`: the value of a Buffer is its own JSON form. */
+function writeBytes(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
+  const own = this[name];
+  return own instanceof Uint8Array ? { base64: Buffer.from(own).toString('base64') } : value;
 }
 
-function fromJson(item: Readonly<Record<string, unknown>>): Record<string, Value> {
-  return Object.fromEntries(
-    Object.entries(item).map(([name, value]) => {
-      const bytes = Bytes.safeParse(value);
-      return [
-        name,
-        bytes.success ? new Uint8Array(Buffer.from(bytes.data.base64, 'base64')) : (value as Value),
-      ];
-    }),
-  );
+function readBytes(_name: string, value: unknown): unknown {
+  const { data } = Bytes.safeParse(value);
+  return data ? new Uint8Array(Buffer.from(data.base64, 'base64')) : value;
 }

@@ -45,7 +45,6 @@ import {
   parsePlace,
   readAccountPage,
   toStart,
-  toValues,
 } from './account-items.ts';
 
 const PAGE_ITEMS = 100;
@@ -324,9 +323,9 @@ async function writeState(
   { head, status, attributes }: NonNullable<AccountPage['begin']>,
 ): Promise<void> {
   const exists = [['pk', 'present']] as const;
-  await table.write({ update: keys.head(ref), set: toValues(head), when: exists });
-  await table.write({ update: keys.status(ref), set: toValues(status), when: exists });
-  await table.write({ update: keys.account(ref), set: toValues(attributes), when: exists });
+  await table.write({ update: keys.head(ref), set: head, when: exists });
+  await table.write({ update: keys.status(ref), set: status, when: exists });
+  await table.write({ update: keys.account(ref), set: attributes, when: exists });
 }
 
 /** Returns the pointer to a job that needs attention: none, or one. Polls write it only when this changes. */
