@@ -16,7 +16,7 @@ import { eventTypes, inputs } from '../client/inputs.ts';
 import { deliveryColumns, printAttempt, printProblems } from './attempts.ts';
 import { BATCH, runBatch } from './batch.ts';
 import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
-import { parseIntegers, parseList, parsePairs, parseTime } from './input.ts';
+import { parseIntegers, parseList, parsePairs, parseTime, sinceFlag } from './input.ts';
 import { clean, count } from './output.ts';
 
 const WATCH_EVERY_MS = 1000;
@@ -47,11 +47,7 @@ export const deliveryCommands = {
         choices: ['delivered', 'rejected', 'retry', 'failed'],
       },
       types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },
-      since: {
-        value: 'WHEN',
-        about: 'Attempts since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
-        field: 'from',
-      },
+      since: sinceFlag('Attempts'),
       until: { value: 'WHEN', about: 'Attempts before this time. Default: now', field: 'to' },
       limit: limitFlag('attempts', 50),
       ...CSV,
@@ -176,12 +172,7 @@ export const deliveryCommands = {
         about: 'Only events whose last rejection had one of these HTTP statuses',
         many: true,
       },
-      since: {
-        value: 'WHEN',
-        about:
-          'Only events parked since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
-        field: 'from',
-      },
+      since: sinceFlag('Only events parked'),
       until: { value: 'WHEN', about: 'Only events parked before this time', field: 'to' },
       'dry-run': { about: 'Count and list the events. Nothing is sent' },
       watch: { about: 'Show the progress of the replay until it ends. Ctrl-C does not stop the replay' },
@@ -239,11 +230,7 @@ export const deliveryCommands = {
     args: ['ID'],
     flags: {
       region: REGION,
-      since: {
-        value: 'WHEN',
-        about: 'Events since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
-        field: 'from',
-      },
+      since: sinceFlag('Events'),
       from: {
         value: 'CURSOR',
         about: 'beginning, or ACCOUNT=CURSOR for the events after that cursor',

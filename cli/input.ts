@@ -8,6 +8,14 @@ import { eventTypes } from '../client/inputs.ts';
 import { findCode, formatCode } from '../shared/error-codes.ts';
 import { type Context, type Flags, InterruptedError, suggest, UsageError } from './command.ts';
 
+/** The option for the time from which on things are selected. */
+export const sinceFlag = (things: string) =>
+  ({
+    value: 'WHEN',
+    about: `${things} since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp`,
+    field: 'from',
+  }) as const;
+
 /** Options that select events of all accounts. */
 export const SELECTION = {
   account: { value: 'ID', about: 'Only events of this account' },
@@ -17,10 +25,7 @@ export const SELECTION = {
     many: true,
     suggestions: eventTypes,
   },
-  since: {
-    value: 'WHEN',
-    about: 'Events since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
-  },
+  since: sinceFlag('Events'),
 } as const satisfies Flags;
 
 /** Options that name the location of a client secret. */
