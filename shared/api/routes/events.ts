@@ -192,10 +192,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
       async ({ c, caller, subject: ref, query: { wait, order, before, ...asked } }, parts) => {
         const { feed } = parts;
         if (order === 'newest') {
-          const page = written(ref, await readNewestPage(feed, ref, { ...asked, before }));
-          if (!page) return noLog(c);
-          if (page.kind === 'gone') return cursorGone(c, page);
-          return c.body(page.json, 200, { 'content-type': 'application/json' });
+          return sendPage(c, parts, written(ref, await readNewestPage(feed, ref, { ...asked, before })));
         }
         const waitMs = await getWaitMs(wait, caller, parts);
         await using hold = createHold(c, parts, waitMs);
@@ -204,12 +201,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
           waitMs > 0
             ? written(ref, await readPage(feed, ref, { ...asked, waitMs, mayWait: hold.take }, signal))
             : await createPageReader(feed)({ ref: { region: ref.region, account: ref.account }, ...asked });
-        if (!page) return noLog(c);
-        if (page.kind === 'gone') return cursorGone(c, page);
-        if (page.kind === 'crowded') return tooManyWaiting(c, parts);
-        return c.body(page.json, 200, {
-          'content-type': 'application/json',
-        });
+        return sendPage(c, parts, page);
       },
     ),
     route(
@@ -245,16 +237,17 @@ interface WrittenPage {
   readonly json: Uint8Array<ArrayBuffer>;
 }
 
-function written<P extends Page | Gone | Crowded | undefined>(
-  ref: AccountRef,
+/** Serializes a page of the log of `ref`, or without it of the merged feed. */
+function written<P extends FeedPage | Gone | Crowded | undefined>(
+  ref: AccountRef | undefined,
   page: P,
-): Exclude<P, Page> | WrittenPage {
-  if (page?.kind !== 'page') return page as Exclude<P, Page>;
-  const { next, previous, head, observedThrough } = page;
-  const observed = isCell(ref) ? {} : { observedThrough: encodeInstant(observedThrough) };
+): Exclude<P, FeedPage> | WrittenPage {
+  if (page?.kind !== 'page') return page as Exclude<P, FeedPage>;
+  const { events, next, previous, head, observedThrough }: FeedPage & Partial<Page> = page;
+  const observed = ref && !isCell(ref) ? { observedThrough: encodeInstant(observedThrough) } : {};
   const rest = JSON.stringify({ next, previous, head, ...observed });
   // The envelopes are inserted as stored, so that every route returns identical bytes.
-  const text = `{"events":[${page.events.join(',')}],${rest.slice(1)}`;
+  const text = `{"events":[${events.join(',')}],${rest.slice(1)}`;
   return { kind: 'written', json: new TextEncoder().encode(text) } as const satisfies WrittenPage;
 }
 
@@ -313,8 +306,7 @@ export const eventRoutes: readonly Route[] = [
         const until = placesIn(c, feed, 'before', before);
         if (until instanceof Response) return until;
         const query = { ...asked, accounts: caller.accounts, before: until };
-        const page = await readNewestFeedPage(feed, query);
-        return page.kind === 'gone' ? cursorGone(c, page) : sendFeedPage(c, page);
+        return sendPage(c, parts, written(undefined, await readNewestFeedPage(feed, query)));
       }
       const given = placesIn(c, feed, 'after', after);
       if (given instanceof Response) return given;
@@ -325,9 +317,7 @@ export const eventRoutes: readonly Route[] = [
         { ...asked, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
         c.req.raw.signal,
       );
-      if (page.kind === 'gone') return cursorGone(c, page);
-      if (page.kind === 'crowded') return tooManyWaiting(c, parts);
-      return sendFeedPage(c, page);
+      return sendPage(c, parts, written(undefined, page));
     },
   ),
   route(
@@ -390,11 +380,11 @@ export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
   });
 }
 
-function sendFeedPage(c: Context<ApiEnv>, { events, next, previous, head }: FeedPage): Response {
-  const rest = JSON.stringify({ next, previous, head });
-  return c.body(`{"events":[${events.join(',')}],${rest.slice(1)}`, 200, {
-    'content-type': 'application/json',
-  });
+function sendPage(c: Context<ApiEnv>, parts: RouteParts, page: ReturnType<typeof written>): Response {
+  if (!page) return noLog(c);
+  if (page.kind === 'gone') return cursorGone(c, page);
+  if (page.kind === 'crowded') return tooManyWaiting(c, parts);
+  return c.body(page.json, 200, { 'content-type': 'application/json' });
 }
 
 function noLog(c: Context<ApiEnv>): Response {
