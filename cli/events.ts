@@ -7,6 +7,7 @@ import {
   type Delivery,
   type EventPage,
   type FollowOptions,
+  type ListOptions,
 } from '../client/index.ts';
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
@@ -68,7 +69,9 @@ export const events = {
       if (flags.account !== undefined && flags.region !== undefined) {
         throw new UsageError('--account and --region can’t be combined.');
       }
-      if (flags.csv) return out.csv((onMore) => listAsCsv(context.api(), { ...flags, onMore }));
+      if (flags.csv) {
+        return out.csv((onMore) => listAsCsv(context.api(), flags, { max: flags.limit, onMore }));
+      }
       const readPage = createReader(context.api(), flags);
       const show = eventPrinter(context);
       const types = parseList(flags.types)?.join(',');
@@ -198,19 +201,10 @@ export function createReader(
 /** Yields the texts of the selected events as CSV, the newest first. */
 function listAsCsv(
   api: Client,
-  {
-    account,
-    region,
-    types,
-    limit,
-    onMore,
-  }: Pick<Selection, 'account' | 'region' | 'types'> & {
-    readonly limit: number;
-    readonly onMore: () => void;
-  },
+  { account, region, types }: Pick<Selection, 'account' | 'region' | 'types'>,
+  options: ListOptions,
 ): AsyncGenerator<string, void> {
   const query = { order: 'newest', types: parseList(types)?.join(',') } as const;
-  const options = { max: limit, onMore };
   if (account !== undefined)
     return api.csv('/v1/accounts/{id}/events', { params: { path: { id: account }, query }, ...options });
   if (region !== undefined)
