@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import type { Client } from '../client/index.ts';
+import { mapValues } from '../shared/map-values.ts';
 import { findSimilarName } from '../shared/similar-name.ts';
 import { type Output, wrap } from './output.ts';
 
@@ -526,12 +527,7 @@ export function describeFlag({ about, choices, range, default: fallback }: Flag)
 
 /** Returns options without the defaults in their descriptions: in a command that changes a resource, an absent option keeps its value. */
 export function withoutDefaults<F extends Flags>(flags: F): F {
-  return Object.fromEntries(
-    Object.entries(flags).map(([name, flag]) => [
-      name,
-      { ...flag, about: flag.about.replace(/\. Default: .*$/, '') },
-    ]),
-  ) as F;
+  return mapValues(flags, (flag) => ({ ...flag, about: flag.about.replace(/\. Default: .*$/, '') })) as F;
 }
 
 /** Exit codes, for scripts. */

@@ -6,6 +6,7 @@ import { Writable } from 'node:stream';
 import { ApiError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
 import { findCode, formatCode } from '../shared/error-codes.ts';
+import { mapValues } from '../shared/map-values.ts';
 import { type Context, type Flags, InterruptedError, suggest, UsageError } from './command.ts';
 
 /** The option for the time from which on things are selected. */
@@ -152,10 +153,8 @@ export function readSecretVariable(flag: string, name: string, env: Context['env
 
 /** Reads the values of custom headers from the environment variables that the option names. */
 export function readHeaders(values: readonly string[], env: Context['env']): Record<string, string> {
-  const pairs = Object.entries(parsePairs('header-env', values, HEADER_ENV['header-env'].value) ?? {});
-  return Object.fromEntries(
-    pairs.map(([header, name]) => [header, readSecretVariable('header-env', name, env)]),
-  );
+  const pairs = parsePairs('header-env', values, HEADER_ENV['header-env'].value) ?? {};
+  return mapValues(pairs, (name) => readSecretVariable('header-env', name, env));
 }
 
 /** Reads a secret from a file, an environment variable or stdin. On a terminal, prompts for it without echo. */

@@ -2,6 +2,7 @@
 
 import type { ImportReport, Recipient, RecipientUpdate } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
+import { mapValues } from '../shared/map-values.ts';
 import {
   csvHeader,
   decodeCsv,
@@ -248,11 +249,8 @@ export const recipients = {
 
 /** Returns options that accept `none`, too. */
 function withNone<F extends Flags>(flags: F): F {
-  return Object.fromEntries(
-    Object.entries(flags).map(([name, { choices, ...flag }]) => [
-      name,
-      choices ? { ...flag, choices: [...choices, 'none'] } : flag,
-    ]),
+  return mapValues(flags, ({ choices, ...flag }) =>
+    choices ? { ...flag, choices: [...choices, 'none'] } : flag,
   ) as F;
 }
 

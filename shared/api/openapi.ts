@@ -8,6 +8,7 @@ import { webhookHeaders } from '../events/asyncapi.ts';
 import { catalogue, eventTypes } from '../events/catalogue.ts';
 import { getExample } from '../events/examples.ts';
 import { eventComponents, type JsonSchema, pascalCase } from '../events/schemas.ts';
+import { mapValues } from '../map-values.ts';
 import { VERSION } from '../version.ts';
 import { IdempotencyKey } from './idempotency.ts';
 import { meanings } from './problem-meanings.ts';
@@ -113,12 +114,7 @@ function toPath(route: Route) {
     ...(takesIdempotencyKey(spec) ? { 'Idempotency-Key': IDEMPOTENCY_KEY } : {}),
     ...(spec.conditional ? { 'If-Match': IF_MATCH } : {}),
     ...(spec.validated ? { 'If-None-Match': IF_NONE_MATCH } : {}),
-    ...Object.fromEntries(
-      Object.entries(spec.headers ?? {}).map(([name, text]) => [
-        name,
-        z.string().optional().describe(String(text)),
-      ]),
-    ),
+    ...mapValues(spec.headers ?? {}, (text) => z.string().optional().describe(text)),
   };
   const pathParams = { ...of?.params, ...params?.shape };
   const queryParams = { ...query?.shape, ...of?.query };
@@ -161,12 +157,7 @@ function toResponse(
 ) {
   return {
     description,
-    headers: Object.fromEntries(
-      Object.entries({ ...headers, ...(hasCsv ? CSV_HEADERS : {}) }).map(([name, text]) => [
-        name,
-        Text(text),
-      ]),
-    ),
+    headers: mapValues({ ...headers, ...(hasCsv ? CSV_HEADERS : {}) }, Text),
     ...(schema ? { content: { [contentType]: { schema }, ...(hasCsv ? CSV : {}) } } : {}),
   };
 }

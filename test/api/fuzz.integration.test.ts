@@ -7,6 +7,7 @@ import formats from 'ajv-formats';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../../shared/api/problems.ts';
+import { mapValues } from '../../shared/map-values.ts';
 import {
   type Asked,
   getRequests,
@@ -282,8 +283,4 @@ function strict(schema: Schema): unknown {
     ...(isClosed ? { additionalProperties: false } : {}),
     ...($ref === undefined ? {} : { $ref: $ref.replace('#/components/schemas/', 'api#/$defs/') }),
   };
-}
-
-function mapValues<V, W>(record: Readonly<Record<string, V>>, map: (value: V) => W): Record<string, W> {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]));
 }

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { mapValues } from '../../shared/map-values.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import {
@@ -1020,7 +1021,3 @@ describe.runIf(mayUseNetwork)('the table on DynamoDB with failing calls', () => 
     });
   });
 });
-
-function mapValues<A, B>(record: Readonly<Record<string, A>>, map: (value: A) => B): Record<string, B> {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]));
-}

@@ -1,6 +1,7 @@
 /** JSON Schemas in the API reference: types and constraints as HTML, and examples. */
 import { escapeHtml } from '../../html.ts';
 import type { JsonSchema } from '../../json-schema.ts';
+import { mapValues } from '../../map-values.ts';
 import { SCHEMAS_PAGE } from './pages.ts';
 
 /** Named schemas, and the examples of some of them. */
@@ -88,9 +89,7 @@ export function toSample(schema: JsonSchema, named: Named, within: readonly stri
     case 'object':
       if (typeof map === 'object' && Object.keys(map).length > 0)
         return { key: toSample(map, named, within) };
-      return Object.fromEntries(
-        Object.entries(properties ?? {}).map(([name, one]) => [name, toSample(one, named, within)]),
-      );
+      return mapValues(properties ?? {}, (one) => toSample(one, named, within));
     case 'array':
       return items ? [toSample(items, named, within)] : [];
     case 'integer':
