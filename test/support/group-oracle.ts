@@ -9,7 +9,10 @@ const TYPE = 'order_group.dispatched';
 export function createGroupLedger(history: History, problems: string[]) {
   /** Groups with events of their jobs since the last group event, and the last group event. */
   const news = new Set<string>();
-  const lastGroupEvent = new Map<string, { readonly sequence: number; readonly excluded: readonly number[] }>();
+  const lastGroupEvent = new Map<
+    string,
+    { readonly sequence: number; readonly excluded: readonly number[] }
+  >();
   /** The group of a job when its dispatch was emitted, and the sequence number and time of that event. */
   const dispatched = new Map<
     number,

@@ -254,7 +254,7 @@ export function toAccountItem(
   { hasOutage }: { readonly hasOutage: boolean },
   now: number,
 ): Candidate | undefined {
-  const { region, account: id, paused, pollIntervalSeconds, managed = false } = account;
+  const { account: id, paused, pollIntervalSeconds, managed = false } = account;
   const { state, lastGoodCrawlStartedAt: lastGood, openJobs, problem, quarantinedAt } = status;
   const { consecutiveFailures } = status;
   const observed = lastGood === null ? null : new Date(lastGood).toISOString();

@@ -27,7 +27,7 @@ import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import { roleAllows } from '../key-input.ts';
 import { problem } from '../problems.ts';
-import { type Route, type RouteParts, routesOf, type Subject } from '../route.ts';
+import { partOf, type Route, type RouteParts, routesOf, type Subject } from '../route.ts';
 
 const route = routesOf('Notifications');
 
