@@ -29,7 +29,7 @@ const Usual = z.object({
 /** Fields of a job about its time. */
 export const jobTiming = {
   dueAt: timestampOrNull.describe(
-    'Due time: `dateDue` in the time zone of the production location, or in UTC−12 while the time zone is unknown. A date without a time of day means the end of that day. `null`: the job has no readable due date.',
+    'Due time: `dateDue` in the time zone of the production location, or in UTC−12 while the time zone is unknown. A date without a time of day, or with the time 00:00, means the end of that day. `null`: the job has no readable due date.',
   ),
   hoursLate: hours
     .nullable()
@@ -66,7 +66,7 @@ export const jobTiming = {
     .enum(RISKS)
     .nullable()
     .describe(
-      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs of this account needed longer until dispatch than the time that this job has left. `on-track`: at most a quarter of them needed longer. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
+      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs (see `forecast.remaining`) needed longer until dispatch than the time that remains until this job is due. `on-track`: at most a quarter of them needed longer. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
     ),
   forecast: z
     .object({
@@ -94,7 +94,7 @@ export const jobTiming = {
         .enum(UNKNOWN_RISKS)
         .nullable()
         .describe(
-          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: of the jobs that had this status, fewer than ${MIN_JOBS} with a known duration were dispatched in this and the two previous months. \`null\`: the risk is known.`,
+          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs that had this status, and whose duration is known, were dispatched in the current month and the two months before. \`null\`: the risk is known.`,
         ),
       flaggedAt: timestampOrNull.describe(
         'Time of the poll that first found the job at risk for its current due date. `null`: no poll has found it at risk.',
@@ -115,7 +115,7 @@ export const StatusDurations = z
     fromMonth: z
       .string()
       .describe(
-        `Earliest of the last ${DURATION_MONTHS} months that has a counted duration (\`YYYY-MM\`, UTC). If no month has one: the current month.`,
+        `First month with a counted duration, among the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC). If no month has one: the current month.`,
       ),
     minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
     statuses: z
@@ -147,7 +147,7 @@ export const StatusDurations = z
     flags: z
       .object({
         from: day.describe(
-          `First day (a Monday, UTC) of the earliest of the last ${RESULT_WEEKS} weeks that has a counted result. If no week has one: the first day of the current week.`,
+          `Monday (UTC) of the first week with a counted result, among the last ${RESULT_WEEKS} weeks. If no week has one: Monday of the current week.`,
         ),
         flagged: jobs.describe(
           'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which the lateness or the dispatch was observed.',

@@ -37,7 +37,7 @@ const Problem = z
   .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' });
 
 const IDEMPOTENCY_KEY = IdempotencyKey.optional().describe(
-  'Unique string that the client generates. A repeated request with the same key returns the first response.',
+  'Unique string that the client generates. A repeated request with the same key returns the first response, unless that was a 429 or 5xx.',
 );
 const IF_NONE_MATCH = z
   .string()
@@ -86,7 +86,7 @@ export function openApiDocument(): object {
       title: 'Jobwire',
       version: VERSION,
       description:
-        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one log for each region. The ordering API returns a list of the active jobs of an account. On request, it also returns a list of the active and the closed jobs, and the detail of a single job. An endpoint is a webhook URL or an SQS queue to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. A POST request with an `Idempotency-Key` is executed only once, even if it is repeated. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
+        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one for each region (with several cells in a region, one for each cell). The ordering API returns a list of the active jobs of an account. On request, it also returns a list of the active and the closed jobs, and the detail of a single job. An endpoint is a webhook URL or an SQS queue to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. If a POST request with an `Idempotency-Key` is repeated, it returns the first response and is not executed again, unless that response was a 429 or 5xx. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
     },
     servers: [{ url: '/', description: 'Server that returned this document.' }],
     tags: [

@@ -30,7 +30,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   'idempotency-key-reused':
     'The `Idempotency-Key` was already used with another path, body or `If-Match`. Use a new key for each new request.',
   'too-many-failed-authentications':
-    'Too many requests with invalid API keys came from this address, or the API key has sent too many unknown codes of wall displays. Wait `Retry-After` seconds. During this time, requests from the address succeed only with keys that Jobwire has already accepted.',
+    'Either too many requests with invalid API keys came from this address, or the API key has sent too many unknown codes of wall displays. Wait `Retry-After` seconds. In the first case, requests from the address succeed during this time only with keys that Jobwire has already accepted.',
   'too-many-streams':
     'The API key has reached its limit of open streams and long polls. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended in the meantime.',
   'too-many-requests':

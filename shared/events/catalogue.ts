@@ -133,7 +133,7 @@ export const catalogue = {
         .nullable()
         .optional()
         .describe(
-          'Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown. The job has no due date, or the result depends on an unknown time zone, or on the time of day of a `dateOut` without a time. Absent in events recorded by older versions of Jobwire.',
+          'Whether the job was dispatched after its due time. If the due date has no time of day, or the time 00:00, the job is due by the end of that day at the production location. `null`: unknown. The job has no due date, or the result depends on an unknown time zone, or on the time of day of a `dateOut` without a time. Absent in events recorded by older versions of Jobwire.',
         ),
       lateBySeconds: z
         .int()
@@ -320,7 +320,7 @@ export const catalogue = {
     data: fields(() => ofAccount),
   },
   'account.identity_mismatch': {
-    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms the account: either the credentials are correct again, or the account now has the other id.',
+    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms one of two things: that the credentials are correct again, or that the account now has the other id.',
     data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {

@@ -201,7 +201,7 @@ export const JobRecipient = z
       .describe('Why no note can be sent to the recipient by this channel. `null`: a note can be sent.'),
     detail: textOrNull.describe('Explanation of `reason`.'),
     notBefore: timestampOrNull.describe(
-      'End of the quiet hours, before which no SMS is sent. `null`: a note can be sent now.',
+      'Earliest time at which an SMS is sent: the end of the quiet hours. `null`: a note can be sent now.',
     ),
   })
   .meta({ id: 'JobRecipient' });

@@ -147,7 +147,7 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Delete an account and its data',
       description:
-        'The account no longer exists after the first request. One request deletes data for at most 10 seconds. If some data remains, the response is 202. Repeat the request until it returns 204, or 404 because the deletion has been completed in the meantime. On AWS, only further requests continue the deletion. Self-hosted, it also continues in the background.',
+        'The account no longer exists after the first request. One request spends at most 10 seconds on the deletion. If some data remains, the response is 202. Repeat the request until it returns 204, or 404 because the deletion has been completed in the meantime. On AWS, only further requests continue the deletion. Self-hosted, it also continues in the background.',
       of: ofDeletable,
       result: 'The account and its data are deleted. Only delivery attempts remain until they expire.',
       also: [

@@ -129,7 +129,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'snooze',
     'Snooze an item',
-    'Hides the item until a time, or until its cause changes materially. Material changes are:\n\n- Job: its status, its due date or the kinds that apply to it change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: it changes between working, failing and disabled, a new failure begins, the first event becomes dead, the last dead event is gone, or the number of parked or dead events reaches the next power of two. Exception: rises and falls of the two numbers cancel out. If one number rises past some powers of two, and the other falls past at least as many, the item stays hidden (for example, parked events from 3 to 5, and dead events from 2 to 1).\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.',
+    'Hides the item until a time, or until its cause changes materially. Material changes are:\n\n- Job: its status, its due date or the kinds that apply to it change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: it changes between working, failing and disabled, a new failure begins, the first event becomes dead, the last dead event is gone, or the number of parked or dead events reaches the next power of two. Exception: if one number reaches n powers of two, and the other falls below at least n powers of two, the item stays hidden. Example: parked events rise from 3 to 5 (reach 4), and dead events fall from 2 to 1 (below 2).\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.',
     z.strictObject({
       until: z.iso
         .datetime({ offset: true, error: UNTIL_RULE })
@@ -184,7 +184,7 @@ export const attentionRoutes: readonly Route[] = [
       id: 'getFigures',
       summary: 'Get the figures of all regions',
       description:
-        'Returns, in one response, the numbers of open jobs by status, of jobs due and dispatched on a day, of dispatches on time, and of items that need attention. With an API key that is restricted to some accounts, only these accounts are counted.',
+        'Returns, in one response, the numbers of open jobs by status, of jobs due on a day, of jobs dispatched on that day, of dispatches on time, and of items that need attention. With an API key that is restricted to some accounts, only these accounts are counted.',
       role: 'read',
       query: z.strictObject({
         region: one.optional().describe('Only this region. Default: all served regions.'),
