@@ -5,8 +5,8 @@ import * as z from 'zod';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A parameter of the wrong type, a `page` or `pageSize` below 1, and a `pageSize` above the maximum of the list result in
- *   400 with `errors`. A job number or user id that is not an integer results in 400, not in 404. Unknown parameters are
+ * - These result in 400 with `errors`: a parameter of the wrong type, a `page` or `pageSize` below 1, and a `pageSize` above
+ *   the list's maximum. A job number or user id that is not an integer results in 400, not in 404. Unknown parameters are
  *   ignored.
  */
 

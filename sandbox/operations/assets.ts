@@ -46,8 +46,8 @@ import { fileBytes } from './files.ts';
  *   catalogue.
  * - `assetUrl` is the link to the newest image that is neither replaced nor archived. Archived files have no link. The other
  *   links do not expire. Archived assets can still be read, and all their files are archived.
- * - If no asset of the account has the given code, `GET /Assets/{assetCode}/jobs` results in 400, whether
- *   the code is unknown or belongs to another account. If several lines of a job have the asset, the job is listed once, with
+ * - If neither the account nor the catalogue has an asset with the given code, `GET /Assets/{assetCode}/jobs` results in 400,
+ *   also if another account has one. If several lines of a job have the asset, the job is listed once, with
  *   the sum of these lines. Cancelled jobs are excluded, as in the list of active jobs. The undispatched jobs come first,
  *   newest first. The dispatched jobs follow, sorted by the time of their dispatch, latest first. Jobs with the same time of
  *   dispatch are sorted newest first.
