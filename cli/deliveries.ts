@@ -86,7 +86,7 @@ export const deliveryCommands = {
 
   'endpoints parked': command({
     about:
-      'Lists parked events: the endpoint rejected them, or they wait for a rejected event of the same job.',
+      'Lists parked events: the endpoint rejected them or failed because of them, or they wait for such an event.',
     args: ['ID'],
     flags: { region: REGION, limit: limitFlag('events', 100), ...CSV },
     example: 'endpoints parked erp',

@@ -122,7 +122,7 @@ const single: Commands = {
   }),
   doctor: command({
     about: 'Checks this installation for problems and suggests fixes.',
-    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file. It then checks the Jobwire at the address in the file, not the Jobwire of the current profile. It reports files that changed after the start of Jobwire, because Jobwire reads them only when it starts. If Jobwire is not running, the command also checks the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
+    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file. In this case, it checks the Jobwire at the address in the file instead of the Jobwire of the current profile. It reports files that changed after the start of Jobwire, because Jobwire reads them only when it starts. If Jobwire is not running, the command also checks the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
     flags: {
       config: { value: 'FILE', about: 'Configuration file to check, including everything that it refers to' },
     },
