@@ -128,7 +128,8 @@ export const METRICS = {
   ...rareCounters(ofEndpoint, {
     DeliveryFailures: 'Number of attempts in which the sink accepted no event, and which are retried.',
     DeliveryRejections: 'Number of attempts in which the receiver rejected the event itself.',
-    EventsParked: 'Number of events parked: rejected, or waiting for a rejected event of the same job.',
+    EventsParked:
+      'Number of events parked: the endpoint rejected them or failed because of them, or they wait for such an event.',
     EventsDead: 'Number of events that a sink rejected on every attempt.',
     EventsLost: 'Number of events that expired before a sink received them.',
     DeliveriesUnlogged: 'Number of attempts that could not be recorded in the delivery log.',

@@ -20,7 +20,7 @@ export const conditions = {
     name: 'Endpoint failing',
     unit: 'minutes',
     about:
-      'Longest time for which an endpoint has accepted nothing, in minutes. Disabled endpoints are included.',
+      'Longest time since an endpoint began to fail without interruption, in minutes. Paused endpoints do not count. Disabled endpoints do.',
   },
   dead_events: {
     name: 'Dead events',

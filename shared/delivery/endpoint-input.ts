@@ -146,7 +146,7 @@ export const endpointFields = {
     .string('must be a URL')
     .max(2000, 'must be at most 2000 characters')
     .describe(
-      'URL to which requests are sent. It must begin with `https` and have a public address. For a queue: its ARN or URL.',
+      'URL to which requests are sent. It must begin with `https` and have a public address, unless `webhooks.allowPrivateNetworks` is `true` (self-hosted). For a queue: its ARN or URL.',
     ),
   ...filterFields,
   headers,

@@ -99,7 +99,7 @@ export const EndpointHealth = z
         oldestAt: timestampOrNull.describe('Time at which the oldest parked event was parked.'),
       })
       .describe(
-        'Parked events. The endpoint rejected them, or they wait for a rejected event of the same job.',
+        'Parked events. The endpoint rejected them or failed because of them, or they wait for such an event.',
       ),
     dead: count.describe(
       'Number of dead events: events that the endpoint rejected on every attempt. At most 100 are counted.',
@@ -199,7 +199,9 @@ export const Delivery = z
     region: z.string().describe('Region of the endpoint.'),
     endpoint: z
       .string()
-      .describe('Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic.'),
+      .describe(
+        'Id of the endpoint, or name of the built-in sink, such as `topic` (on AWS) or `sns` (self-hosted) for the SNS topic.',
+      ),
     event: eventId,
     type: z.string().describe('Type of the event.'),
     account,

@@ -77,7 +77,9 @@ const ofSink = {
   region: z.string(),
   endpoint: z
     .string()
-    .describe('Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic.'),
+    .describe(
+      'Id of the endpoint, or name of the built-in sink, such as `topic` (on AWS) or `sns` (self-hosted) for the SNS topic.',
+    ),
 };
 /** A payment, with the names of the ordering API. */
 const transaction = z.object({

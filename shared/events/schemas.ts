@@ -158,11 +158,15 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
       type: { type: 'string', const: type },
       ...(subject && { subject }),
       time: textSchema(
-        'Time of the event. For an observed change: time of the first response of the ordering API that contains the change.',
+        type === 'jobwire.ping'
+          ? 'Time of the ping.'
+          : 'Time of the event. For an observed change: time of the first response of the ordering API that contains the change.',
         { format: 'date-time' },
       ),
       sequence: textSchema(
-        'Sequence number of the event in the log. It always has 20 digits, so sequence numbers can be compared as text.',
+        type === 'jobwire.ping'
+          ? '20 zeros, because a ping is not in a log.'
+          : 'Sequence number of the event in the log. It always has 20 digits, so sequence numbers can be compared as text.',
         {
           pattern: '^\\d{20}$',
         },
