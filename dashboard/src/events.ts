@@ -200,7 +200,8 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
     good(`Order group dispatched${repeated ? ' again' : ''}`, {
       to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} ended without dispatch` : ''})`,
     }),
-  'account.baselined': ({ openJobs }) => plain(`Tracking started with ${formatCount(openJobs, 'open job')}`),
+  'account.baselined': ({ openJobs }) =>
+    plain(`First complete crawl: ${formatCount(openJobs, 'open job')}; changes are emitted from now on`),
   'account.poll_failing': ({ consecutiveFailures, reason }) =>
     bad(
       `Polling failing, ${formatCount(consecutiveFailures, 'consecutive failure')}: ${toPlainText(reason)}`,
@@ -232,17 +233,17 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
   'upstream.recovered': ({ durationSeconds }) =>
     good(`The ordering API recovered after ${formatDuration(durationSeconds)}`),
   'endpoint.disabled': ({ endpoint, reason }) =>
-    bad(`Endpoint ${toPlainText(endpoint)} disabled: ${toPlainText(reason)}`),
-  'endpoint.recovered': ({ endpoint }) => good(`Endpoint ${toPlainText(endpoint)} recovered`),
+    bad(`Endpoint “${toPlainText(endpoint)}” disabled: ${toPlainText(reason)}`),
+  'endpoint.recovered': ({ endpoint }) => good(`Endpoint “${toPlainText(endpoint)}” recovered`),
   'endpoint.events_lost': ({ endpoint, first, last }) =>
     bad(
-      `Endpoint ${toPlainText(endpoint)} lost ${formatCount(last - first + 1, 'event')}: expired before delivery`,
+      `Endpoint “${toPlainText(endpoint)}” lost ${formatCount(last - first + 1, 'event')}: expired before delivery`,
     ),
   'endpoint.event_dead': ({ endpoint, attempts, reason }) =>
     bad(
-      `Endpoint ${toPlainText(endpoint)} rejected an event on the last of ${formatCount(attempts, 'attempt')}: ${toPlainText(reason)}`,
+      `Endpoint “${toPlainText(endpoint)}” rejected an event on the last of ${formatCount(attempts, 'attempt')}: ${toPlainText(reason)}`,
     ),
-  'jobwire.ping': ({ endpoint }) => plain(`Ping of endpoint ${toPlainText(endpoint)}`),
+  'jobwire.ping': ({ endpoint }) => plain(`Ping of endpoint “${toPlainText(endpoint)}”`),
 };
 
 const fieldNames: Readonly<Record<string, string>> = {

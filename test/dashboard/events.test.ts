@@ -37,7 +37,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
     undefined,
     'SPRING-38 (2 jobs, 1 ended without dispatch)',
   ],
-  'account.baselined': ['Tracking started with 184 open jobs'],
+  'account.baselined': ['First complete crawl: 184 open jobs; changes are emitted from now on'],
   'account.poll_failing': [
     'Polling failing, 3 consecutive failures: GET /Jobs/active failed: the ordering API is unavailable (503)',
   ],
@@ -63,13 +63,13 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
     'Outage of the ordering API: GET /Jobs/active failed: the ordering API is unavailable (503)',
   ],
   'upstream.recovered': ['The ordering API recovered after 30 min'],
-  'endpoint.disabled': ['Endpoint erp disabled: The endpoint responded with status 410 (Gone).'],
-  'endpoint.recovered': ['Endpoint erp recovered'],
-  'endpoint.events_lost': ['Endpoint erp lost 3 events: expired before delivery'],
+  'endpoint.disabled': ['Endpoint “erp” disabled: The endpoint responded with status 410 (Gone).'],
+  'endpoint.recovered': ['Endpoint “erp” recovered'],
+  'endpoint.events_lost': ['Endpoint “erp” lost 3 events: expired before delivery'],
   'endpoint.event_dead': [
-    'Endpoint erp rejected an event on the last of 12 attempts: The endpoint responded with status 422.',
+    'Endpoint “erp” rejected an event on the last of 12 attempts: The endpoint responded with status 422.',
   ],
-  'jobwire.ping': ['Ping of endpoint erp'],
+  'jobwire.ping': ['Ping of endpoint “erp”'],
 };
 
 const example = (type: string): JobEvent => {

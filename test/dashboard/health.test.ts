@@ -169,27 +169,27 @@ test('the summary is one sentence with the tone of the worst state', () => {
     'All 5 accounts are up to date; 1 endpoint is failing. | bad',
   );
   expect(summarize(five, [endpoint('erp')])).toBe(
-    'All 5 accounts are up to date; the endpoint is active. | good',
+    'All 5 accounts are up to date; no endpoint is failing, disabled or paused. | good',
   );
   expect(summarize(five, [])).toBe('All 5 accounts are up to date. | good');
   // Built-in sinks are not counted as endpoints, but their problems are named.
   expect(summarize(five, [endpoint('erp'), endpoint('sns')])).toBe(
-    'All 5 accounts are up to date; the endpoint is active. | good',
+    'All 5 accounts are up to date; no endpoint is failing, disabled or paused. | good',
   );
   expect(summarize(five, [endpoint('sns')])).toBe('All 5 accounts are up to date. | good');
   expect(summarize(five, [endpoint('erp'), endpoint('sns', { state: 'failing' })])).toBe(
-    'All 5 accounts are up to date; the endpoint is active; 1 built-in sink is failing. | bad',
+    'All 5 accounts are up to date; no endpoint is failing, disabled or paused; 1 built-in sink is failing. | bad',
   );
   // An active endpoint can have events that it did not accept.
   expect(summarize(five, [endpoint('erp'), endpoint('crm')], [], { dead: 1, parked: 2 })).toBe(
-    'All 5 accounts are up to date; all 2 endpoints are active; 1 endpoint has dead events; 2 endpoints have parked events. | bad',
+    'All 5 accounts are up to date; no endpoint is failing, disabled or paused; 1 endpoint has dead events; 2 endpoints have parked events. | bad',
   );
   // The number leaves out those of a failing endpoint.
   expect(summarize(five, [endpoint('crm', { state: 'failing' })], [], { dead: 1, parked: 0 })).toBe(
     'All 5 accounts are up to date; 1 endpoint is failing; at least 1 endpoint has dead events. | bad',
   );
   expect(summarize(five, [endpoint('erp')], [], { dead: 0, parked: 1 })).toBe(
-    'All 5 accounts are up to date; the endpoint is active; 1 endpoint has parked events. | warn',
+    'All 5 accounts are up to date; no endpoint is failing, disabled or paused; 1 endpoint has parked events. | warn',
   );
   expect(summarize([], undefined)).toBe('There are no accounts. | good');
   expect(summarize([account('a', { state: 'baselining' })], undefined)).toBe(

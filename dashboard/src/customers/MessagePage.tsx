@@ -39,7 +39,7 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
   const [state, tone] = stateNames[message.state];
   return (
     <div className={ui.panels}>
-      <Panel title="Status">
+      <Panel title="State">
         {message.reason || message.detail ? (
           <Note tone={tone}>
             {message.reason ? <p>{messageReasons[message.reason]}</p> : null}

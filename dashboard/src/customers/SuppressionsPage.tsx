@@ -129,7 +129,7 @@ function Suppressions({ account }: { readonly account: string }) {
       title="Suppressed addresses"
       aside={
         <div className={ui.actions}>
-          Only a hash and the masked address are stored.
+          Only a hash and the masked address are stored; after unsubscribing by the link, only the hash.
           <ExportButton
             name={`suppressions-${account}`}
             source={(options) =>

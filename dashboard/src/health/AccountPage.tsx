@@ -105,7 +105,7 @@ function AccountView(props: {
       <ActionError runner={runner} />
       {tested ? <CredentialsReport report={tested} /> : null}
       <div className={ui.panels}>
-        <Panel title="Status">
+        <Panel title="State">
           <Facts
             rows={{
               Region: record.region.toUpperCase(),

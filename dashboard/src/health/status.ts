@@ -247,7 +247,7 @@ export function toEndpointState(
       label: 'Events parked',
       tone: 'warn',
       meaning:
-        'The endpoint rejected some events. These events, and later events of the same jobs, are parked. Other events are delivered.',
+        'The endpoint rejected some events, or failed because of them. These events, and later events of the same jobs, are parked. Other events are delivered.',
       advice:
         'See the reasons below. Parked events are retried automatically; when the endpoint is fixed, retry them at once.',
     };
@@ -345,7 +345,8 @@ export function summarizeHealth(
   const sentences = [
     out.length > 0 ? `The ordering API fails in ${joinNames(out)}` : '',
     summarizeAccounts(accountStates.map(({ label }) => label)),
-    summarizeEndpoints(toLabels(false)),
+    summarizeProblems(toLabels(false), 'endpoint') ||
+      (toLabels(false).length > 0 ? 'no endpoint is failing, disabled or paused' : ''),
     summarizeProblems(toLabels(true), 'built-in sink'),
     ...Object.entries({ dead, parked })
       .filter(([, count]) => count > 0)
@@ -380,13 +381,6 @@ function summarizeAccounts(labels: readonly string[]): string {
   const head =
     good === 0 ? `None of ${all} accounts is` : `${good} of ${all} accounts ${good === 1 ? 'is' : 'are'}`;
   return `${head} up to date, ${others.join(', ')}`;
-}
-
-function summarizeEndpoints(labels: readonly string[]): string {
-  if (labels.length === 0) return '';
-  const problems = summarizeProblems(labels, 'endpoint');
-  if (problems !== '') return problems;
-  return labels.length === 1 ? 'the endpoint is active' : `all ${labels.length} endpoints are active`;
 }
 
 function summarizeProblems(labels: readonly string[], noun: string): string {
