@@ -101,7 +101,7 @@ const target = z
     'must be {"kind": "email", "to": [addresses]} or {"kind": "slack" | "teams" | "webhook", "url": URL}',
   )
   .describe(
-    'Recipient of the messages. `slack`, `teams`: the URL of an incoming webhook. `webhook`: a URL that accepts JSON.',
+    'Recipient of the messages. `slack`: the URL of an incoming webhook. `teams`: the URL of a workflow that receives webhook requests. `webhook`: a URL that accepts JSON.',
   );
 export type AlertTarget = z.infer<typeof target>;
 

@@ -197,11 +197,7 @@ export type DeliveryStatistics = RecordOf<typeof DeliveryStatistics>;
 export const Delivery = z
   .object({
     region: z.string().describe('Region of the endpoint.'),
-    endpoint: z
-      .string()
-      .describe(
-        'Id of the endpoint, or name of the built-in sink, such as `topic` (on AWS) or `sns` (self-hosted) for the SNS topic.',
-      ),
+    endpoint: z.string().describe('Id of the endpoint.'),
     event: eventId,
     type: z.string().describe('Type of the event.'),
     account,

@@ -39,7 +39,7 @@ const job: JobSummary = {
   dateOut: null,
   tracking: [],
 };
-const DISPATCHED_ON = '2026-03-04T15:20:00-07:00';
+const DISPATCHED_ON = '2026-03-04T15:21:00-07:00';
 const parcel = {
   number: '1Z0000000000000017',
   link: 'https://carrier.example/track/1Z0000000000000017',

@@ -145,7 +145,7 @@ export const Message = z
         recipient: z
           .string()
           .describe(
-            'Id of the recipient. If several recipients have the same address, this is the id of the first one.',
+            'Id of the recipient. If several recipients have the same address, this is the id of the most specific one.',
           ),
         name: textOrNull,
         address: z.string().describe(`E-mail address or mobile number. ${MASKED}`),
@@ -212,7 +212,9 @@ export type JobRecipient = RecordOf<typeof JobRecipient>;
 export const Upcoming = z
   .object({
     kind,
-    dueAt: timestamp.describe('End of the notification window.'),
+    dueAt: timestamp.describe(
+      'Time at which the message is due: 15 seconds after the end of the notification window.',
+    ),
     jobs: z.array(z.int()).describe('Job numbers of the jobs in the upcoming message.'),
   })
   .meta({ id: 'UpcomingMessage' });

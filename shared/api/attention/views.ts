@@ -234,7 +234,7 @@ export const AttentionEntry = z
     action: z
       .enum(['snooze', 'acknowledge', 'reopen', 'assign', 'note', ...SUBJECT_ACTIONS])
       .describe(
-        `Action. An action on the subject, from the dashboard or by the API, is recorded if the subject needed attention: ${SUBJECT_ACTIONS.map((name) => `\`${name}\``).join(', ')}.`,
+        `Action. ${SUBJECT_ACTIONS.map((name) => `\`${name}\``).join(', ')}: an action on the subject, with any client. It is recorded if the subject needed attention at that time.`,
       ),
     until: timestampOrNull.describe('End of the snooze.'),
     assignee: textOrNull.describe('Name given with `assign`. `null`: the item was unassigned.'),

@@ -151,7 +151,7 @@ export const recipientRoutes: readonly Route[] = [
       id: 'createSuppression',
       summary: 'Suppress an address',
       description:
-        'Stops all messages from the account to the address, for example after a request by telephone. Only a hash of the address is stored.',
+        'Stops all messages from the account to the address, for example after a request by telephone. Only a hash of the address, and the masked address, are stored.',
       role: 'operate',
       of: ofAccount,
       repeatable: true,
