@@ -129,17 +129,17 @@ export const COMMON_FLAGS = {
 export const API_FLAGS = {
   url: {
     value: 'URL',
-    about: 'Base URL of the API. Default: JOBWIRE_URL, the URL of the profile, or http://127.0.0.1:4000',
+    about: 'Base URL of the API. Default: JOBWIRE_URL, or http://127.0.0.1:4000',
   },
   'key-file': {
     value: 'FILE',
     about:
-      'File that contains the API key. Default: JOBWIRE_API_KEY, or the key of the profile. Keys are not accepted as arguments, because process lists show arguments',
+      'File that contains the API key. Default: the key in JOBWIRE_API_KEY. Keys are not accepted as arguments, because process lists show arguments',
   },
   profile: {
     value: 'NAME',
     about:
-      'Profile with the base URL and the API key (see jobwire profiles). Default: JOBWIRE_PROFILE, or the current profile',
+      'Profile with the base URL and the API key (see jobwire profiles). Default, if neither --url and --key-file nor their variables are given: JOBWIRE_PROFILE, or the current profile',
   },
 } as const satisfies Flags;
 
