@@ -23,13 +23,14 @@ const BATCH_ITEMS = 25;
 const BATCHES_AT_ONCE = 8;
 
 /**
- * Returns a text in the form in which it is compared: NFKC, without case, with single spaces. Upper case comes first
- * because it has the fewest forms: `ß` and `ss`, or both forms of sigma, are equal.
+ * Returns a text in the form in which it is compared: NFKC, without case, with single spaces. It is converted to upper case
+ * first, which has the fewest forms: `ß` and `ss`, or both forms of sigma, are equal. Only `ẞ` must be lower case before that.
  */
 export function foldSearchText(text: string): string {
   return text
     .toWellFormed()
     .normalize('NFKC')
+    .toLowerCase()
     .toUpperCase()
     .toLowerCase()
     .replaceAll('ς', 'σ')
