@@ -10,7 +10,7 @@ import { runs } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';
 
 eachTable('the log is correct, complete and without duplicates', (makeTable, kind) => {
-  test('over random histories', { timeout: 1_800_000 }, async () => {
+  test('over random histories', { timeout: 7_200_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(histories, async (history) => {
         expect(await play(history, await makeTable())).toEqual([]);
@@ -20,7 +20,7 @@ eachTable('the log is correct, complete and without duplicates', (makeTable, kin
   });
 
   test('over random histories at an API that uses the freedoms of its contract', {
-    timeout: 1_800_000,
+    timeout: 7_200_000,
   }, async () => {
     await fc.assert(
       fc.asyncProperty(freeHistories, async (history) => {
