@@ -236,7 +236,7 @@ export const deliveryCommands = {
         about: 'beginning, or ACCOUNT=CURSOR for the events after that cursor',
         many: true,
       },
-      until: { value: 'WHEN', about: 'Events up to this time. Default: now', field: 'to' },
+      until: { value: 'WHEN', about: 'Events before this time. Default: now', field: 'to' },
       accounts: { value: 'A,B', about: 'Only events of these accounts', many: true },
       types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },
       watch: { about: 'Show the progress until the replay ends. Ctrl-C does not stop the replay' },
