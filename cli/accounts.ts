@@ -361,7 +361,7 @@ export const accounts = {
 
   'accounts confirm': command({
     about:
-      'Ends a quarantine (too many jobs disappeared at once) or an identity mismatch (the credentials belong to another account of the ordering API).',
+      'Ends a quarantine (too many jobs disappeared within a day) or an identity mismatch (the credentials belong to another account of the ordering API).',
     more: 'For a quarantine, you confirm that the missing jobs are no longer open. For an identity mismatch, you confirm that the credentials have been corrected or, with --upstream-id, that the account to which they now belong is the right one.',
     args: ['ID'],
     flags: {

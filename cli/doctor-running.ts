@@ -165,7 +165,7 @@ function summarize(noun: string, healthy: number, paused: number): string[] {
 function describeQuarantine({ missingJobs }: NonNullable<ListedAccount['status']>): string {
   const { pending, suspected, contradictory } = missingJobs;
   const missing = count(pending + suspected + contradictory, 'job');
-  return `too many jobs disappeared at once from the list of active jobs. Now missing, with an unknown outcome: ${missing}. Until the quarantine ends, no job is reported as cancelled or unavailable.`;
+  return `too many jobs disappeared from the list of active jobs within a day. Now missing, with an unknown outcome: ${missing}. Until the quarantine ends, no job is reported as cancelled or unavailable.`;
 }
 
 async function checkEndpoints(client: Client): Promise<Check[]> {

@@ -16,7 +16,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   conflict:
     'The request conflicts with the current state: the id is in use, a maximum number is reached, the resource is built in or managed by the configuration file, or another request is modifying the resource. In the last case, the response has the header `Retry-After`: repeat the request after this number of seconds.',
   'nothing-to-confirm':
-    'There is nothing to confirm: the account is neither in quarantine (too many jobs disappeared at once) nor stopped by an identity mismatch (the credentials belong to another account of the ordering API).',
+    'There is nothing to confirm: the account is neither in quarantine (too many jobs disappeared within a day) nor stopped by an identity mismatch (the credentials belong to another account of the ordering API).',
   'request-in-progress':
     'The first request with this `Idempotency-Key` is still in progress. Repeat the request with the same key after `Retry-After` seconds.',
   'cursor-gone':
@@ -32,7 +32,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   'too-many-failed-authentications':
     'Either too many requests with invalid API keys came from this address, or the API key has sent too many unknown codes of wall displays. Wait `Retry-After` seconds. In the first case, requests from the address succeed during this time only with keys that Jobwire has already accepted.',
   'too-many-streams':
-    'The API key has reached its limit of open streams and long polls. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended in the meantime.',
+    'The limit of open streams and long polls is reached: that of the API key or, on AWS, that of all keys of the cell together. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended in the meantime.',
   'too-many-requests':
     'Too many pairings of wall displays are in progress. On AWS, the same problem is returned if the API key has reached its limit of requests per minute, or if the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
   'request-blocked':

@@ -257,7 +257,8 @@ export const ParkedEvent = z
   })
   .meta({
     id: 'ParkedEvent',
-    description: 'An event that was rejected, or that waits for a rejected event of the same job.',
+    description:
+      'An event that the endpoint rejected, an event that alone caused failures of the endpoint, or a later event of the same lane.',
   });
 
 /** A dead-lettered event: rejected on the last attempt. */

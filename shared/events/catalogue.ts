@@ -326,7 +326,7 @@ export const catalogue = {
     data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {
-    when: 'So many jobs disappeared from the list of active jobs at once that the list may be wrong. The account is in quarantine. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
+    when: 'So many jobs disappeared from the list of active jobs within a day that the list may be wrong. The account is in quarantine. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
     data: fields(() => ({
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list of active jobs.'),

@@ -60,7 +60,7 @@ export const SettingsInput = z
     ownUser: flag
       .default(false)
       .describe(
-        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API determine whether the user receives e-mails and SMS. SMS are sent only about dispatches. Default: `false`.",
+        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API determine whether the user receives e-mails and SMS. This user gets SMS only about dispatches. Default: `false`.",
       ),
     windowSeconds: between(0, 3600, 'seconds')
       .default(300)

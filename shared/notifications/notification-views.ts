@@ -51,7 +51,7 @@ export const NotificationSettings = z
     ownUser: z
       .boolean()
       .describe(
-        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API determine whether the user receives e-mails and SMS. SMS are sent only about dispatches.",
+        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API determine whether the user receives e-mails and SMS. This user gets SMS only about dispatches.",
       ),
     windowSeconds: count.describe(
       'Length of the notification window, in seconds. Changes of an order group within this time after the first change are combined into one message.',

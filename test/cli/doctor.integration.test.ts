@@ -317,7 +317,7 @@ describe('doctor', () => {
       {
         ...{ check: 'Account acme', state: 'fail' },
         message:
-          'quarantined: too many jobs disappeared at once from the list of active jobs. Now missing, with an unknown outcome: 173 jobs. Until the quarantine ends, no job is reported as cancelled or unavailable.',
+          'quarantined: too many jobs disappeared from the list of active jobs within a day. Now missing, with an unknown outcome: 173 jobs. Until the quarantine ends, no job is reported as cancelled or unavailable.',
         fix: expect.stringMatching(/the quarantine ends when .* run: jobwire accounts confirm acme /),
       },
     );

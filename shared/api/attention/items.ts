@@ -242,7 +242,7 @@ const ACCOUNT_CAUSES = {
   credentials_rejected: 'The ordering API rejected the credentials',
   identity_mismatch: 'The credentials belong to another account of the ordering API, so polling is stopped',
   quarantined:
-    'Quarantined: too many jobs disappeared at once, so none is reported as cancelled or unavailable',
+    'Quarantined: too many jobs disappeared within a day, so none is reported as cancelled or unavailable',
   failing: 'Polling is failing',
   stale: 'No poll has completed for more than two poll intervals',
 } as const;

@@ -14,7 +14,8 @@ export const attentionKinds = {
   endpoint_disabled: 'The endpoint is disabled: nothing is sent until it is enabled.',
   endpoint_failing: 'The last delivery failed, and events wait.',
   events_dead: 'The endpoint rejected events on every attempt.',
-  events_parked: 'The endpoint rejected events. They and the later events of the same jobs wait for a retry.',
+  events_parked:
+    'The endpoint rejected events, or failed because of them. They and the later events of the same jobs wait for a retry.',
   account_not_observed:
     'The account is not observed, or not completely: polling is failing or paused, the credentials are rejected or belong to another account, or the account is quarantined.',
   region_outage: 'The ordering API fails for the whole region.',
