@@ -180,7 +180,7 @@ test('the numbers in the summaries equal those in the measured tables', () => {
   const rows = [
     ['most changes of a listed job', '`job.status_changed`'],
     [
-      'dispatch or tracking after the job left the list',
+      'dispatch or tracking after the job left the list, if it is among the newest 100 jobs',
       '`job.dispatched`, after the job left the list, among the newest 100',
     ],
     ['cancelled, unavailable', '`job.cancelled`, without quarantine'],
