@@ -12,8 +12,8 @@
  *   does not change these.
  * - A job in production can be edited but not cancelled. One job in eight is locked for an hour during production. One job in
  *   twelve is locked before production, and can still be cancelled.
- * - All jobs of an order group are dispatched together when the last of them is packed, except jobs that await artwork. They
- *   are in one parcel, or share several parcels.
+ * - Except for jobs that await artwork, all jobs of an order group are dispatched together when the last of them is packed.
+ *   The dispatched jobs are in one parcel, or share several parcels.
  * - Collected jobs have no tracking. For other jobs, the tracking number is added at dispatch or up to five hours later.
  *   Sometimes the number is added at dispatch and its link later. The invoice follows within hours, and the job is closed
  *   within about a day. One job in sixteen is reopened after that and closed again.
