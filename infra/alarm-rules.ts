@@ -166,8 +166,8 @@ function listNotificationsRules(metrics: CellMetrics): AlarmRule[] {
       title: 'messages-put-off',
       means: 'For 15 minutes, SES or SNS has repeatedly not accepted messages.',
       metric: metrics.metric('MessagesPutOff', Stats.SUM),
-      // While a channel fails, one of its messages is tried per minute: five per period.
-      ...{ from: 4, in: [3, 3], about: 'state' },
+      // While a channel fails, one of its messages is tried about once a minute.
+      ...{ from: 3, in: [3, 3], about: 'state' },
     },
     {
       title: 'messages-failed',
