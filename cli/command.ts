@@ -139,7 +139,7 @@ export const API_FLAGS = {
   profile: {
     value: 'NAME',
     about:
-      'Profile with the base URL and the API key (see jobwire profiles). Default, if neither --url and --key-file nor their variables are given: JOBWIRE_PROFILE, or the current profile',
+      'Profile with the base URL and the API key (see jobwire profiles). Default: JOBWIRE_PROFILE, or the current profile, if --url, --key-file and their variables are not set',
   },
 } as const satisfies Flags;
 

@@ -68,7 +68,7 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
 
 export const notifications = {
   'templates send-test': command({
-    about: 'Sends a test e-mail of a template to an address of the account itself.',
+    about: 'Sends a test e-mail of a template.',
     more: 'ADDRESS must be the address of the signed-in user, the reply-to address of the notification settings, or the address of a recipient for the whole account. The subject begins with [Test]. The e-mail is not in the message history. If the mail server does not accept the e-mail, the exit code is 1.',
     args: ['ACCOUNT', 'ADDRESS'],
     fields: { ADDRESS: 'to' },

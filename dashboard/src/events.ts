@@ -214,7 +214,7 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
     bad(`Polling stopped: the credentials belong to another account (${actualId}, not ${expectedId})`),
   'account.quarantined': ({ suspected, contradictory }) =>
     bad(
-      `Quarantined: ${formatCount(suspected + contradictory, 'job')} missing at once. Cancellations are not reported until the jobs return or an operator confirms that they are gone`,
+      `Quarantined: ${formatCount(suspected + contradictory, 'job')} missing. Cancellations are not reported until the jobs return or an operator confirms that they are gone`,
     ),
   'account.resumed': ({ previousState, by }) =>
     good(

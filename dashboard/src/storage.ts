@@ -1,4 +1,4 @@
-/** The storage of the browser. If the browser blocks it, values are kept until the page is closed. */
+/** The storage of the browser. What it does not store, because it is blocked or full, is kept until the page is closed. */
 type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 /** Values of this browser. */
@@ -7,15 +7,30 @@ export const localStore = openStore('localStorage');
 export const sessionStore = openStore('sessionStorage');
 
 function openStore(name: 'localStorage' | 'sessionStorage'): Store {
-  try {
-    globalThis[name].getItem('');
-    return globalThis[name];
-  } catch {
-    const values = new Map<string, string>();
-    return {
-      getItem: (key) => values.get(key) ?? null,
-      setItem: (key, value) => void values.set(key, value),
-      removeItem: (key) => void values.delete(key),
-    };
-  }
+  const kept = new Map<string, string>();
+  return {
+    getItem(key) {
+      try {
+        return kept.get(key) ?? globalThis[name].getItem(key);
+      } catch {
+        return null;
+      }
+    },
+    setItem(key, value) {
+      kept.delete(key);
+      try {
+        globalThis[name].setItem(key, value);
+      } catch {
+        kept.set(key, value);
+      }
+    },
+    removeItem(key) {
+      kept.delete(key);
+      try {
+        globalThis[name].removeItem(key);
+      } catch {
+        // A blocked storage contains nothing.
+      }
+    },
+  };
 }

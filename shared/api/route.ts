@@ -251,7 +251,7 @@ export type Answered<A> =
   | Rejection
   | Response;
 
-/** Returns the result of a use case as an answer. The encoding of the body leaves out its `kind`. */
+/** Returns the result of a use case as an answer. Only rejections have a `reason`. The encoding of the body leaves out its `kind`. */
 export function toAnswer<R extends object>(result: R | Rejection): { readonly body: R } | Rejection {
   return 'reason' in result ? (result as Rejection) : { body: result };
 }

@@ -1,6 +1,6 @@
 /**
- * Test e-mails: a rendered message to an address of the account itself. Only addresses that an administrator has entered, or that belong
- * to the caller, are accepted, so that no key can send mail to others.
+ * Test e-mails. Only addresses that an administrator has entered, or that belong to the caller, are accepted, so that no key can send
+ * mail to others.
  */
 import { type Rejection, rejected } from '../resources.ts';
 import { keys } from '../storage/schema.ts';

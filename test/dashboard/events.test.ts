@@ -50,7 +50,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
     'Polling stopped: the credentials belong to another account (20977, not 20418)',
   ],
   'account.quarantined': [
-    'Quarantined: 171 jobs missing at once. Cancellations are not reported until the jobs return or an operator confirms that they are gone',
+    'Quarantined: 171 jobs missing. Cancellations are not reported until the jobs return or an operator confirms that they are gone',
   ],
   'account.resumed': ['Quarantine ended'],
   'account.payment_completed': ['Payment completed', undefined, '88121, 184.20 USD, JOB 4711'],

@@ -124,7 +124,7 @@ export function PreviewPanel(props: {
   );
 }
 
-/** Sends the previewed e-mail to an address of the account itself. */
+/** Sends the previewed e-mail to the signed-in user, the reply-to address or a recipient for the whole account. */
 function TestEmail(props: {
   readonly account: string;
   readonly disabled: boolean;

@@ -83,7 +83,7 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
     label: 'Quarantined',
     tone: 'bad',
     meaning:
-      'Too many jobs disappeared from the list at once. During the quarantine, no job is reported as cancelled or unavailable. All other changes are still emitted.',
+      'Too many jobs disappeared from the list within a day. During the quarantine, no job is reported as cancelled or unavailable. All other changes are still emitted.',
     advice:
       'Check in the ordering API whether the jobs exist. If they do, wait: the quarantine ends when they are listed again. If they are gone, confirm the missing jobs.',
   },
