@@ -11,6 +11,7 @@ import {
   getRetryWait,
   healthAttributes,
   isReady,
+  resumeHealth,
   type SinkHealth,
   toHealth,
   updateHealth,
@@ -296,6 +297,20 @@ describe('a sink that an operator enables', () => {
     );
     const after = updateHealth(before, saw({ failure: { reason: 'down' } }), createPolicy(), NOW, EVEN);
     expect(after).toMatchObject({ disabledAt: null, failingSince: NOW, failures: 91 });
+  });
+});
+
+describe('a sink that is resumed', () => {
+  const at = { pk: 'SINKS#us', sk: 'erp' };
+
+  test('is probed at once if it is failing, and the time of its pause does not count as time of failures', () => {
+    expect(resumeHealth({ ...at, failingSince: NOW - DAY_MS, waitUntil: NOW + 5 }, NOW)).toEqual({
+      ...{ waitUntil: undefined, failingSince: NOW },
+    });
+  });
+
+  test('is not failing if it was not', () => {
+    expect(resumeHealth(at, NOW)).toStrictEqual({ waitUntil: undefined });
   });
 });
 

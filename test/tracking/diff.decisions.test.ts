@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
-import { sinceListed } from '../../shared/tracking/diff/step.ts';
+import { sinceListed, toObserved } from '../../shared/tracking/diff/step.ts';
 import { adopt, type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
 import { type DetailView, fingerprint } from '../../shared/tracking/views.ts';
 import {
@@ -16,6 +16,7 @@ import {
   list,
   listed,
   listedAt,
+  lookAt,
   parcel,
   polls,
   start,
@@ -878,6 +879,15 @@ describe('scheduling detail fetches of listed jobs', () => {
 });
 
 describe('the evidence of a change (rule 13)', () => {
+  test('has no earlier time if there is none, or if it is from before the clock was set back', () => {
+    const look = lookAt(at(1));
+    const { answeredAt } = look;
+    expect(toObserved(look, answeredAt)).toEqual({
+      ...{ at: iso(answeredAt), since: iso(answeredAt), view: 'list' },
+    });
+    for (const since of [null, 0, answeredAt + 1]) expect(toObserved(look, since).since).toBeNull();
+  });
+
   const known = { lastGoodCrawlStartedAt: at(5) };
 
   test.each([
