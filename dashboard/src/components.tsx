@@ -17,7 +17,7 @@ import { Link } from 'wouter';
 import { ApiError } from '../../client/index.ts';
 import { hasStatus, toErrorMessage } from './api.ts';
 import { ATTENTION_MS, type LoadedQuery, useApi } from './queries.ts';
-import { formatHandling, type Tone } from './texts.ts';
+import { formatHandling, splitUrl, type Tone } from './texts.ts';
 import css from './ui.module.css';
 
 /**
@@ -219,6 +219,21 @@ export function Facts(props: {
         ),
       )}
     </dl>
+  );
+}
+
+/** A URL that breaks into lines between its parts, and within a part only if the part is too long. */
+export function Url({ url }: { readonly url: string }) {
+  return (
+    <bdi>
+      {splitUrl(url).map((part, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a URL have no other identity
+        <Fragment key={at}>
+          {at > 0 ? <wbr /> : null}
+          {part}
+        </Fragment>
+      ))}
+    </bdi>
   );
 }
 

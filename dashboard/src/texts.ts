@@ -13,6 +13,9 @@ export function formatCount(count: number, one: string, many = `${one}s`): strin
 export const formatDecimal = (value: number, least = 0): string =>
   value.toLocaleString(undefined, { minimumFractionDigits: least, maximumFractionDigits: 1 });
 
+/** Splits a URL into parts between which a line can break: after a slash of the path, and after `?` and `&`. */
+export const splitUrl = (url: string): string[] => url.split(/(?<=[^:/]\/|[?&])/);
+
 /** Formats a share as a percentage. Never rounds up to 100 % or down to 0 %. */
 export function formatPercent(part: number, all = 1): string {
   if (all === 0) return '–';

@@ -6,7 +6,7 @@ import { formatCommand, previewBulk, runBatches } from '../../dashboard/src/bulk
 import { listEndpointActions } from '../../dashboard/src/bulk/resource-actions.ts';
 import { listUnobserved } from '../../dashboard/src/counted-accounts.ts';
 import * as rules from '../../dashboard/src/health/status.ts';
-import { formatPercent, matchesQuery } from '../../dashboard/src/texts.ts';
+import { formatPercent, matchesQuery, splitUrl } from '../../dashboard/src/texts.ts';
 import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-views.ts';
 import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import { Delivery, Endpoint, EndpointHealth, Replay } from '../../shared/delivery/endpoint-views.ts';
@@ -246,6 +246,14 @@ test('the progress of a replay lists its results and omits zero counts', () => {
   expect(rules.formatReplayProgress(replay)).toBe('300 of 1,200: 290 delivered, 10 filtered out');
   expect([replay, { ...replay, state: 'starting' as const }].map(rules.isRunning)).toEqual([true, true]);
   expect(rules.isRunning({ state: 'done' })).toBe(false);
+});
+
+test('a URL breaks after the slashes of its path, and after ? and &', () => {
+  expect(splitUrl('https://erp.example.com/jobs//hook?a=1&b=/c')).toEqual([
+    ...['https://erp.example.com/', 'jobs/', '/hook?', 'a=1&', 'b=/', 'c'],
+  ]);
+  const arn = 'arn:aws:sqs:us-east-1:000000000000:erp.fifo';
+  expect(splitUrl(arn)).toEqual([arn]);
 });
 
 test('a row matches if it contains each term of the query, in any order', () => {

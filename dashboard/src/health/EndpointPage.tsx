@@ -5,7 +5,7 @@ import type { AttemptReport } from '../../../client/index.ts';
 import { isEndpointKind } from '../../../shared/built-in-sinks.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { hasStatus, withEndpoint, withRevision } from '../api.ts';
-import { Facts, Failure, Handling, Loaded, Panel, Statistic, Waiting } from '../components.tsx';
+import { Facts, Failure, Handling, Loaded, Panel, Statistic, Url, Waiting } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
 import { useApi } from '../queries.ts';
@@ -163,9 +163,8 @@ function EndpointView(props: {
         <Panel title="Configuration">
           <Facts
             rows={{
-              Destination: (
-                <bdi>{kind === 'notifications' ? 'Customers, by e-mail and SMS' : endpoint.url}</bdi>
-              ),
+              Destination:
+                kind === 'notifications' ? 'Customers, by e-mail and SMS' : <Url url={endpoint.url} />,
               Description: endpoint.description ?? undefined,
               Region: region.toUpperCase(),
               Accounts: endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),

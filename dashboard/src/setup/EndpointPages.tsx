@@ -7,7 +7,7 @@ import type { SecretRotation } from '../../../client/index.ts';
 import { EndpointUpdate, Rotation } from '../../../shared/delivery/endpoint-input.ts';
 import { MAX_LANES } from '../../../shared/delivery/lanes.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { Facts, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
+import { Facts, Loaded, Note, Page, Panel, showToast, Url } from '../components.tsx';
 import { Form, FormActions, SelectField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
 import { StateBadge } from '../health/components.tsx';
@@ -251,7 +251,7 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
       rows={{
         Id: endpoint.id,
         Region: endpoint.region.toUpperCase(),
-        [kind === 'sqs' ? 'Queue' : 'URL']: endpoint.url,
+        [kind === 'sqs' ? 'Queue' : 'URL']: <Url url={endpoint.url} />,
         Description: endpoint.description ?? undefined,
         State: <StateBadge state={toEndpointState(endpoint)} />,
         Accounts: endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),
