@@ -62,7 +62,7 @@ test('accounts that cannot be changed are left out with the reason, and the othe
   await loaded(page);
   await page.getByRole('checkbox', { name: 'Select all: Accounts' }).check();
   await bar(page, 'account').getByRole('button', { name: 'Pause' }).click();
-  await page.getByText('Left out: 1 declared in the configuration file.').waitFor();
+  await page.getByText('Left out: 1 declared in the configuration.').waitFor();
   await page.getByRole('dialog').getByRole('button', { name: 'Pause 1 account' }).click();
   await page.getByRole('status').getByText('1 account paused.').waitFor();
   // The figures name the paused account.

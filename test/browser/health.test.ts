@@ -74,7 +74,7 @@ test('the overview summarizes the accounts and displays the last observation and
   await expect.poll(() => page.getByText(/: passed$/).count()).toBe(3);
   await axe(page);
   await openTab(page, 'Settings');
-  await page.getByText('is declared in the configuration file').waitFor();
+  await page.getByText('is declared in the configuration').waitFor();
   expect(new URL(page.url()).pathname).toBe('/accounts/acme/settings');
   await page.goBack();
   await panel(page, 'Polls')

@@ -36,7 +36,7 @@ test('a page is busy for screen readers until all its content is loaded', async 
   await page.reload();
   const keys = page.getByRole('region', { name: 'Keys' });
   await keys.waitFor();
-  await page.getByRole('region', { name: 'Accounts' }).getByText('in the configuration file').waitFor();
+  await page.getByRole('region', { name: 'Accounts' }).getByText('in the configuration').waitFor();
   expect(await content.getAttribute('aria-busy')).toBe('true');
   held.resolve();
   await expect.poll(() => content.getAttribute('aria-busy')).toBe('false');

@@ -607,7 +607,7 @@ test('a declared resource shows a note with its section of the configuration, an
     ['/endpoints/us/warehouse/settings', 'endpoints'],
   ] as const) {
     await page.goto(`${site.url}${path}`);
-    const note = page.getByText('is declared in the configuration file');
+    const note = page.getByText('is declared in the configuration');
     await note.waitFor();
     expect(await note.textContent()).toContain(`edit ${part}`);
     await loaded(page);
@@ -691,7 +691,7 @@ test('the overview counts resources and links to their pages', async () => {
   const page = await signedIn(site, '/setup?region=nz');
   await loaded(page);
   const accounts = page.getByRole('region', { name: 'Accounts' });
-  expect(await accounts.textContent()).toMatch(/^Accounts1 in the configuration file/);
+  expect(await accounts.textContent()).toMatch(/^Accounts1 declared in the configuration/);
   await accounts.getByRole('link', { name: 'View accounts' }).click();
   await heading(page, 'Health').waitFor();
   expect(new URL(page.url()).search).toBe('?region=nz');

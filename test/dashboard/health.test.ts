@@ -312,7 +312,7 @@ test('a bulk action leaves out declared endpoints, and those that are not disabl
     const { rows, skipped } = previewBulk(action ?? {}, endpoints);
     return [rows.map(({ id }) => id), skipped];
   };
-  expect(preview('Pause')).toEqual([['active', 'down'], ['1 declared in the configuration file']]);
+  expect(preview('Pause')).toEqual([['active', 'down'], ['1 declared in the configuration']]);
   expect(preview('Enable')).toEqual([['down'], ['2 not disabled']]);
 });
 

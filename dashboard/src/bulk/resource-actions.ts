@@ -10,7 +10,7 @@ interface Resource {
   readonly managed: boolean;
 }
 
-const DECLARED = 'declared in the configuration file';
+const DECLARED = 'declared in the configuration';
 const unlessPaused = ({ paused, managed }: Resource) =>
   paused ? 'already paused' : managed ? null : DECLARED;
 const unlessRunning = ({ paused, managed }: Resource) =>

@@ -125,7 +125,7 @@ function AccountView(props: {
                 <Timestamp at={report.quarantinedAt} />
               ) : undefined,
               Credentials: record.secretRef ?? undefined,
-              'Managed by': record.managed ? undefined : 'Configuration file',
+              'Managed by': record.managed ? undefined : 'Configuration',
             }}
           />
         </Panel>

@@ -177,7 +177,7 @@ function EndpointView(props: {
                     <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
                   </span>
                 ) : undefined,
-              'Managed by': endpoint.managed || !isEndpointKind(kind) ? undefined : 'Configuration file',
+              'Managed by': endpoint.managed || !isEndpointKind(kind) ? undefined : 'Configuration',
             }}
           />
         </Panel>

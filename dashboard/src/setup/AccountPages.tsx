@@ -309,6 +309,6 @@ export function NewAccountPage() {
 }
 
 function formatCredentials({ managed, secretRef }: Account): ReactNode {
-  if (!managed) return 'In the configuration file';
+  if (!managed) return 'In the configuration';
   return secretRef === null ? 'Stored in Jobwire' : <code>{secretRef}</code>;
 }

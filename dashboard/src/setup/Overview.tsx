@@ -95,8 +95,8 @@ function declaredNote(of: readonly { readonly managed: boolean }[] | undefined):
   const declared = of?.filter(({ managed }) => !managed).length ?? 0;
   if (declared === 0) return '';
   return declared === of?.length
-    ? 'in the configuration file'
-    : `${declared} of them in the configuration file`;
+    ? 'declared in the configuration'
+    : `${declared} of them declared in the configuration`;
 }
 
 /** Maximum number of accounts for which notifications are counted. Each takes one request. */

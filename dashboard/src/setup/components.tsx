@@ -66,11 +66,11 @@ export function ListPage<T>(props: {
   );
 }
 
-/** Note for a resource from the configuration file. `part`: its section there. */
+/** Note for a resource from the configuration: a file, or what the demo has instead. `part`: its section there. */
 export function DeclaredNote({ what, part }: { readonly what: string; readonly part: string }) {
   return (
     <Note>
-      {what} is declared in the configuration file. To change or remove it, edit <code>{part}</code> there and
+      {what} is declared in the configuration. To change or remove it, edit <code>{part}</code> there and
       restart Jobwire.
     </Note>
   );
