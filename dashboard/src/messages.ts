@@ -9,15 +9,18 @@ import {
 } from '../../shared/notifications/types.ts';
 import type { Tone } from './texts.ts';
 
-/** Names of the message kinds. */
+/** Names of the message kinds. They name the subject of a message, not its state. */
 export const kindNames: Readonly<Record<SentKind, string>> = {
-  dispatched: 'Dispatched',
-  tracking: 'Tracking added',
-  dispatch_revoked: 'Dispatch revoked',
+  dispatched: 'Dispatch',
+  tracking: 'Tracking',
+  dispatch_revoked: 'Dispatch revocation',
   due_date_changed: 'New due date',
-  cancelled: 'Cancelled',
+  cancelled: 'Cancellation',
   note: 'Note',
 };
+/** Formats the kind of one message: `Dispatch message`. */
+export const formatMessageKind = (kind: SentKind): string =>
+  kind === 'note' ? kindNames.note : `${kindNames[kind]} message`;
 export const kinds = Object.keys(messageKinds) as MessageKind[];
 
 export const channelNames: Readonly<Record<Channel, string>> = { email: 'E-mail', sms: 'SMS' };

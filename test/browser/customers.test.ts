@@ -234,7 +234,7 @@ describe('a template', () => {
   test('is previewed while it is edited, saved, used for mails, and deleted', async () => {
     await site.api('/accounts/acme/recipients', { body: { name: 'Bo', email: 'bo@customer.example' } });
     const page = await signedIn(site, `${AT}/templates`);
-    await page.getByRole('link', { name: 'Dispatched, E-mail, English (United States): default' }).click();
+    await page.getByRole('link', { name: 'Dispatch, E-mail, English (United States): default' }).click();
     const mail = getMailFrame(page);
     await mail.getByRole('heading', { name: 'SPRING-38' }).waitFor();
 
@@ -286,7 +286,7 @@ describe('a template', () => {
     await message.getByText('Sent', { exact: true }).waitFor();
     const jobLink = message.getByRole('link', { name: String(job), exact: true });
     expect(await jobLink.getAttribute('href')).toBe(`/jobs/acme/${job}?region=us`);
-    await message.getByRole('link', { name: 'Dispatched' }).click();
+    await message.getByRole('link', { name: 'Dispatch message' }).click();
     await page.getByText('Good news: PO-7 <i>x</i> left us').waitFor();
     await axe(page);
 

@@ -17,7 +17,7 @@ import {
   toSettingsValues,
 } from '../../dashboard/src/customers/settings.ts';
 import { templateFields, templateVariables } from '../../dashboard/src/customers/template-fields.ts';
-import { kinds } from '../../dashboard/src/messages.ts';
+import { formatMessageKind, kinds } from '../../dashboard/src/messages.ts';
 import {
   NewRecipient,
   RecipientUpdate,
@@ -174,6 +174,11 @@ describe('Imports', () => {
     });
     expect(readCsvFile(new Uint8Array())).toEqual({ problem: expect.stringContaining('empty') });
   });
+});
+
+test('the name of a message does not read like its state', () => {
+  expect(formatMessageKind('dispatched')).toBe('Dispatch message');
+  expect(formatMessageKind('note')).toBe('Note');
 });
 
 describe('Templates', () => {

@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import type { Message } from '../../../client/index.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
 import { Badge, Empty, Facts, Loaded, Note, Panel } from '../components.tsx';
-import { channelNames, kindNames, stateNames } from '../messages.ts';
+import { channelNames, formatMessageKind, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
@@ -26,7 +26,7 @@ export default function MessagePage(props: { readonly account: string; readonly 
     <AccountPage
       account={account}
       part="messages"
-      title={message.data ? `Message: ${kindNames[message.data.kind].toLowerCase()}` : 'Message'}
+      title={message.data ? formatMessageKind(message.data.kind) : 'Message'}
     >
       <Loaded query={message}>{(data) => <MessagePanels account={account} message={data} />}</Loaded>
     </AccountPage>

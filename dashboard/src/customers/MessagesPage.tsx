@@ -7,7 +7,7 @@ import { Badge, Panel } from '../components.tsx';
 import { QueryTable, usePages } from '../DataTable.tsx';
 import { ExportButton } from '../export.tsx';
 import { FilterSelect } from '../filters.tsx';
-import { channelNames, kindNames, stateNames, states } from '../messages.ts';
+import { channelNames, formatMessageKind, stateNames, states } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useRefresh } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
@@ -104,7 +104,7 @@ export function MessageList(props: {
         Message: ({ id, kind, orderGroup, jobs }) => (
           <>
             <Link href={href(`messages/${encodeURIComponent(id)}`)}>
-              {kindNames[kind]}
+              {formatMessageKind(kind)}
               {orderGroup === null ? '' : `: ${orderGroup}`}
             </Link>
             <div className={ui.hint}>

@@ -6,7 +6,7 @@ import { messageReasons } from '../../../shared/notifications/types.ts';
 import { Badge, Facts, Loaded, Panel } from '../components.tsx';
 import { LoadMore, usePages } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
-import { channelNames, kindNames, stateNames } from '../messages.ts';
+import { channelNames, formatMessageKind, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
@@ -63,7 +63,7 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
               {upcoming.map(({ kind, dueAt, jobs }) => (
                 <li key={`${kind} ${dueAt}`} className={css.message}>
                   <span>
-                    <strong>{kindNames[kind]}</strong> <Badge>Scheduled</Badge>
+                    <strong>{formatMessageKind(kind)}</strong> <Badge>Scheduled</Badge>
                   </span>
                   <span className={ui.hint}>
                     <RelativeTime isPlanned at={dueAt} />, for{' '}
@@ -86,7 +86,7 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
       <Modal
         opened={opened !== null}
         onClose={() => setOpened(null)}
-        title={opened ? `${kindNames[opened.kind]}: text` : ''}
+        title={opened ? `${formatMessageKind(opened.kind)}: text` : ''}
         size="lg"
       >
         {opened ? <MessageText message={opened} /> : null}
@@ -102,7 +102,7 @@ function MessageRow(props: { readonly message: Message; readonly open: (message:
   return (
     <li className={css.message}>
       <span>
-        <strong>{kindNames[kind]}</strong> <Badge tone={tone}>{label}</Badge>
+        <strong>{formatMessageKind(kind)}</strong> <Badge tone={tone}>{label}</Badge>
       </span>
       <span className={ui.hint}>
         {to === null ? (

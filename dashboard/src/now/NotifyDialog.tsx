@@ -8,7 +8,7 @@ import { Empty, Failure, Loaded, Note, showToast } from '../components.tsx';
 import { MailFrame } from '../customers/MailFrame.tsx';
 import { SmsBubble } from '../customers/SmsBubble.tsx';
 import { InputDialog } from '../dialogs.tsx';
-import { channelNames, kindNames, stateNames } from '../messages.ts';
+import { channelNames, formatMessageKind, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { formatCount } from '../texts.ts';
 import { Timestamp } from '../times.tsx';
@@ -74,7 +74,7 @@ function Notify(target: Target) {
             <ul className={ui.list}>
               {messages.map(({ id, kind, state, to, sentAt, createdAt }) => (
                 <li key={id} className={ui.hint}>
-                  {kindNames[kind]}, {stateNames[state][0].toLowerCase()}
+                  {formatMessageKind(kind)}, {stateNames[state][0].toLowerCase()}
                   {to === null ? '' : ` (${to.address})`}, <Timestamp at={sentAt ?? createdAt} />
                 </li>
               ))}
