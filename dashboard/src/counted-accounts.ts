@@ -20,7 +20,7 @@ export function explainTotals({ paused, countedTwice }: Counted): string[] {
         ]),
     ...countedTwice.map(
       (group) =>
-        `${formatCount(group.jobs, 'job')} counted more than once: ${listNames(group.accounts, group.accounts.length)} are the same account of the ordering API.`,
+        `${formatCount(group.jobs, 'job is', 'jobs are')} counted more than once, because ${explainGroup(group.accounts)}.`,
     ),
   ];
 }
@@ -30,10 +30,7 @@ export function explainRows(accounts: readonly string[], countedTwice: Counted['
   return countedTwice
     .map((group) => group.accounts.filter((account) => accounts.includes(account)))
     .filter(({ length }) => length > 1)
-    .map(
-      (group) =>
-        `Jobs are listed more than once: ${listNames(group, group.length)} are the same account of the ordering API.`,
-    );
+    .map((group) => `Jobs are listed more than once, because ${explainGroup(group)}.`);
 }
 
 /** An account whose jobs may be outdated. `observedThrough`: time of its last observation. */
@@ -65,6 +62,12 @@ export function listUnobserved(
       state: toAccountState(account, nowMs).label.toLowerCase(),
       observedThrough: account.status?.observedThrough ?? null,
     }));
+}
+
+/** Returns a clause that names accounts with the same jobs. */
+function explainGroup(accounts: readonly string[]): string {
+  const names = accounts.map((account) => `“${account}”`);
+  return `the Jobwire accounts ${listNames(names, names.length)} belong to one account of the ordering API`;
 }
 
 function listNames(names: readonly string[], total: number): string {

@@ -201,7 +201,7 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
       to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} ended without dispatch` : ''})`,
     }),
   'account.baselined': ({ openJobs }) =>
-    plain(`First complete crawl: ${formatCount(openJobs, 'open job')}; changes are emitted from now on`),
+    plain(`Baseline complete: ${formatCount(openJobs, 'open job')}; changes are emitted from now on`),
   'account.poll_failing': ({ consecutiveFailures, reason }) =>
     bad(
       `Polling failing, ${formatCount(consecutiveFailures, 'consecutive failure')}: ${toPlainText(reason)}`,
@@ -241,7 +241,7 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
     ),
   'endpoint.event_dead': ({ endpoint, attempts, reason }) =>
     bad(
-      `Endpoint “${toPlainText(endpoint)}” rejected an event on the last of ${formatCount(attempts, 'attempt')}: ${toPlainText(reason)}`,
+      `Endpoint “${toPlainText(endpoint)}” rejected an event on every attempt, so the event is dead (${formatCount(attempts, 'attempt')}). ${toPlainText(reason)}`,
     ),
   'jobwire.ping': ({ endpoint }) => plain(`Ping of endpoint “${toPlainText(endpoint)}”`),
 };

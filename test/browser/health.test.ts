@@ -66,7 +66,7 @@ test('the overview summarizes the accounts and displays the last observation and
     .getByText(/^Last \d+ polls: latest .*; none failed\.$/)
     .waitFor(LONG);
   await openTab(page, 'Activity');
-  await panel(page, 'Account events').getByText('First complete crawl: 20 open jobs').waitFor();
+  await panel(page, 'Account events').getByText('Baseline complete: 20 open jobs').waitFor();
   await axe(page);
   await openTab(page, 'State');
   await button(page, 'Test credentials').click();

@@ -83,7 +83,7 @@ describe('an empty deployment', () => {
     expect(count()).toBeLessThanOrEqual(5);
     // The result of the test, then the first poll.
     await step(page, 'Add an account').getByText('The credentials are valid.').waitFor();
-    await step(page, 'First observation').getByText('acme has 1 open job.').waitFor();
+    await step(page, 'Baseline').getByText('acme has 1 open job.').waitFor();
     await checklist(page).getByText('2 of 5 done').waitFor();
     await page.evaluate(() => scrollTo(0, 0));
     await picture(page, 'start');
@@ -145,6 +145,6 @@ test('credentials that the ordering API rejects are reported in the step, with t
   await field(page, 'Client secret').fill('not the secret');
   await page.getByRole('button', { name: 'Create account' }).click();
   await step(page, 'Add an account').getByText('The credentials test failed.').waitFor();
-  await step(page, 'First observation').getByRole('button', { name: 'Test the credentials' }).waitFor();
+  await step(page, 'Baseline').getByRole('button', { name: 'Test the credentials' }).waitFor();
   await axe(page);
 });

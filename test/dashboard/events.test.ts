@@ -37,7 +37,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
     undefined,
     'SPRING-38 (2 jobs, 1 ended without dispatch)',
   ],
-  'account.baselined': ['First complete crawl: 184 open jobs; changes are emitted from now on'],
+  'account.baselined': ['Baseline complete: 184 open jobs; changes are emitted from now on'],
   'account.poll_failing': [
     'Polling failing, 3 consecutive failures: GET /Jobs/active failed: the ordering API is unavailable (503)',
   ],
@@ -67,7 +67,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   'endpoint.recovered': ['Endpoint “erp” recovered'],
   'endpoint.events_lost': ['Endpoint “erp” lost 3 events: expired before delivery'],
   'endpoint.event_dead': [
-    'Endpoint “erp” rejected an event on the last of 12 attempts: The endpoint responded with status 422.',
+    'Endpoint “erp” rejected an event on every attempt, so the event is dead (12 attempts). The endpoint responded with status 422.',
   ],
   'jobwire.ping': ['Ping of endpoint “erp”'],
 };

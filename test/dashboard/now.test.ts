@@ -40,7 +40,7 @@ test('totals name paused accounts, and accounts with the same jobs', () => {
   const twice = { region: 'us', accounts: ['a', 'b', 'c', 'd', 'e', 'f', 'g'], jobs: 1 };
   expect(explainTotals({ paused, countedTwice: [twice] })).toEqual([
     '1,203 open jobs, 2 of them late, belong to 2 paused accounts, which are not observed: acme (1,200) and kiwi (3).',
-    '1 job counted more than once: a, b, c, d, e and 2 more are the same account of the ordering API.',
+    '1 job is counted more than once, because the Jobwire accounts “a”, “b”, “c”, “d”, “e” and 2 more belong to one account of the ordering API.',
   ]);
 });
 
@@ -48,7 +48,7 @@ test('a list of jobs names the accounts that list the same jobs', () => {
   const twice = [{ region: 'us', accounts: ['acme', 'twin'], jobs: 9 }];
   expect(explainRows(['kiwi', 'twin'], twice)).toEqual([]);
   expect(explainRows(['acme', 'kiwi', 'acme', 'twin'], twice)).toEqual([
-    'Jobs are listed more than once: acme and twin are the same account of the ordering API.',
+    'Jobs are listed more than once, because the Jobwire accounts “acme” and “twin” belong to one account of the ordering API.',
   ]);
 });
 

@@ -160,7 +160,7 @@ function SettingsForm(props: {
             <NumberField
               name="windowSeconds"
               label="Notification window (seconds)"
-              description="Changes of an order within this time are combined into one message."
+              description="Changes of an order group (or of a job without a group) within this time after the first change are combined into one message."
             />
             <NumberField
               name="maxAgeHours"

@@ -45,9 +45,9 @@ const REASONS: Readonly<
   },
   bounced: {
     name: 'Bounced',
-    why: 'Mail to this address was returned as undeliverable: the address does not exist or accepts no mail.',
+    why: 'An e-mail to this address was returned as undeliverable, or the mail server or the SMS service rejected the address.',
     lifting:
-      'Lift the suppression only if you know that the address is correct. Repeated bounces harm the reputation of your domain.',
+      'Lift the suppression only if you know that the address is correct. Repeated bounces of e-mails harm the reputation of your domain.',
   },
 };
 

@@ -147,7 +147,7 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
     >
       <p className={ui.hint}>
         The endpoint rejected these events on every attempt. Later events of the same jobs were delivered
-        without them. An event that is delivered by Replay dead… or Resend is removed from this list.
+        without them. An event that “Replay dead…” or “Resend” delivers is removed from this list.
       </p>
       <QueryTable
         label="Dead events"

@@ -47,7 +47,8 @@ const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
   baselining: {
     label: 'Baselining',
     tone: 'plain',
-    meaning: 'The first complete crawl of all open jobs is in progress. Events are emitted after it.',
+    meaning:
+      'The baseline, the first complete crawl of all open jobs, is in progress. Events are emitted after it.',
   },
   paused: {
     label: 'Paused',
@@ -106,7 +107,7 @@ const STALE: StateText = {
   tone: 'bad',
   meaning: 'No poll has completed for more than two poll intervals, although no poll failed.',
   advice:
-    'Check the last polls below. If other accounts are stale too, all polls are delayed: see poll-lag in the runbook.',
+    'Check the last polls below. If other accounts are stale too, all polls are delayed. Then tell the operator of Jobwire: the section “poll-lag” of the runbook describes what to do.',
 };
 
 /** Returns the time (epoch ms) since which an account that is not paused is stale, or `null`. Applies to failing states too. */

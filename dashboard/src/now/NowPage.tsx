@@ -54,7 +54,7 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
         <Note>
           Not yet included: jobs of{' '}
           <Link href={href('/health')}>{waiting === 1 ? '1 account' : `${waiting} accounts`}</Link>, whose
-          first crawl is not complete.
+          baseline (the first complete crawl) is not complete.
         </Note>
       ) : null}
       {data

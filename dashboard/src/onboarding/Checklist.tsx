@@ -30,7 +30,7 @@ const NotificationSettings = loadLater(
 
 const TITLES: Readonly<Record<StepId, string>> = {
   account: 'Add an account',
-  observation: 'First observation',
+  observation: 'Baseline',
   endpoint: 'Create an endpoint',
   delivery: 'First delivery',
   notifications: 'Notify customers',
