@@ -42,7 +42,7 @@ export const jobTiming = {
       sinceEarliest: timestampOrNull.describe(
         'Last time at which the job was observed in another status. The job entered its current status after this time, and at or before `since`. `null`: the beginning of the stay was not observed.',
       ),
-      hours: hours.describe('Hours since `since`.'),
+      hours: hours.describe('Time in the current status, in hours, counted from the time in `since`.'),
       usual: Usual.nullable().describe(
         `Usual time of the account’s jobs in this status. \`null\`: unknown, because there were fewer than ${MIN_JOBS} such jobs in this and the two previous months.`,
       ),

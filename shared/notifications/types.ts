@@ -142,9 +142,10 @@ export const messageReasons = {
   revoked: 'The change was revoked before the message was sent.',
   too_old: 'The change is older than `maxAgeHours`.',
   no_recipient: 'No recipient gets messages of this kind about this job.',
-  unsubscribed: 'The recipient has unsubscribed.',
+  unsubscribed: 'The recipient has unsubscribed, or a user suppressed the address.',
   opted_out: 'The mobile number has opted out of SMS.',
-  bounced: 'E-mail to this address was returned as undeliverable.',
+  bounced:
+    'The address is undeliverable: an e-mail to it was returned, or the mail server or the SMS service rejected the address.',
   complained: 'The recipient marked an e-mail as spam.',
   quota: 'The monthly SMS quota is used up.',
   no_channel: 'The channel is not configured.',

@@ -74,7 +74,7 @@ eachTable('the attention queue', (makeTable) => {
       code: 'late',
       status: 'Printing',
       dueAt: Date.parse('2026-03-01T12:00:00Z'),
-      summary: expect.stringMatching(/^\d+ days late; in “Printing” for at least 3 days\.$/),
+      summary: expect.stringMatching(/^\d+ days late\. In the status “Printing” for at least 3 days\.$/),
     });
     expect(items[0]?.since).toBe(Date.parse('2026-03-01T12:00:00Z'));
     expect(items[0]?.customer).toEqual({ enabled: false, informed: false, lastMessage: null });
@@ -97,12 +97,12 @@ eachTable('the attention queue', (makeTable) => {
     rig.pass(5 * HOUR);
     await rig.poll();
     expect((await list()).items[0]?.cause.summary).toMatch(
-      /late, mandatory due date; in “Awaiting artwork” for 5 hours\. Lines: 1 in “Awaiting artwork”, 2 in “Printing”\.$/,
+      /late; the due date is mandatory\. In the status “Awaiting artwork” for 5 hours\. Lines: 1 in “Awaiting artwork”, 2 in “Printing”\.$/,
     );
     rig.upstream.setStatus(job, 'On hold');
     await rig.poll();
     expect((await list()).items[0]?.cause.summary).toMatch(
-      /; in “On hold” for less than a minute\. Lines: 2 in “Printing”, 1 in “Awaiting artwork”\.$/,
+      /\. In the status “On hold” for less than a minute\. Lines: 2 in “Printing”, 1 in “Awaiting artwork”\.$/,
     );
   });
 
@@ -343,7 +343,7 @@ eachTable('the attention queue', (makeTable) => {
     expect(entries[3]).toMatchObject({
       kind: 'job_late',
       note: 'known',
-      cause: '20 hours late; in “Printing” for an unknown time.',
+      cause: '20 hours late. In the status “Printing” for an unknown time.',
     });
   });
 

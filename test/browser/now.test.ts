@@ -326,7 +326,7 @@ describe('statistics', () => {
       .filter({ hasText: `Job ${job}` });
     await item.waitFor();
     expect(await item.textContent()).toMatch(
-      /^Jobs at risk.*Due in \d+ minutes, mandatory due date; .*more than a quarter of the comparable jobs needed longer/,
+      /^Jobs at risk.*Due in \d+ minutes; the due date is mandatory\. .*More than a quarter of the comparable jobs needed longer/,
     );
     await item.getByRole('link', { name: `Job ${job}` }).click();
     await page.getByText(/At risk: \d min left.*10 of 10 jobs needed longer/).waitFor();

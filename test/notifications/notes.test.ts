@@ -97,7 +97,7 @@ describe('a note', () => {
     expect(emails).toEqual([]);
     expect(await messages()).toMatchObject([{ state: 'suppressed', reason: 'unsubscribed' }]);
     expect(await recipients()).toMatchObject([
-      { reason: 'unsubscribed', detail: 'The recipient has unsubscribed.' },
+      { reason: 'unsubscribed', detail: 'The recipient has unsubscribed, or a user suppressed the address.' },
     ]);
   });
 

@@ -70,13 +70,13 @@ export function toJobItem(
     due_soon: due && dueSoonHours !== null ? Math.min(now, due.at - dueSoonHours * HOUR_MS) : statusSince,
   }[code];
   const inStatus = describeStatus(snapshot, job.status, now);
-  const mandatory = job.mustDate ? ', mandatory due date' : '';
-  const dueIn = `due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${mandatory}; ${inStatus}`;
+  const mandatory = job.mustDate ? '; the due date is mandatory' : '';
+  const dueIn = `due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${mandatory}. ${inStatus}`;
   const summary = {
-    late: `${formatHours((now - (due?.at ?? now)) / HOUR_MS)} late${mandatory}; ${inStatus}`,
-    needs_attention: `${inStatus}, a status that needs attention`,
+    late: `${formatHours((now - (due?.at ?? now)) / HOUR_MS)} late${mandatory}. ${inStatus}`,
+    needs_attention: `${inStatus}. This status needs attention`,
     stalled: `${inStatus}, longer than the limit set for the account`,
-    at_risk: `${dueIn}; more than a quarter of the comparable jobs needed longer`,
+    at_risk: `${dueIn}. More than a quarter of the comparable jobs needed longer`,
     due_soon: dueIn,
   }[code];
   const id = jobItem(ref, jobNumber);
@@ -114,13 +114,13 @@ export function toJobItem(
 
 /** Describes the status of a job and the time since the job entered it. */
 function describeStatus(snapshot: Snapshot, status: string | null, now: number): string {
-  if (status === null) return 'without a status';
+  if (status === null) return 'Without a status';
   const { stay } = snapshot;
   const hours = stay ? (now - stay.since) / HOUR_MS : 0;
   // Without its beginning, the stay is longer than the time since the first observation.
   const isWhole = findEntry(snapshot, status) !== undefined;
-  if (!isWhole && hours < 1) return `in “${status}” for an unknown time`;
-  return `in “${status}” for ${isWhole ? '' : 'at least '}${formatHours(hours)}`;
+  if (!isWhole && hours < 1) return `In the status “${status}” for an unknown time`;
+  return `In the status “${status}” for ${isWhole ? '' : 'at least '}${formatHours(hours)}`;
 }
 
 /** Describes the statuses of the lines of a job as a sentence. Empty if all of them have the status of the job. */

@@ -118,7 +118,7 @@ export const AttentionItem = z
       })
       .describe('What needs attention.'),
     since: timestamp.describe('Start of the cause, as far as it is known.'),
-    ageHours: z.number().describe('Hours since `since`.'),
+    ageHours: z.number().describe('Age in hours, counted from the time in `since`.'),
     cause: Cause,
     impact: z
       .object({
@@ -212,7 +212,7 @@ export const AttentionPage = z
     next: textOrNull.describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
     total: count.describe('Number of items that match the filters.'),
     counts: AttentionCounts.describe(
-      'Numbers of all items that the API key can access in the regions in `watched`. Of the filters, only `region` applies.',
+      'Numbers of items in the queue. All items count that the API key can access in the regions in `watched`. Of the filters in the request, only `region` changes these numbers.',
     ),
     watched: z
       .object({
