@@ -7,7 +7,7 @@ import { clean, count, toJson } from './output.ts';
 
 /** Options of the days of daily statistics. */
 export const DAYS = {
-  from: { value: 'DAY', about: 'First day, such as 2026-03-02. Default: six days before the last one' },
+  from: { value: 'DAY', about: 'First day, such as 2026-03-02. Default: six days before the day in --to' },
   to: { value: 'DAY', about: 'Last day. Default: today (UTC)' },
 } as const satisfies Flags;
 
@@ -184,7 +184,7 @@ export function listCounted({
     ['Paused', paused.total === 0 ? null : text],
     ...countedTwice.map(({ accounts, jobs }): [string, string] => [
       'Counted twice',
-      `${count(jobs, 'job')}: ${accounts.join(', ')} are the same account of the ordering API`,
+      `${count(jobs, 'job')}: the accounts ${accounts.join(', ')} belong to one account of the ordering API`,
     ]),
   ];
 }

@@ -43,7 +43,8 @@ export const deliveryCommands = {
       failed: { about: 'Only failed attempts' },
       outcome: {
         value: 'OUTCOME',
-        about: 'Only attempts with this outcome',
+        about:
+          'Only attempts with this outcome. rejected: the endpoint rejected the event. retry: the endpoint was unavailable. failed: both of these',
         choices: ['delivered', 'rejected', 'retry', 'failed'],
       },
       types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },

@@ -22,7 +22,7 @@ export const events = {
   'events tail': command({
     about:
       'Prints events of all accounts, of one account or of a region as they are emitted. Default: only new events.',
-    more: 'After a lost connection, the command continues at its last position, so no event is missed or repeated. With --json, each line is an event exactly as it was logged.',
+    more: 'After a lost connection, the command continues at its last position, so no event is missed or repeated. If the log can no longer be read from there, because events have expired or a backup was restored, the command ends and prints a cursor for --after. With --json, each line is an event exactly as it was logged.',
     flags: {
       ...SELECTION,
       region: {
