@@ -1398,7 +1398,7 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
             seen.steals += 1;
             depth += 1;
             clock.now += 181_000;
-            const run = sendDue(world.deps, 'us', clock.now + HOUR);
+            const run = sendDue({ ...world.deps, sendTimeoutMs: 5 }, 'us', clock.now + HOUR);
             stealing.add(run);
             await run;
             depth -= 1;
