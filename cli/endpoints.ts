@@ -297,7 +297,7 @@ export const endpoints = {
       out.document(statistics, () => {
         const { total, from } = statistics;
         const failures = total.failures.map(
-          ({ status, count }) => `${count} × ${status === null ? 'no response' : `HTTP ${status}`}`,
+          ({ status, count }) => `${count} × ${status === null ? 'no HTTP status' : `HTTP ${status}`}`,
         );
         out.fields([
           ['Since', out.exactly(from)],

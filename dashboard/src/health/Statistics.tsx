@@ -108,6 +108,6 @@ function formatCauses(failures: DeliveryStatistics['total']['failures']): string
   if (failures.length === 0) return 'none';
   const causes = failures
     .slice(0, LISTED_CAUSES)
-    .map(({ status, count }) => `${count.toLocaleString()} × ${status ?? 'no response'}`);
+    .map(({ status, count }) => `${count.toLocaleString()} × ${status ?? 'no HTTP status'}`);
   return [...causes, ...(failures.length > LISTED_CAUSES ? ['others'] : [])].join(', ');
 }
