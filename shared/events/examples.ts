@@ -3,7 +3,7 @@
  * them; functions that write events do not.
  */
 import { cellLog } from '../storage/schema.ts';
-import { type EventType, eventTypes, type JobSummary, type Observed } from './catalogue.ts';
+import { type EventData, type EventType, eventTypes, type JobSummary, type Observed } from './catalogue.ts';
 import { type EventDraft, type JobEvent, toEvent } from './event.ts';
 
 /** Public URL of the examples. */
@@ -16,6 +16,8 @@ const ACCOUNT = 'acme';
 const EPOCH = 't3k9x1a2b3c4';
 /** Epoch after a restore. */
 const LATER_EPOCH = 't3kj0f5d6e7f';
+/** Minutes from the last poll that listed a job to the second check that did not find it. */
+const INVESTIGATION_MINUTES = 18;
 /** Sequence of the first example. The others follow in the order of the catalogue. */
 const FIRST = 1041;
 
@@ -52,19 +54,31 @@ const cancelled: JobSummary = {
   ...{ mustDate: false, dateOut: null, tracking: [] },
 };
 
-/** Returns the evidence of a change observed at `at`, two minutes after the previous observation. */
-function observedAt(at: string, view: Observed['view'] = 'list'): { at: string; observed: Observed } {
-  return { at, observed: { at, since: new Date(Date.parse(at) - 120_000).toISOString(), view } };
+/** Returns the evidence of a change observed at `at`. `minutes`: time since the previous observation. */
+function observedAt(at: string, view: Observed['view'] = 'list', minutes = 2): Observed {
+  return { at, since: new Date(Date.parse(at) - minutes * 60_000).toISOString(), view };
 }
 
 /** Returns an event about a job; `now` is its current state. No field has changed unless `rest` has `changes`. */
-function about<D extends object>(now: JobSummary, at: string, rest: D, view?: Observed['view']) {
-  const { observed } = observedAt(at, view);
+function about<D extends object>(
+  now: JobSummary,
+  at: string,
+  rest: D,
+  view?: Observed['view'],
+  minutes?: number,
+) {
+  const observed = observedAt(at, view, minutes);
   return { at, jobNumber: now.jobNumber, data: { job: now, observed, changes: {}, ...rest } };
 }
 
-function aboutAccount<D extends object>(at: string, rest: D) {
-  return { at, data: { observed: observedAt(at).observed, ...rest } };
+function aboutAccount<D extends object>(at: string, data: D) {
+  return { at, data };
+}
+
+/** Returns an event about a payment. Payments are read every 15 minutes. */
+function aboutPayment(at: string, transaction: EventData<'account.payment_failed'>['transaction']) {
+  const { view: _, ...observed } = observedAt(at, 'list', 15);
+  return { at, data: { transaction, observed } };
 }
 
 const payment = {
@@ -72,6 +86,10 @@ const payment = {
   ...{ createdAt: '2026-03-04T23:34:50Z', completedAt: '2026-03-04T23:35:02Z' },
   ...{ cardName: 'Visa', cardNumber: '**** 1042', currencySettlement: 'USD', amountSettlement: 184.2 },
   ...{ merchantEntityType: 'JOB', merchantEntityId: 4711 },
+};
+const failedPayment = {
+  ...{ ...payment, id: 88120, transactionStatus: 'Failed' },
+  ...{ createdAt: '2026-03-04T23:21:40Z', completedAt: null },
 };
 
 const OUTAGE_SINCE = '2026-03-03T02:10:04.512Z';
@@ -123,7 +141,7 @@ const drafts: Drafts = {
   }),
   'job.overdue': about(job, '2026-03-06T00:02:10.071Z', {
     dueAt: '2026-03-06T00:00:00.000Z',
-    zone: 'America/Denver',
+    zone: '-07:00',
   }),
   'job.due_soon': about(job, '2026-03-04T00:02:10.071Z', {
     dueAt: '2026-03-06T00:00:00.000Z',
@@ -147,13 +165,15 @@ const drafts: Drafts = {
     cancelled,
     '2026-03-04T18:44:12.809Z',
     { inferred: true as const, jobStatus: 'Cancelled' },
-    'detail',
+    'search',
+    INVESTIGATION_MINUTES,
   ),
   'job.unavailable': about(
     cancelled,
     '2026-03-04T18:44:12.809Z',
     { inferred: true as const, jobStatus: null },
-    'detail',
+    'search',
+    INVESTIGATION_MINUTES,
   ),
   'job.reopened': about(cancelled, '2026-03-05T16:10:11.438Z', {
     previousOutcome: 'cancelled' as const,
@@ -167,7 +187,7 @@ const drafts: Drafts = {
   'order_group.partially_dispatched': {
     at: '2026-03-04T20:14:09.530Z',
     data: {
-      observed: observedAt('2026-03-04T20:14:09.530Z').observed,
+      observed: observedAt('2026-03-04T20:14:09.530Z', 'search'),
       orderGroup: 'SPRING-38',
       ...{ jobs: [4712], openJobs: [4711], excludedJobs: [4713] },
       ...{ dispatchedCount: 1, openCount: 1 },
@@ -176,7 +196,7 @@ const drafts: Drafts = {
   'order_group.dispatched': {
     at: '2026-03-04T22:22:10.640Z',
     data: {
-      observed: observedAt('2026-03-04T22:22:10.640Z').observed,
+      observed: observedAt('2026-03-04T22:22:10.640Z', 'search'),
       orderGroup: 'SPRING-38',
       jobs: [4711, 4712],
       excludedJobs: [4713],
@@ -184,11 +204,11 @@ const drafts: Drafts = {
     },
   },
   'account.baselined': aboutAccount('2026-03-02T08:00:03.914Z', { openJobs: 184 }),
-  'account.poll_failing': aboutAccount('2026-03-03T02:16:04.201Z', {
+  'account.poll_failing': aboutAccount('2026-03-02T11:16:04.201Z', {
     consecutiveFailures: 3,
     reason: 'GET /Jobs/active failed: the ordering API is unavailable (503)',
   }),
-  'account.poll_recovered': aboutAccount('2026-03-03T02:40:05.677Z', { failedPolls: 11 }),
+  'account.poll_recovered': aboutAccount('2026-03-02T11:38:05.677Z', { failedPolls: 4 }),
   'account.credentials_rejected': aboutAccount('2026-03-03T09:00:02.345Z', {
     reason:
       'The client id or the client secret is wrong (HTTP 401). Compare both with those that the operator of the ordering API issued; only the latest secret is valid. They are valid only in the region of the account ("us").',
@@ -205,16 +225,14 @@ const drafts: Drafts = {
     previousState: 'quarantined' as const,
     by: 'automatic' as const,
   }),
-  'account.payment_completed': aboutAccount('2026-03-04T23:45:12.300Z', { transaction: payment }),
-  'account.payment_failed': aboutAccount('2026-03-04T23:30:11.840Z', {
-    transaction: { ...payment, id: 88120, transactionStatus: 'Failed', completedAt: null },
-  }),
+  'account.payment_completed': aboutPayment('2026-03-04T23:45:12.300Z', payment),
+  'account.payment_failed': aboutPayment('2026-03-04T23:30:11.840Z', failedPayment),
   'account.restored': aboutAccount('2026-03-07T06:00:02.050Z', {
     after: `${EPOCH}.${FIRST + eventTypes.indexOf('account.restored') - 1}`,
   }),
   'status.discovered': {
     at: '2026-03-03T15:30:12.008Z',
-    data: { observed: observedAt('2026-03-03T15:30:12.008Z').observed, status: 'In production' },
+    data: { observed: observedAt('2026-03-03T15:30:12.008Z'), status: 'In production' },
   },
   'upstream.outage': {
     at: '2026-03-03T02:14:05.330Z',
@@ -246,10 +264,10 @@ const drafts: Drafts = {
     data: { endpoint: ENDPOINT, account: ACCOUNT, first: 1041, last: 1043 },
   },
   'endpoint.event_dead': {
-    at: '2026-03-09T22:22:11.058Z',
+    at: '2026-03-08T01:57:21.058Z',
     data: {
       ...{ endpoint: ENDPOINT, account: ACCOUNT, sequence: 1044, event: `${ACCOUNT}.${EPOCH}.1044` },
-      ...{ attempts: 12, reason: 'The endpoint responded with status 422.' },
+      ...{ attempts: 10, reason: 'The endpoint responded with status 422.' },
     },
   },
   'jobwire.ping': { at: '2026-03-02T08:05:00.000Z', data: { endpoint: ENDPOINT } },

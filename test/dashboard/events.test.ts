@@ -41,7 +41,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   'account.poll_failing': [
     'Polling failing, 3 consecutive failures: GET /Jobs/active failed: the ordering API is unavailable (503)',
   ],
-  'account.poll_recovered': ['Polling recovered after 11 failed polls'],
+  'account.poll_recovered': ['Polling recovered after 4 failed polls'],
   'account.credentials_rejected': [
     'Credentials rejected: The client id or the client secret is wrong (HTTP 401). Compare both with those that the operator of the ordering API issued; only the latest secret is valid. They are valid only in the region of the account ("us").',
   ],
@@ -67,7 +67,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   'endpoint.recovered': ['Endpoint “erp” recovered'],
   'endpoint.events_lost': ['Endpoint “erp” lost 3 events: expired before delivery'],
   'endpoint.event_dead': [
-    'Endpoint “erp” rejected an event on every attempt, so the event is dead (12 attempts). The endpoint responded with status 422.',
+    'Endpoint “erp” rejected an event on every attempt, so the event is dead (10 attempts). The endpoint responded with status 422.',
   ],
   'jobwire.ping': ['Ping of endpoint “erp”'],
 };
