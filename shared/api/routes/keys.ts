@@ -84,7 +84,7 @@ export const keyRoutes: readonly Route[] = [
           .meta({ id: 'CreatedKey' }),
         headers: { Location: 'Path of the key.' },
       },
-      problems: ['unprocessable-content'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ caller, body, generators: making }, { feed }) => {
       const { now, table } = feed;
