@@ -60,7 +60,7 @@ export const jobTiming = {
     })
     .nullable()
     .describe(
-      'Lines of the job that are furthest from dispatch: those with the status from which jobs of the account usually take longest until dispatch. The statuses are those in the job detail when it was last fetched. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
+      'Lines of the job that are furthest from dispatch. Jobs of the account usually need longer until dispatch from the status of these lines than from the status of any other line. The statuses are those in the job detail when it was last fetched. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
     ),
   risk: z
     .enum(RISKS)
@@ -78,10 +78,10 @@ export const jobTiming = {
       remaining: z
         .object({
           p50Hours: hours.describe(
-            'Time, in hours after T (see `remaining`), within which half of the comparable jobs were dispatched.',
+            'Median of the time from now until dispatch, in hours. Half of the comparable jobs were dispatched within T plus this time after entering the status (see `remaining`).',
           ),
           p90Hours: hours.describe(
-            'Time, in hours after T (see `remaining`), within which 90 % of the comparable jobs were dispatched.',
+            '90th percentile of the time from now until dispatch, in hours. 90 % of the comparable jobs were dispatched within T plus this time after entering the status (see `remaining`).',
           ),
           jobs: jobs.describe('Number of comparable jobs.'),
           longer: jobs.describe('Number of comparable jobs that needed longer than `hoursLeft`.'),
@@ -115,7 +115,7 @@ export const StatusDurations = z
     fromMonth: z
       .string()
       .describe(
-        `First month with a counted duration, among the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC). If no month has one: the current month.`,
+        `First of the last ${DURATION_MONTHS} months in which a stay or a dispatch was counted (\`YYYY-MM\`, UTC). If there is none: the current month.`,
       ),
     minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
     statuses: z
@@ -143,11 +143,11 @@ export const StatusDurations = z
           dispatches: jobs.describe('Number of counted dispatches of jobs that had the status.'),
         }),
       )
-      .describe('Statuses with a counted duration, those furthest from dispatch first.'),
+      .describe('Statuses with a counted stay or dispatch, those furthest from dispatch first.'),
     flags: z
       .object({
         from: day.describe(
-          `Monday (UTC) of the first week with a counted result, among the last ${RESULT_WEEKS} weeks. If no week has one: Monday of the current week.`,
+          `Monday (UTC) of the first of the last ${RESULT_WEEKS} weeks in which a job was counted. If there is none: Monday of the current week.`,
         ),
         flagged: jobs.describe(
           'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which the lateness or the dispatch was observed.',
@@ -163,7 +163,7 @@ export const StatusDurations = z
   .meta({
     id: 'StatusDurations',
     description:
-      'For each status: how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch.',
+      'For each status: how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. A stay or a dispatch is counted in the month in which Jobwire observed its end. It is counted only if its duration is known precisely enough.',
   });
 export type StatusDurations = z.infer<typeof StatusDurations>;
 

@@ -157,7 +157,7 @@ export const JobFilter = z
       ),
     undispatched: flag.describe('`true`: open, undispatched jobs. `false`: all other jobs.'),
     dispatchedOn: day.describe(
-      'Jobs dispatched on this day (`YYYY-MM-DD`). As in the daily statistics, this is the calendar day at the production location of the job. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. A job that was last stored by a version of Jobwire without this filter is missing until the job changes.',
+      'Jobs dispatched on this day (`YYYY-MM-DD`). As in the daily statistics, this is the calendar day at the production location of the job. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. A job that an older version of Jobwire stored, before this filter existed, is missing until the job changes.',
     ),
     dispatchedFrom: day.describe(
       'Jobs dispatched on this day (`YYYY-MM-DD`) or later, as in `dispatchedOn`.',

@@ -86,7 +86,7 @@ export function openApiDocument(): object {
       title: 'Jobwire',
       version: VERSION,
       description:
-        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one for each region (with several cells in a region, one for each cell). The ordering API returns a list of the active jobs of an account. On request, it also returns a list of the active and the closed jobs, and the detail of a single job. An endpoint is a webhook URL or an SQS queue to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. If a POST request with an `Idempotency-Key` is repeated, it returns the first response and is not executed again, unless that response was a 429 or 5xx. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
+        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API. Events about outages and endpoints are in a separate log, that of the region. If several deployments of Jobwire (cells) serve a region, each has its own log of the region. The ordering API returns a list of the active jobs of an account. On request, it also returns a list of the active and the closed jobs, and the detail of a single job. An endpoint is a webhook URL or an SQS queue to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. In addition to the listed kinds, every operation can return `request-blocked` (403) and, on AWS, `too-many-requests` (429). To get the next page of a list, send the `next` of the current page as `after`. If a POST request with an `Idempotency-Key` is repeated, it returns the first response and is not executed again, unless that response was a 429 or 5xx. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
     },
     servers: [{ url: '/', description: 'Server that returned this document.' }],
     tags: [
@@ -312,6 +312,20 @@ function webhookParameters(): readonly JsonSchema[] {
   }));
 }
 
+const WEBHOOK_RESPONSES = {
+  '2XX': { description: 'The event was delivered.' },
+  '410': { description: 'The receiver no longer exists. The endpoint is disabled.' },
+  default: { description: 'The event was not delivered. It is sent again later.' },
+};
+/** A ping is one attempt, which does not change the state of the endpoint. */
+const PING_RESPONSES = {
+  '2XX': { description: 'The ping was delivered.' },
+  '410': {
+    description: 'The ping was not delivered. It is not sent again, and the endpoint is not disabled.',
+  },
+  default: { description: 'The ping was not delivered. It is not sent again.' },
+};
+
 /** Returns one webhook per event type. */
 function webhooks(): Record<string, object> {
   return Object.fromEntries(
@@ -333,11 +347,7 @@ function webhooks(): Record<string, object> {
             },
           },
         },
-        responses: {
-          '2XX': { description: 'The event was delivered.' },
-          '410': { description: 'The receiver no longer exists. The endpoint is disabled.' },
-          default: { description: 'The event was not delivered. It is sent again later.' },
-        },
+        responses: type === 'jobwire.ping' ? PING_RESPONSES : WEBHOOK_RESPONSES,
       };
       return [type, { post }];
     }),

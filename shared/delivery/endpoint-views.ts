@@ -8,6 +8,10 @@ const account = z.string().describe('Id of the account. `_cell` for the log of t
 const sequence = count.describe('Sequence number of the event in the log of the account.');
 const jobNumber = z.int().nullable().describe('Number of the job. `null`: the event is not about a job.');
 const accounts = z.array(z.string());
+const httpStatus = z
+  .int()
+  .nullable()
+  .describe('HTTP status of the response. `null`: the receiver sent no response or is not a webhook.');
 const truncatedAccounts = accounts.describe(
   'Ids of the accounts for which some requested events may have expired. For these accounts, deliveries begin with the oldest event that is still stored.',
 );
@@ -176,7 +180,7 @@ export const DeliveryStatistics = z
         failures: z
           .array(
             z.object({
-              status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
+              status: httpStatus,
               count: count.describe('Number of failed attempts.'),
             }),
           )
@@ -209,7 +213,7 @@ export const Delivery = z
       .enum(['delivered', 'rejected', 'retry'])
       .describe('`rejected`: the endpoint rejected this event. `retry`: the endpoint was unavailable.'),
     reason: textOrNull.describe('Error message. `null`: delivered.'),
-    status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
+    status: httpStatus,
     headers: z
       .record(z.string(), z.string())
       .describe(
@@ -274,7 +278,7 @@ export const DeadEvent = z
   .meta({
     id: 'DeadEvent',
     description:
-      'An event that the endpoint rejected on every attempt. It is listed for as long as events are kept, and for at least 90 days, counted from the time at which it became dead. A redelivery that delivers the event removes it from the list.',
+      'An event that the endpoint rejected on every attempt. It is listed for as long as events are kept, and for at least 90 days, counted from the time at which it became dead. A redelivery or a resend that delivers the event removes it from the list.',
   });
 
 /** A replay. */
@@ -284,7 +288,7 @@ export const Replay = z
     state: z
       .enum(['starting', 'running', 'done', 'cancelled'])
       .describe(
-        '`starting`: the creation of the replay was interrupted. The next POST to `…/replays` finishes it.',
+        '`starting`: the creation of the replay was interrupted. It is finished when the request is repeated with the same `id` or `Idempotency-Key`, or when another replay to the endpoint is started.',
       ),
     accounts: accounts.describe('Ids of the accounts whose events are replayed.'),
     filter: z.object(filter).partial().describe('Filter, in addition to the filters of the endpoint.'),
@@ -353,7 +357,7 @@ export const AttemptReport = z
       .describe(
         '`rejected`: the endpoint rejected this event. `retry`: the endpoint was unavailable or did not respond.',
       ),
-    status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
+    status: httpStatus,
     latencyMs: z.number().describe('Duration of the attempt, in milliseconds.'),
     message: z.string().describe('Human-readable result.'),
     logged: z.boolean().describe('Whether the attempt is recorded in the delivery log.'),

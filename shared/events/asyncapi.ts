@@ -76,7 +76,7 @@ const WAYS: readonly Way[] = [
           '`true`: the message is a reference to an event that is too large for SNS. Absent otherwise.',
           { const: 'true' },
         ),
-        replay: text('`true`: the event is part of a replay or was resent. Absent otherwise.', {
+        replay: text('`true`: the event is part of a replay. Absent otherwise.', {
           const: 'true',
         }),
       },

@@ -65,6 +65,10 @@ const ofGroup = {
   orderGroup: z.string(),
   jobs: z.array(z.int()).describe('Job numbers of the dispatched jobs of the group, in ascending order.'),
 };
+const dueTime = {
+  dueAt: timestamp.describe('Due time (ISO 8601, UTC).'),
+  zone: z.string().describe('Time zone or offset that was used to interpret the due date.'),
+};
 const excludedJobs = z
   .array(z.int())
   .describe(
@@ -135,7 +139,7 @@ export const catalogue = {
         .nullable()
         .optional()
         .describe(
-          'Whether the job was dispatched after its due time. If the due date has no time of day, or the time 00:00, the job is due by the end of that day at the production location. `null`: unknown. The job has no due date, or the result depends on an unknown time zone, or on the time of day of a `dateOut` without a time. Absent in events recorded by older versions of Jobwire.',
+          'Whether the job was dispatched after its due time. If the due date has no time of day, or the time 00:00, the job is due by the end of that day at the production location. `null`: unknown. The job has no due date, or the result depends on a time zone that is unknown. The result is also unknown if `dateOut` has no time of day and the result depends on that time. Absent in events recorded by older versions of Jobwire.',
         ),
       lateBySeconds: z
         .int()
@@ -204,14 +208,13 @@ export const catalogue = {
   },
   'job.overdue': {
     when: 'The due time of a job has passed, and Jobwire then observed that the job was not dispatched. Emitted once per due date.',
-    data: fields(() => ({ ...ofJobWithoutChanges, dueAt: timestamp, zone: z.string() })),
+    data: fields(() => ({ ...ofJobWithoutChanges, ...dueTime })),
   },
   'job.due_soon': {
     when: 'The due time of an undispatched job is near. The account setting `events.dueSoonHours` is the number of hours before the due time. Emitted once per due date.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
-      dueAt: timestamp.describe('Due time (ISO 8601, UTC).'),
-      zone: z.string().describe('Time zone or offset that was used to interpret the due date.'),
+      ...dueTime,
     })),
   },
   'job.stalled': {
@@ -436,7 +439,7 @@ export const catalogue = {
   },
   'jobwire.ping': {
     when: 'A test of an endpoint was requested. Sent to that endpoint only and not recorded in a log.',
-    data: fields(() => ofSink),
+    data: fields(() => ({ ...ofSink, endpoint: z.string().describe('Id of the endpoint.') })),
   },
 } as const satisfies Record<string, { when: string; data: () => z.ZodType }>;
 

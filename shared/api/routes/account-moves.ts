@@ -31,7 +31,14 @@ export const moveRoutes: readonly Route[] = [
       conditional: true,
       body: z
         .strictObject({
-          to: z.string(TO_RULE).trim().min(1, TO_RULE).max(300, TO_RULE).describe('Name of the other cell.'),
+          to: z
+            .string(TO_RULE)
+            .trim()
+            .min(1, TO_RULE)
+            .max(300, TO_RULE)
+            .describe(
+              'Name of the other cell, such as the base URL of its API. It is returned as `move.to` of the account.',
+            ),
         })
         .meta({ id: 'NewMove' }),
       example: { to: 'https://large.jobwire.example.com' },

@@ -221,7 +221,7 @@ export const endpointRoutes: readonly Route[] = [
       id: 'batchEndpoints',
       summary: 'Perform an action on several endpoints',
       description:
-        '`pause`, `resume` and `enable` are the actions of the same name. `retry` and `discard` apply to all parked events of each endpoint. Each endpoint has its own result: if the action fails for one endpoint, it is still performed on the others. With `all`, built-in endpoints are not included. The response has the status 200 even if all actions failed.',
+        '`pause`, `resume` and `enable` do the same as `POST /v1/endpoints/{id}/pause`, `…/resume` and `…/enable`. `retry` and `discard` apply to all parked events of each endpoint. Each endpoint has its own result: if the action fails for one endpoint, it is still performed on the others. With `all`, built-in endpoints are not included. The response has the status 200 even if all actions failed.',
       role: 'operate',
       body: batchBody(ACTIONS, 'endpoints').meta({ id: 'EndpointBatch' }),
       example: { action: 'pause', ids: ['erp', 'shop'] },

@@ -56,7 +56,7 @@ const JobsQuery = z
       .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
       .optional()
       .describe(
-        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: `jobNumber` with one of the filters `jobNumber`, `orderNumber` and `orderGroup`. With other filters, `dateOut` or `dateDue` if a filter permits it, otherwise `jobNumber`.',
+        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given. Otherwise `dateOut` or `dateDue` if a filter permits it, and `jobNumber` if none does.',
       ),
     expand: listOf<JobExpansion>(['detail', 'events'], 'must be detail, events or detail,events')
       .optional()
@@ -112,7 +112,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'listJobs',
       summary: 'List jobs of an account',
       description:
-        'A job must match all filters. Filters of open jobs (`late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom`, `dueBefore`) and of dispatched jobs (`dispatchedOn`, `dispatchedFrom`, `dispatchedBefore`) cannot be combined. A request reads at most 500 jobs, so with several filters a page can have few jobs, or none, although further pages follow. Filters use indexes that are updated with a short delay, so a job that has just changed can be missing. The data of each returned job is current.',
+        'A job must match all filters. A filter of open jobs (`late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom`, `dueBefore`) cannot be combined with a filter of dispatched jobs (`dispatchedOn`, `dispatchedFrom`, `dispatchedBefore`). A request reads at most 500 jobs, so with several filters a page can have few jobs, or none, although further pages follow. Filters use indexes that are updated with a short delay, so a job that has just changed can be missing. The data of each returned job is current. A later page can be 410 if the account was restored from a backup, or was deleted and created again, after the first page was read. Then request the first page again.',
       role: 'read',
       of: ofAccount,
       query: JobsQuery,

@@ -177,7 +177,7 @@ export const serviceRoutes: readonly Route[] = [
       summary: 'Get a page of the API reference',
       ...DOCUMENT,
       params: z.object({
-        page: one.describe('Name of a tag in lower case, `webhooks` or `schemas`.'),
+        page: one.describe('`webhooks`, `schemas`, or the name of a tag in lower case, such as `jobs`.'),
       }),
       answer: { description: 'The operations of the tag, or the schemas, as a web page.', ...HTML },
     },
