@@ -44,12 +44,15 @@ import {
   startKms,
 } from './lambda.ts';
 import { median } from './statistics.ts';
+import { newToken } from './token.ts';
 import type { UpstreamFacts } from './upstream.ts';
 import { toDispatch } from './wire.ts';
 
 const REGION = 'us';
 const ACCOUNTS = Array.from({ length: 10 }, (_, at) => `account-${at}`);
 const [FIRST = ''] = ACCOUNTS;
+/** Number of pages of the list. */
+const PAGES = Math.ceil(ASSUMED.jobs / 100);
 /** Number of accounts that are claimed but not polled. */
 const CLAIMS = 50;
 const ENDPOINT = 'erp';
@@ -194,7 +197,8 @@ const work: MeasuredWork = {
   startCpuMs: { wakeSinks: wakeSinks.startCpuMs, drainSink: drainSink.startCpuMs },
   eventBytes: averageBytes(event),
   snapshotBytes: averageBytes(snapshots),
-  requestsPerPoll: Math.ceil(ASSUMED.jobs / 100),
+  requestsPerPoll: PAGES,
+  pageBytes: await measurePageBytes(),
 };
 const memoryMb = Object.fromEntries(cell.functions.map(({ entry, memoryMb: own }) => [entry, own]));
 const template = readTemplate(cell.getResources(PLAIN_STACK), memoryMb);
@@ -431,6 +435,18 @@ function middle(works: readonly Work[]): Work {
     ...{ readUnits: of('readUnits'), writeUnits: of('writeUnits'), sends: of('sends') },
     metrics: [...new Set(works.flatMap(({ metrics }) => metrics))],
   };
+}
+
+/** Returns the average size of the pages of the list. */
+async function measurePageBytes(): Promise<number> {
+  const headers = { authorization: `Bearer ${await newToken(upstream.facts)}` };
+  let bytes = 0;
+  for (let page = 1; page <= PAGES; page += 1) {
+    const answer = await fetch(`${apiUrl}/Jobs/active?page=${page}&pageSize=100`, { headers });
+    if (!answer.ok) throw new Error(`A page responded with HTTP ${answer.status}.`);
+    bytes += (await answer.arrayBuffer()).byteLength;
+  }
+  return bytes / PAGES;
 }
 
 function averageBytes(items: readonly object[]): number {

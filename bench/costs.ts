@@ -46,6 +46,8 @@ export interface MeasuredWork {
   readonly eventBytes: number;
   readonly snapshotBytes: number;
   readonly requestsPerPoll: number;
+  /** Average size of the responses to these requests, without compression and headers. */
+  readonly pageBytes: number;
 }
 
 /** Measured work of notifications: one dispatch that results in one e-mail. */
@@ -250,6 +252,11 @@ function outGb(work: MeasuredWork): number {
   return (POLLS * work.requestsPerPoll * ASSUMED.requestBytes + EVENTS * work.eventBytes) / GB;
 }
 
+/** Returns the data (GB) that an account receives from the internet in a month: the pages of polls, and one page of each sweep. */
+function inGb({ requestsPerPoll, pageBytes }: MeasuredWork): number {
+  return ((POLLS * requestsPerPoll + SECONDS / ASSUMED.sweepEverySeconds) * pageBytes) / GB;
+}
+
 /** Returns the monthly cost of a cell without accounts. */
 export function fixedCosts(work: MeasuredWork, cell: CellTemplate): Line[] {
   const { idleTick, idleAlerts } = work;
@@ -294,7 +301,7 @@ export function optionalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
   const seconds = work.tenQuietPolls.ms / 1000;
   const processes = Math.max(1, Math.ceil((accounts / ASSUMED.pollSeconds / batch) * seconds));
   const secretCalls = POLLS * secretMisses(processes);
-  const gigabytes = accounts * outGb(work);
+  const [sentGb, receivedGb] = [accounts * outGb(work), accounts * inGb(work)];
   return [
     line('A secret of its own for an account (`secretRef`)', `1 secret, ${thousands(secretCalls)} calls`, {
       ...{ secretMonth: 1, secretCall: secretCalls },
@@ -307,8 +314,8 @@ export function optionalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
     }),
     line(
       '`staticEgress`: NAT gateway with its address',
-      `${HOURS} hours, ${gigabytes.toFixed(0)} GB of ${thousands(accounts)} accounts`,
-      { natGatewayHour: HOURS, natGatewayGb: gigabytes, publicAddressHour: HOURS },
+      `${HOURS} hours, ${thousands(sentGb)} GB sent and ${thousands(receivedGb)} GB received by ${thousands(accounts)} accounts`,
+      { natGatewayHour: HOURS, natGatewayGb: sentGb + receivedGb, publicAddressHour: HOURS },
     ),
   ];
 }

@@ -203,7 +203,7 @@ const CellSettings = z
       })
       .optional()
       .describe(
-        'Static addresses for requests to the ordering API and to webhooks (output `EgressAddresses`), by NAT gateways. Each NAT gateway costs $37 a month and $0.045 per GB. Absent: requests come from the addresses of AWS Lambda, which change.',
+        'Static addresses for requests to the ordering API and to webhooks (output `EgressAddresses`), by NAT gateways. Each NAT gateway costs $37 a month, and $0.045 per GB sent or received. Absent: requests come from the addresses of AWS Lambda, which change.',
       ),
     backup: BackupSettings.optional().describe(
       'Daily backups of the state table by AWS Backup, in addition to point-in-time recovery. They cost $0.10 per GB and month in each AWS region, and $0.02 per GB copied. With the default retention, that is $0.70 a month for a table of 1 GB, and $2.00 with copies. Absent: none.',

@@ -14,6 +14,7 @@ import {
   messageCosts,
   type NotificationWork,
   notificationCosts,
+  optionalCosts,
   pollsPerInvocation,
   readTemplate,
   replaceBetween,
@@ -45,6 +46,7 @@ const idle: MeasuredWork = {
   eventBytes: 0,
   snapshotBytes: 0,
   requestsPerPoll: 0,
+  pageBytes: 0,
 };
 const cell: CellTemplate = {
   memoryMb: {
@@ -126,6 +128,15 @@ test('a thousand e-mails cost SES’s price, and their work excludes the account
   );
   expect(getDollars(lines, 'DynamoDB: creating')).toBeCloseTo(37_000 * PRICES.dynamoWriteUnit);
   expect(getDollars(lines, 'Lambda: notify')).toBeCloseTo(300 * 0.5 * PRICES.lambdaGbSecond, 3);
+});
+
+test('a NAT gateway is billed for its hours, and for the data in both directions', () => {
+  const work = { ...idle, requestsPerPoll: 5, pageBytes: 40_000 };
+  const sweeps = 2_920;
+  const gigabytes = (POLLS * 5 * (ASSUMED.requestBytes + 40_000) + sweeps * 40_000) / 1e9;
+  expect(getDollars(optionalCosts(work, cell, 1_000), '`staticEgress`')).toBeCloseTo(
+    730 * (PRICES.natGatewayHour + PRICES.publicAddressHour) + 1_000 * gigabytes * PRICES.natGatewayGb,
+  );
 });
 
 test('notifications cost the difference to a cell without them', () => {
