@@ -418,7 +418,7 @@ const StageSettings = z.strictObject({
       requestsPerMinutePerKey: integerFrom(10, 600_000)
         .nullish()
         .describe(
-          'Maximum number of requests of a key per minute, over all functions of the cell. `null`: no maximum. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate. The limit costs at most one write to the table for each request ($0.63 per million requests). For a key with many requests, it costs a fiftieth of that.',
+          'Maximum number of requests of a key per minute, over all functions of the cell. `null`: no maximum. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate. The limit costs at most one write to the table for each request ($0.63 per million requests). For a key with many requests it costs less, because one write then counts up to a fiftieth of the key’s maximum.',
         ),
       streamSeconds: integerFrom(60, 840)
         .default(300)
