@@ -22,16 +22,20 @@ test.runIf(wanted)('pictures of the demo', { timeout: 180_000 }, async () => {
     },
     { timeout: 120_000, interval: 500 },
   );
-  // Late jobs of the demo.
-  const countItems = async () => (await site.api<{ total: number }>('/attention')).total;
-  await vi.waitUntil(async () => (await countItems()) >= 3, { timeout: 120_000, interval: 500 });
-  const page = await signedIn(site, '/', { zone: 'America/New_York' });
+  const page = await signedIn(site, `/jobs/${account}/${job}`, { zone: 'America/New_York' });
   const go = async (path: string): Promise<void> => {
     await page.goto(`${site.url}${path}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await loaded(page);
   };
+  // First, because jobs are returned some time after their dispatch.
+  await page.getByText('Sent', { exact: true }).waitFor({ timeout: 60_000 });
   await loaded(page);
+  await picture(page, 'job');
+  // Late jobs of the demo.
+  const countItems = async () => (await site.api<{ total: number }>('/attention')).total;
+  await vi.waitUntil(async () => (await countItems()) >= 3, { timeout: 120_000, interval: 500 });
+  await go('/');
   await drawn(page);
   await picture(page, 'now');
   await show(page, { theme: 'dark', size: 'phone' });
@@ -39,8 +43,6 @@ test.runIf(wanted)('pictures of the demo', { timeout: 180_000 }, async () => {
   await show(page, { theme: 'light', size: 'desktop' });
   await go('/jobs');
   await picture(page, 'jobs');
-  await go(`/jobs/${account}/${job}`);
-  await picture(page, 'job');
   await go('/health');
   await picture(page, 'health');
   await go('/setup');
