@@ -303,7 +303,7 @@ const getAccounts = (endpoint: string): string[] => [
 ];
 
 test('for any receivers and kills: every event is delivered, in order per job, and failures are reported', {
-  timeout: 400_000,
+  timeout: 1_800_000,
 }, async () => {
   const began = performance.now();
   const scene = await createScene();
