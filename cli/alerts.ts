@@ -138,7 +138,7 @@ export const alerts = {
   'alerts add': command({
     about:
       'Adds an alert rule. It is evaluated once a minute, and fires if the value is greater than the threshold.',
-    more: 'late_jobs: number of late jobs. account_not_observed: minutes since the last complete poll. endpoint_failing: minutes since an endpoint began to fail without interruption. dead_events: number of events that endpoints rejected on every attempt. notifications_delayed: minutes for which a customer notification has been due. messages_failed: number of customer messages that failed, bounced, were marked as spam or have an unknown outcome, in the last 24 hours. The URL of --post is read from a file, an environment variable or stdin. On a terminal, the command prompts for it.',
+    more: 'late_jobs: number of late jobs. account_not_observed: minutes since the last complete poll. endpoint_failing: minutes for which an endpoint has failed without interruption. dead_events: number of events that endpoints rejected on every attempt. notifications_delayed: minutes for which a customer notification has been due. messages_failed: number of customer messages that failed, bounced, were marked as spam or have an unknown outcome, in the last 24 hours. The URL of --post is read from a file, an environment variable or stdin. On a terminal, the command prompts for it.',
     args: ['ID'],
     flags: {
       region: REGION_OF_NEW,

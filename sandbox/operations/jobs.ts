@@ -9,7 +9,7 @@
  * - A body that the schema rejects results in a problem with `errors`. An unknown location code, an invalid due date and a due
  *   date that is too early result in `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid` or
  *   `DateDueTooEarly`.
- * - An empty string is a value. Only staff may set `locationCode`. Administrators count as customers. Everyone may send
+ * - An empty string sets a field to this value. Only staff may set `locationCode`, administrators may not. Everyone may send
  *   `locationCode: null`, which changes nothing. All JSON media types accept the same object. An array of patch operations
  *   results in 400.
  * - If a due date has no time, or its time is midnight at its offset, it includes the whole day at the location of the job.

@@ -17,7 +17,8 @@
  * - Collected jobs have no tracking. For other jobs, the tracking number is added at dispatch or up to five hours later.
  *   Sometimes the number is added at dispatch and its link later. The invoice follows within hours, and the job is closed
  *   within about a day. One job in sixteen is reopened after that and closed again.
- * - The simulation never edits or cancels jobs that were ordered through the API. Only requests to the API do.
+ * - The simulation never edits or cancels jobs that were ordered through the API. Only requests to the API and the control
+ *   panel do.
  */
 
 import pLimit from 'p-limit';

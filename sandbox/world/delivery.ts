@@ -5,8 +5,8 @@
  *   sorted by rank.
  * - `GET /Jobs/earliest-ship-date` calculates the date as follows. The dispatch is at 17:00 at the location. Work starts on the
  *   first working day. For orders before 14:00, this can be the same day. The work takes the number of working days of the
- *   slowest process. It takes one more day for each full thousand in this quotient: the open jobs of the region, divided by
- *   the number of its locations. Closed, cancelled and hidden jobs do not count.
+ *   slowest process, and one more day for each full thousand of open jobs per location (the open jobs of the region, divided
+ *   by the number of its locations). Closed, cancelled and hidden jobs do not count.
  * - Without process codes, the earliest ship date is that of the fastest process. Working days are Monday to Friday, except
  *   the public holidays of the location and the days in `world.closures`.
  * - There is no date for an unknown process code, and none if closures last more than half a year. The response is then 404,

@@ -20,7 +20,7 @@ export const conditions = {
     name: 'Endpoint failing',
     unit: 'minutes',
     about:
-      'Longest time since an endpoint began to fail without interruption, in minutes. Paused endpoints do not count. Disabled endpoints do.',
+      'Duration of the longest current failure of an endpoint, without interruption, in minutes. Paused endpoints do not count. Disabled endpoints do.',
   },
   dead_events: {
     name: 'Dead events',

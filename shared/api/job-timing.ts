@@ -60,7 +60,7 @@ export const jobTiming = {
     })
     .nullable()
     .describe(
-      'Lines of the job that are furthest from dispatch. Jobs of the account usually need longer until dispatch from the status of these lines than from the status of any other line. The statuses are those in the job detail when it was last fetched. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
+      'Lines of the job that are furthest from dispatch. Of the statuses of all lines, theirs is the one after which jobs of the account usually need the most time until dispatch. The statuses are those in the job detail when it was last fetched. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
     ),
   risk: z
     .enum(RISKS)
@@ -115,7 +115,7 @@ export const StatusDurations = z
     fromMonth: z
       .string()
       .describe(
-        `First of the last ${DURATION_MONTHS} months in which a stay or a dispatch was counted (\`YYYY-MM\`, UTC). If there is none: the current month.`,
+        `Earliest month with a counted stay or dispatch, within the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC). If there is none: the current month.`,
       ),
     minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
     statuses: z
@@ -147,7 +147,7 @@ export const StatusDurations = z
     flags: z
       .object({
         from: day.describe(
-          `Monday (UTC) of the first of the last ${RESULT_WEEKS} weeks in which a job was counted. If there is none: Monday of the current week.`,
+          `Monday (UTC) of the earliest week with a counted job, within the last ${RESULT_WEEKS} weeks. If there is none: Monday of the current week.`,
         ),
         flagged: jobs.describe(
           'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which the lateness or the dispatch was observed.',

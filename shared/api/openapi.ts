@@ -163,7 +163,7 @@ function toResponse(
 }
 
 const CSV_HEADERS = {
-  Link: 'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page.',
+  Link: 'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page. In an event feed, the last page is the one that ends at the last event of the log.',
 };
 const CSV = { 'text/csv': { schema: { type: 'string' as const } } };
 

@@ -35,7 +35,7 @@ export const Endpoint = z
     kind: z
       .enum(['webhook', 'sqs', 'sns', 'notifications'])
       .describe(
-        'Kind of endpoint: `webhook`, or `sqs` (an SQS queue). Two kinds are built in: `sns` (an SNS topic, or with the id `event-bus` the EventBridge bus) and `notifications` (customer notifications).',
+        'Kind of endpoint: `webhook`, or `sqs` (an SQS queue). Two kinds are built in: `sns` (an SNS topic, or the EventBridge bus, which has the id `event-bus`) and `notifications` (customer notifications).',
       ),
     url: z.string().describe('URL of a webhook, or ARN of a queue, topic or bus. `-` for notifications.'),
     accounts: accounts.describe(
@@ -288,7 +288,7 @@ export const Replay = z
     state: z
       .enum(['starting', 'running', 'done', 'cancelled'])
       .describe(
-        '`starting`: the creation of the replay was interrupted. It is finished when the request is repeated with the same `id` or `Idempotency-Key`, or when another replay to the endpoint is started.',
+        '`starting`: the creation of the replay was interrupted. The creation is completed when the request is repeated with the same `id` or `Idempotency-Key`, or when another replay to the endpoint is started.',
       ),
     accounts: accounts.describe('Ids of the accounts whose events are replayed.'),
     filter: z.object(filter).partial().describe('Filter, in addition to the filters of the endpoint.'),

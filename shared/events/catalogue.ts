@@ -14,7 +14,7 @@ const asSaid = z.string().describe('Date or timestamp, exactly as the ordering A
 /** A parcel, identified by its number, or by its link if it has no number. */
 const trackingEntry = z.object({
   number: text,
-  link: text.describe('Tracking URL. `null`: the carrier provides none.'),
+  link: text.describe('Tracking URL. `null`: the carrier provides none, or has not provided it yet.'),
 });
 
 /** A line of a job, identified by its id. */
@@ -50,7 +50,7 @@ const observed = z.object({
   view: z
     .enum(['list', 'detail', 'search'])
     .describe(
-      'Source of the observation in the ordering API: the list of active jobs, the job detail, or a search.',
+      'Response of the ordering API that shows the change. `list`: a page of the list of active jobs. `detail`: the job detail. `search`: a search for one job or for an order group, or a reading of the newest jobs.',
     ),
 });
 

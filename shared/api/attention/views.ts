@@ -212,7 +212,7 @@ export const AttentionPage = z
     next: textOrNull.describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
     total: count.describe('Number of items that match the filters.'),
     counts: AttentionCounts.describe(
-      'Numbers of items in the queue. All items count that the API key can access in the regions in `watched`. Of the filters in the request, only `region` changes these numbers.',
+      'Numbers of items in the queue. They include all items that the API key can access in the regions in `watched`. Of the filters in the request, only `region` changes these numbers.',
     ),
     watched: z
       .object({

@@ -111,7 +111,7 @@ export const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, repeatable: true, maxBodyBytes: MAX_IMPORT_BYTES },
       summary: 'Import an account from another cell',
       description:
-        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts the polls of the account, unless the account was paused before the move. A page can be sent again without a further effect. The only exception: if a page is sent again after the last page, its suppressions are still added.',
+        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts the polls of the account, unless the account was paused before the move. A page can be sent again without a further effect. The only exception: if a page is sent again after the import is complete, the suppressions in the page are added again.',
       body: z
         .strictObject({
           data: z

@@ -68,7 +68,7 @@ export const keyRoutes: readonly Route[] = [
       id: 'createKey',
       summary: 'Create an API key',
       description:
-        "A new key cannot have more permissions than the caller, and cannot expire later than the caller's key.",
+        "A new key cannot have more permissions than the caller, and cannot expire later than the caller's key. If the caller's key expires, `expiresAt` is therefore required.",
       role: 'admin',
       body: NewKey,
       example: { name: 'dashboard', role: 'read', accounts: ['acme'], expiresAt: '2027-03-02T08:00:00Z' },
