@@ -153,7 +153,7 @@ test('endpoints are sorted by severity of their health', () => {
   );
   expect(order.map(({ id }) => id)).toEqual(['fails', 'off', 'behind', 'parked', 'busy', 'unknown']);
   expect(order.map((one) => rules.toEndpointState(one, known[one.id], NOW).label)).toEqual([
-    ...['Failing', 'Disabled', 'Lagging', 'Events parked', 'Active', 'Active'],
+    ...['Failing', 'Disabled', 'Backlog', 'Events parked', 'Active', 'Active'],
   ]);
 });
 

@@ -129,7 +129,8 @@ function Suppressions({ account }: { readonly account: string }) {
       title="Suppressed addresses"
       aside={
         <div className={ui.actions}>
-          Only a hash and the masked address are stored; after unsubscribing by the link, only the hash.
+          Only a hash and the masked address are stored. If the recipient unsubscribed by the link, only the
+          hash is stored.
           <ExportButton
             name={`suppressions-${account}`}
             source={(options) =>

@@ -88,7 +88,7 @@ function Figures(props: { readonly statistics: DeliveryStatistics; readonly isOu
         <Statistic
           name="95th percentile"
           value={p95Ms === null ? '–' : formatDuration(p95Ms)}
-          note="of their latency"
+          note="of successful attempts"
         />
       </div>
       <ErrorBoundary instead={<p className={ui.quiet}>The charts could not be loaded.</p>}>

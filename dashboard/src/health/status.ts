@@ -107,7 +107,7 @@ const STALE: StateText = {
   tone: 'bad',
   meaning: 'No poll has completed for more than two poll intervals, although no poll failed.',
   advice:
-    'Check the last polls below. If other accounts are stale too, all polls are delayed. Then tell the operator of Jobwire: the section “poll-lag” of the runbook describes what to do.',
+    'Check the last polls below. If other accounts are stale too, all polls are delayed. In this case, tell the operator of Jobwire, who finds the steps in the section “poll-lag” of the runbook.',
 };
 
 /** Returns the time (epoch ms) since which an account that is not paused is stale, or `null`. Applies to failing states too. */
@@ -236,7 +236,7 @@ export function toEndpointState(
   const { oldestAt, events } = health.backlog;
   if (events > 0 && oldestAt !== null && nowMs - Date.parse(oldestAt) > LATE_MS) {
     return {
-      label: 'Lagging',
+      label: 'Backlog',
       tone: 'warn',
       meaning: 'Events have been waiting for more than 15 minutes, although deliveries succeed.',
       advice:
