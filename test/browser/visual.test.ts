@@ -41,6 +41,9 @@ vi.mock('node:crypto', async (original) => {
   };
 });
 
+/** Time of the API. */
+const START = Date.parse('2026-03-02T08:00:00Z');
+
 /** Endpoints with deliveries, instead of those of a desk. */
 const endpoints = { erp: 'own', down: 'both' } as const;
 /** The paths of the pages need no more of a desk. */
@@ -55,7 +58,7 @@ afterAll(async () => {
 beforeAll(async () => {
   process.env.FONTCONFIG_FILE = resolve('test/support/fonts.conf');
   // Time stands still: for the API, and below for the pages.
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-03-02T08:00:00Z') });
+  vi.useFakeTimers({ toFake: ['Date'], now: START });
   const tables = { table: createMemoryTable(), history: createMemoryTable(historySchema) };
   const world = await createApiWorld({
     ...tables,
@@ -102,7 +105,10 @@ async function open(path: string): Promise<Page> {
   if (!tab || tab.isClosed()) {
     tab = await visit(desk, '/favicon.svg');
     keep(tab);
+    // A page's timers continue from the time that has passed here since this call, as a 32-bit number. It must not be months.
+    vi.setSystemTime(vi.getRealSystemTime());
     await tab.clock.setFixedTime(now);
+    vi.setSystemTime(START);
     await tab.evaluate((key) => {
       sessionStorage.setItem('jobwire.key', key);
       localStorage.setItem('jobwire.checklist', 'dismissed');
