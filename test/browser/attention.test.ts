@@ -51,9 +51,9 @@ describe('the queue', () => {
     const page = await open();
     await expect.poll(() => items(page).count(), LONG).toBe(3);
     const rows = await items(page).allTextContents();
-    expect(rows[0]).toMatch(/PO-2.*4 days late; in “Awaiting artwork”/);
-    expect(rows[1]).toMatch(/PO-1.*3 days late; in “In production”/);
-    expect(rows[2]).toMatch(/PO-0.*2 days late; in “On hold”/);
+    expect(rows[0]).toMatch(/PO-2.*4 days late. In the status “Awaiting artwork”/);
+    expect(rows[1]).toMatch(/PO-1.*3 days late. In the status “In production”/);
+    expect(rows[2]).toMatch(/PO-0.*2 days late. In the status “On hold”/);
     for (const row of rows) expect(row).toMatch(/Late jobs.*Notifications off/);
     await axe(page);
   });
