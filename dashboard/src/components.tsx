@@ -224,17 +224,15 @@ export function Facts(props: {
 
 /** A URL that breaks into lines between its parts, and within a part only if the part is too long. */
 export function Url({ url }: { readonly url: string }) {
-  return (
-    <bdi>
-      {splitUrl(url).map((part, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a URL have no other identity
-        <Fragment key={at}>
-          {at > 0 ? <wbr /> : null}
-          {part}
-        </Fragment>
-      ))}
-    </bdi>
-  );
+  const parts: ReactNode[] = splitUrl(url);
+  const broken = parts.reduce((before, part) => (
+    <>
+      {before}
+      <wbr />
+      {part}
+    </>
+  ));
+  return <bdi>{broken}</bdi>;
 }
 
 /** Text of another system, such as a response. */
