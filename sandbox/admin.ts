@@ -145,11 +145,11 @@ export function createAdminApp(
       },
     ),
     route('DELETE /faults', 'Deletes all rules.', () => {
-      faults.clear();
+      for (const { id } of faults.list()) agenda.endRule(id);
       return json({});
     }),
     route('DELETE /faults/:id', 'Deletes a rule.', (c) =>
-      faults.remove(c.req.param('id') ?? '')
+      agenda.endRule(c.req.param('id') ?? '')
         ? json({})
         : problem(404, 'The fault does not exist.', requestPath(c)),
     ),
@@ -236,12 +236,12 @@ export function createAdminApp(
       const jobNumber = Number(c.req.param('jobNumber'));
       const account = world.findJob(region, jobNumber)?.account;
       if (!account) return problem(404, 'The job does not exist.', requestPath(c));
-      const act = JOB_ACTIONS[c.req.param('action') ?? ''];
-      if (!act) {
+      const name = c.req.param('action') ?? '';
+      if (!Object.hasOwn(JOB_ACTIONS, name)) {
         return problem(404, `The actions are: ${Object.keys(JOB_ACTIONS).join(', ')}.`, requestPath(c));
       }
       const body = await readBodyObject(c);
-      rejectOnError(() => act.act(account, jobNumber, body, service));
+      rejectOnError(() => JOB_ACTIONS[name]?.act(account, jobNumber, body, service));
       return json(toJobView(account, jobNumber));
     }),
   ];

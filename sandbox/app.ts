@@ -8,6 +8,7 @@ import type { Operation } from './http/operation.ts';
 import {
   ALREADY_SENT,
   type Answer,
+  answerMissing,
   answerUnexpected,
   json,
   problem,
@@ -43,11 +44,12 @@ import type { SandboxAccount } from './world/world.ts';
  *   the name of the region. Tokens are opaque. Several tokens can be valid at the same time.
  */
 
-/** Creates the app of one region: API below `/api`, token endpoint below `/auth`. */
+/** Creates the app of one region, below its code: API below `/api`, token endpoint below `/auth`. */
 export function createRegionApp(service: Service, region: RegionCode): Hono<SandboxEnv> {
   const { world, tokens, faults, requests, agenda, freedom } = service;
-  const app = new Hono<SandboxEnv>();
+  const app: Hono<SandboxEnv> = new Hono<SandboxEnv>().basePath(`/${region}`);
   app.onError(answerUnexpected);
+  app.notFound(answerMissing);
 
   const serve = async (
     c: Context<SandboxEnv>,
@@ -101,8 +103,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     return sent ? send(c, sent) : ALREADY_SENT;
   };
 
-  // Literal paths match before parameters.
-  for (const spec of operations.toSorted((one, other) => parameterCount(one) - parameterCount(other))) {
+  for (const spec of ordered) {
     app.on(spec.method.toUpperCase(), `/api${spec.path.replace(/\{(\w+)\}/g, ':$1')}`, async (c) => {
       const token = bearerToken(c);
       // For hooks and rules; checked again later, because they may have revoked the token.
@@ -116,16 +117,14 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
   }
   // The OpenAPI document needs no token; rules and hooks ignore it.
   app.get('/api/openapi.json', (c) => describeIn(c, region));
-  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
-    app.on(method, '/api/*', (c) => {
-      const token = bearerToken(c);
-      return serve(c, 'unknown', tokens.holder(region, token)?.account, () =>
-        tokens.holder(region, token)
-          ? problem(404, 'The resource does not exist.', requestPath(c))
-          : unauthorized(c, token),
-      );
-    });
-  }
+  app.all('/api/*', (c) => {
+    const token = bearerToken(c);
+    return serve(c, 'unknown', tokens.holder(region, token)?.account, () =>
+      tokens.holder(region, token)
+        ? problem(404, 'The resource does not exist.', requestPath(c))
+        : unauthorized(c, token),
+    );
+  });
 
   app.post('/auth/realms/:realm/protocol/openid-connect/token', async (c) => {
     const isForm = /^application\/x-www-form-urlencoded\b/i.test(c.req.header('content-type') ?? '');
@@ -237,6 +236,8 @@ export async function describeIn(c: Context<SandboxEnv>, region?: RegionCode): P
 }
 
 const parameterCount = ({ path }: Operation): number => path.split('{').length;
+/** Literal paths match before parameters. */
+const ordered = operations.toSorted((one, other) => parameterCount(one) - parameterCount(other));
 
 /** Whether a media type is allowed; patterns such as `application/*+json` match. */
 function isOfType(type: string, allowed: string): boolean {

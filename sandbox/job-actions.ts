@@ -11,7 +11,15 @@ const trackingSchema = z.array(
     .transform(({ trackingNumber = null, trackingLink = null }) => ({ trackingNumber, trackingLink })),
 );
 const text = z.string().nullable();
-const when = z.union([z.number(), z.string()]);
+/** Epoch ms of the years 1 to 9999 in every time zone, or text that is served unchanged. */
+const when = z.union([
+  z.number().min(Date.parse('0001-01-02T00:00:00Z')).max(Date.parse('9999-12-31T00:00:00Z')),
+  z.string(),
+]);
+/** Part of a link, which cannot contain half of a surrogate pair. */
+const invoiceNumber = z
+  .string()
+  .refine((number) => number.isWellFormed(), { error: 'must be a text without lone surrogates' });
 const jobShape = {
   status: text.optional(),
   masterJobStatus: text.optional(),
@@ -26,7 +34,7 @@ const jobShape = {
   dateDue: when.nullable().optional(),
   dateOut: when.nullable().optional(),
   mustDate: z.boolean().optional(),
-  invoiceNumber: text.optional(),
+  invoiceNumber: invoiceNumber.nullable().optional(),
   orderGroup: text.optional(),
   orderGroupSequence: z.int().nullable().optional(),
   isCancelable: z.boolean().optional(),
@@ -100,7 +108,7 @@ export const JOB_ACTIONS: Record<string, Action> = {
   ),
   invoice: action(
     '{ invoiceNumber?, file? }',
-    strictObject({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }),
+    strictObject({ invoiceNumber: invoiceNumber.optional(), file: z.boolean().optional() }),
     (account, job, body) => account.invoice(job, body),
   ),
   close: withStatus('close'),

@@ -111,9 +111,12 @@ export const FORMS: Readonly<Record<string, PanelForm>> = {
   tracking: jobForm('tracking', 'has the new tracking', (fields) => ({
     tracking: [given(fields, 'trackingNumber', 'trackingLink')].filter((one) => Object.keys(one).length > 0),
   })),
+  // Here an empty text removes the value.
   edit: jobForm('edit', 'is changed', (fields) => ({
+    description: null,
+    orderNumber: null,
+    orderGroup: null,
     ...given(fields, 'description', 'orderNumber', 'orderGroup'),
-    ...(fields.dateDue ? { dateDue: fields.dateDue } : {}),
   })),
   'clear-date-out': jobForm('clear-date-out', 'is no longer dispatched'),
   invoice: jobForm('invoice', 'is invoiced'),

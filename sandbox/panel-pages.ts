@@ -10,7 +10,7 @@ import type { SandboxAccount } from './world/world.ts';
 
 type Html = ReturnType<typeof html>;
 
-/** What a page shows. */
+/** Contents of a page. */
 export interface PanelState {
   readonly service: Service;
   /** `undefined`: the clock is not the sandbox's own. */
@@ -26,8 +26,6 @@ export interface PanelState {
 
 /** Maximum number of jobs on a page. */
 const PAGE_SIZE = 20;
-/** Maximum number of jobs that a search reads. */
-const MAX_SEARCHED = 2_000;
 const FAULT_KINDS = {
   status: 'Error status',
   delay: 'Late response',
@@ -145,6 +143,10 @@ export function jobPage(state: PanelState, region: RegionCode, jobNumber: number
     `,
   );
 }
+
+/** The page in place of a job that does not exist. */
+export const missingPage = (state: PanelState): Html =>
+  page(state, 'Job not found', html`<p><a href="/panel">All accounts</a></p>`);
 
 function page(state: PanelState, title: string, content: Html): Html {
   const { notice } = state;
@@ -328,29 +330,17 @@ function jobsSection(state: PanelState, account: SandboxAccount): Html {
 
 /** Returns the newest jobs of an account that match a search. A job number is also found after the job was closed. */
 function findJobs(account: SandboxAccount, search: string): ActiveJobDto[] {
+  const named = /^\d{4,}$/.test(search) && account.jobListEntry(Number(search));
+  if (named) return [named];
   const found: ActiveJobDto[] = [];
-  const add = (jobNumber: number): void => {
-    const entry = account.jobListEntry(jobNumber);
-    if (entry) found.push(entry);
-  };
-  if (/^\d{4,}$/.test(search)) {
-    add(Number(search));
-    if (found.length > 0) return found;
-  }
-  const newest = account.activeJobNumbers().sort((a, b) => b - a);
-  if (search === '') {
-    newest.slice(0, PAGE_SIZE).forEach(add);
-    return found;
-  }
   const term = search.toLowerCase();
-  const matching = newest
-    .slice(0, MAX_SEARCHED)
-    .filter((jobNumber) => {
-      const { description, orderNumber, masterJobStatus } = account.jobListEntry(jobNumber) ?? {};
-      return [description, orderNumber, masterJobStatus].some((one) => one?.toLowerCase().includes(term));
-    })
-    .slice(0, PAGE_SIZE);
-  matching.forEach(add);
+  for (const jobNumber of account.activeJobNumbers().reverse()) {
+    if (found.length === PAGE_SIZE) break;
+    const { description, orderNumber, masterJobStatus } = account.job(jobNumber) ?? {};
+    const texts = [String(jobNumber), description, orderNumber, masterJobStatus];
+    const entry = texts.some((text) => text?.toLowerCase().includes(term)) && account.jobListEntry(jobNumber);
+    if (entry) found.push(entry);
+  }
   return found;
 }
 

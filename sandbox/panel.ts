@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { type Context, Hono } from 'hono';
 import { readBody, requestPath, type SandboxEnv, send, TOO_LARGE } from './http/responses.ts';
 import { type Fields, FORMS } from './panel-forms.ts';
-import { jobPage, type PanelState, startPage } from './panel-pages.ts';
+import { jobPage, missingPage, type PanelState, startPage } from './panel-pages.ts';
 import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
 import { findRegion } from './world/regions.ts';
@@ -73,7 +73,7 @@ export function createPanelPages(
   app.get(`${PANEL}/jobs/:region/:jobNumber`, async (c) => {
     const region = findRegion(c.req.param('region'));
     const page = region && (await jobPage(readState(c), region, Number(c.req.param('jobNumber'))));
-    return page ? html(c, String(page)) : c.notFound();
+    return page ? html(c, String(page)) : html(c, String(await missingPage(readState(c))), 404);
   });
   for (const [name, type] of Object.entries(FILES)) {
     app.get(`${PANEL}/${name}`, async (c) =>
@@ -96,7 +96,8 @@ export function createPanelPages(
       );
     const { ok, text } = await submit(fields);
     last = { id: randomBytes(6).toString('hex'), ok, text };
-    const back = fields.back ?? '';
+    // A deleted job has no page.
+    const back = (fields.do !== 'remove' && fields.back) || PANEL;
     const location = new URL(/^\/panel(?=[/?]|$)/.test(back) ? back : PANEL, 'http://panel');
     location.searchParams.set('result', last.id);
     return send(c, {
@@ -108,7 +109,7 @@ export function createPanelPages(
 
   /** Executes the operation of a form; returns its result as a sentence. */
   async function submit(fields: Fields): Promise<{ ok: boolean; text: string }> {
-    const form = FORMS[fields.do ?? ''];
+    const form = Object.hasOwn(FORMS, fields.do ?? '') && FORMS[fields.do ?? ''];
     if (!form) return { ok: false, text: 'The form is unknown.' };
     const request = form.toRequest(fields, service.world.now());
     if (typeof request === 'string') return { ok: false, text: request };

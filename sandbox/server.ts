@@ -3,12 +3,13 @@
 import type { Server } from 'node:http';
 import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
+import { getPath } from 'hono/utils/url';
 import { close, listen } from '../shared/http-server.ts';
 import { createAdminApp } from './admin.ts';
 import { createRegionApp, describeIn } from './app.ts';
 import { type FaultRule, FaultRules } from './http/faults.ts';
 import { ContractFreedom, type FreedomSettings } from './http/freedom.ts';
-import { answerUnexpected, problem, requestPath, type SandboxEnv, send } from './http/responses.ts';
+import { answerMissing, answerUnexpected, type SandboxEnv } from './http/responses.ts';
 import { TokenStore } from './http/tokens.ts';
 import { type RequestHook, RequestLog } from './http/traffic.ts';
 import { createFilesApp } from './operations/files.ts';
@@ -29,7 +30,7 @@ export interface SandboxOptions {
   host?: string;
   /** Rules in force from the start. */
   faults?: FaultRule[];
-  /** What the sandbox does where the contract leaves it open; see `http/freedom.ts`. */
+  /** Behaviour where the contract leaves it open: see `http/freedom.ts`. */
   freedom?: FreedomSettings;
   /** Scenario that advances jobs: it catches up with the world's clock before each request, and includes ordered jobs. */
   scenario?: {
@@ -42,7 +43,7 @@ export interface SandboxOptions {
   /** Planned happenings, relative to the world's current time. */
   happenings?: readonly Happening[];
   onRequest?: RequestHook;
-  /** The world's clock, if the control panel may advance it. */
+  /** The world's clock, if the control panel may advance it. While it runs, jobs change every second, even without requests. */
   clock?: SandboxClock;
   /** 600 by default, by the world's clock. */
   tokenLifetimeSeconds?: number;
@@ -98,8 +99,19 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const service = createService(options);
   const sandbox = toSandboxApp(service);
   const listening: Server[] = [];
+  const { clock, scenario, world } = options;
+  // Otherwise the first request after a pause would wait for all moves of the pause.
+  const advance = (): void => {
+    try {
+      service.agenda.advanceTo(world.now());
+    } catch (error) {
+      console.error('Sandbox: a planned change failed:', error);
+    }
+  };
+  const timer = clock && !clock.stopped ? setInterval(advance, 1000).unref() : undefined;
   const stop = async (): Promise<void> => {
-    options.scenario?.stop?.();
+    clearInterval(timer);
+    scenario?.stop?.();
     await Promise.all(listening.map(close));
   };
   const serve = async (app: Pick<SandboxApp, 'fetch'>, at: number): Promise<string> => {
@@ -118,11 +130,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   let adminUrl: string;
   try {
     url = await serve(sandbox, port);
-    options.world.filesUrl = `${url}/files`;
-    adminUrl = await serve(
-      createAdminApp(service, options.clock, options.scenario?.longestAdvanceSeconds),
-      adminPort,
-    );
+    world.filesUrl = `${url}/files`;
+    adminUrl = await serve(createAdminApp(service, clock, scenario?.longestAdvanceSeconds), adminPort);
   } catch (error) {
     await stop();
     throw error;
@@ -159,14 +168,24 @@ function createService(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'hos
 }
 
 function toSandboxApp(service: Service): SandboxApp {
+  const regionApps = new Map<RegionCode, Hono<SandboxEnv>>();
+  /** The app of a region. Created on first use: most callers use few regions. */
+  const regionApp = (region: RegionCode): Hono<SandboxEnv> => {
+    const app = regionApps.get(region) ?? createRegionApp(service, region);
+    regionApps.set(region, app);
+    return app;
+  };
   const app = new Hono<SandboxEnv>();
-  for (const region of REGIONS) app.route(`/${region}`, createRegionApp(service, region));
   app.route('/files', createFilesApp(service.world));
   app.get('/openapi.json', (c) => describeIn(c));
   app.onError(answerUnexpected);
-  app.notFound((c) => send(c, problem(404, 'The resource does not exist.', requestPath(c))));
+  app.notFound(answerMissing);
   return Object.assign(service, {
     revokeTokens: (which?: Parameters<TokenStore['revoke']>[0]) => service.tokens.revoke(which),
-    fetch: (request: Request, env?: SandboxEnv['Bindings']) => app.fetch(request, env),
+    fetch: (request: Request, env?: SandboxEnv['Bindings']) => {
+      const path = getPath(request);
+      const region = REGIONS.find((code) => path.startsWith(`/${code}/`));
+      return (region === undefined ? app : regionApp(region)).fetch(request, env);
+    },
   });
 }

@@ -11,7 +11,7 @@ export interface Service {
   world: World;
   tokens: TokenStore;
   faults: FaultRules;
-  /** What the sandbox does where the contract leaves it open; changeable at any time. */
+  /** Behaviour where the contract leaves it open. It can be changed at any time. */
   freedom: ContractFreedom;
   requests: RequestLog;
   /** Called before each answer is created; replaceable at any time. */

@@ -39,7 +39,7 @@ export const freedomSchema = strictObject({
   /** Minutes by which the server's clock is ahead: in the Date header, and in `dateIn` and `dateOut` from now on. */
   clockSkewMinutes: z.number().min(-1440).max(1440).default(0),
   statuses: strictObject({
-    /** What the status lookup answers: all entries, none, or 500. */
+    /** Response of the status lookup: all entries, none, or 500. */
     lookup: z.enum(['all', 'empty', 'error']).default('all'),
     /** Renames that are still spreading: values of these views have the former name, drawn for each value. */
     renames: z
@@ -60,7 +60,7 @@ export const freedomSchema = strictObject({
       strictObject({
         region: z.enum(REGIONS),
         jobNumber: z.int(),
-        /** What its detail answers: 500 or 403. */
+        /** Status of the response with its detail: 500 or 403. */
         detail: z.enum(['error', 'forbidden']).optional(),
         /** Length of the description in its detail. */
         descriptionLength: z.int().min(0).max(10_000_000).optional(),
@@ -135,7 +135,7 @@ export class ContractFreedom {
     this.#world.clockSkewMs = 0;
   }
 
-  /** How far behind a view is, in ms. */
+  /** Lag of a view, in ms. */
   lagMs(name: View | undefined): number {
     if (name === undefined || this.#world.historyMs === 0) return 0;
     const { lagSeconds } = this.#settings;

@@ -128,6 +128,11 @@ export function answerUnexpected(error: Error, c: Context<SandboxEnv>): Response
   return send(c, problem(500, 'An unexpected error; retry once.', requestPath(c)));
 }
 
+/** Answers a request to a path that does not exist. */
+export function answerMissing(c: Context<SandboxEnv>): Response {
+  return send(c, problem(404, 'The resource does not exist.', requestPath(c)));
+}
+
 /**
  * Sends an answer with its exact content-length. It writes directly to the socket, the cheapest way for a page of 100 jobs,
  * which also avoids the adapter's replacement of the global Response.

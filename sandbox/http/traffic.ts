@@ -142,7 +142,7 @@ export class RequestLog {
     );
   }
 
-  /** How many requests match a filter. */
+  /** Number of requests that match a filter. */
   count(filter: RequestFilter = {}): number {
     return this.list(filter).length;
   }

@@ -160,7 +160,7 @@ export const accountOperations = [
       const { textFilter } = query;
       const at = service.freedom.lagMs('transactions') > 0 ? now : undefined;
       const payments = account.books.transactions
-        .flatMap((payment) => paymentAt(payment, at, account.world.clockSkewMs))
+        .flatMap((payment) => paymentAt(payment, at))
         .filter(({ transactionStatus }) => !query.completedOnly || transactionStatus === 'Completed')
         .filter((payment) =>
           matchesFilter(textFilter, [

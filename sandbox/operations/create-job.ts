@@ -6,7 +6,7 @@
  * - A body that is not JSON, or has fields of wrong types, results in 400 with a problem body and `errors` by field. If the
  *   order violates rules, the response contains `validationMessages`. A 500 response contains no reason. The same request with
  *   `validateOnly` returns the reason.
- * - `Location` contains the URL of the new job. The status of the job is awaiting artwork if a line needs artwork and has no
+ * - `Location` contains the URL of the new job. The job has the status *Awaiting artwork* if a line needs artwork and has no
  *   artwork URL.
  * - `location` is the name of the location. `dateDue` has the same format as in `GET /Jobs/{jobNumber}`.
  * - Each PriceCode line, including a sample, creates an asset immediately.
@@ -100,7 +100,6 @@ function gatherFacts({ account, user, now }: Pick<Call, 'account' | 'user' | 'no
     originCodes: ORIGINS,
     deliveryOptions: listDeliveryOptions(account.region),
     locations: listLocations(account.region),
-    dateStyle: account.dateStyle,
     taxRate: taxRate(account.region),
     priceCode: (code, inputs) => findPriceCode(account, code, inputs),
     asset: (tag) => {
@@ -135,7 +134,7 @@ function create(
     creator: (user ?? owner).userName,
     userId: owner.id,
     dateIn: now,
-    dateDue: order.due.wholeDay ? formatDay(order.due.ms, timezone, account.dateStyle) : order.due.ms,
+    dateDue: order.due.wholeDay ? formatDay(order.due.ms, timezone) : order.due.ms,
     mustDate: order.mustDate,
     orderGroup: blank(body.orderGroup) ? null : body.orderGroup,
     orderGroupSequence: body.orderGroupSequence ?? null,
@@ -149,7 +148,7 @@ function create(
     deliveryOption: order.delivery.label,
     deliveryAddress: body.deliveryAddress ?? null,
     costs: order.costs,
-    shop: order.shape === 'plain' ? null : shopFields(body),
+    shop: order.isShop ? shopFields(body) : null,
   });
   if (body.promocode) redeemPromo(account, body.promocode);
   service.ordered?.(account, jobNumber);
@@ -167,7 +166,7 @@ function create(
       newAssetSku: line.newAsset ? (assetTags[index] ?? null) : null,
       jobLineLabelUrl: line.isExternal ? labelLink(account, jobNumber, index + 1) : null,
     })),
-    ...(order.shape !== 'plain' && { customerId: account.id, userId: owner.id }),
+    ...(order.isShop && { customerId: account.id, userId: owner.id }),
   };
   return json(created, 201, { location: `${new URL(url).origin}${new URL(url).pathname}/${jobNumber}` });
 }

@@ -16,7 +16,7 @@ import type { World } from '../world/world.ts';
  *
  * - Links to previews and invoices need no token. An expired link results in 410, and a modified link in 403. An invoice link
  *   expires 15 minutes after the detail of the job was read. A preview link expires 45 to 60 minutes after it was returned,
- *   at a full quarter hour.
+ *   on the quarter hour (such as 12:00 or 12:15).
  * - Links to asset files do not expire. They contain an unguessable file id. A wrong id and the id of an archived file result
  *   in 404.
  * - Every image is a square PNG. `size` is 50, 100 or 150, and other values result in 400. `size` also applies to previews,
@@ -29,8 +29,8 @@ const FULL_SIZE = 300;
 const THUMBNAIL_SIZES: readonly string[] = ['50', '100', '150'];
 
 /** Generates the content of an asset file. */
-export function fileBytes(asset: Asset, file: ShelfFile, size = FULL_SIZE): Uint8Array<ArrayBuffer> {
-  if (file.isImage) return picture(`${asset.assetTag} ${file.upload}`, size);
+export function fileBytes(asset: Asset, file: ShelfFile): Uint8Array<ArrayBuffer> {
+  if (file.isImage) return picture(`${asset.assetTag} ${file.upload}`, FULL_SIZE);
   const { assetTag, description, garment, processCode, createdAt } = asset;
   return pdf([
     `Print sheet ${assetTag}`,

@@ -9,9 +9,9 @@
  * - A body that the schema rejects results in a problem with `errors`. An unknown location code, an invalid due date and a due
  *   date that is too early result in `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid` or
  *   `DateDueTooEarly`.
- * - An empty string sets a field to this value. Only staff may set `locationCode`, administrators may not. Everyone may send
- *   `locationCode: null`, which changes nothing. All JSON media types accept the same object. An array of patch operations
- *   results in 400.
+ * - If a patch contains an empty string for a field, the field becomes an empty string. Only staff may set `locationCode`,
+ *   administrators may not. Everyone may send `locationCode: null`, which changes nothing. The body
+ *   has the same format with every JSON media type. An array of patch operations results in 400.
  * - If a due date has no time, or its time is midnight at its offset, it includes the whole day at the location of the job.
  *   The earliest possible due date is the ship date of the processes of the job. If the current due date is in the future
  *   and before that ship date, the current due date is the earliest possible one. A request with the current due date changes
@@ -113,7 +113,7 @@ export const jobOperations = [
       }
       const zone = place?.timezone ?? job.location?.timezone ?? null;
       const asked = dateDue === undefined ? undefined : parseDueDate(dateDue, zone);
-      const due = asked && isWritable(asked.ms, zone, account.dateStyle) ? asked : undefined;
+      const due = asked && isWritable(asked.ms, zone) ? asked : undefined;
       if (dateDue !== undefined && !due) {
         say('DateDueInvalid', 'dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30.');
       }

@@ -19,7 +19,8 @@
  * - The setup price is charged once for each PriceCode line, and the reset price once for each Asset line. Lines with the same
  *   code are priced separately, each in its own price band. The minimum quantity of the price bands also applies to reorders
  *   and stock.
- * - A promo code reduces the price of the lines with its processes. It does not reduce setup and reset prices. A fixed
+ * - A promo code reduces the price of the lines whose processes it applies to. A code can
+ *   be restricted to some processes. It does not reduce setup and reset prices. A fixed
  *   discount is at most the price of these lines. Tax is calculated on the discounted amount with the `taxRate` of the
  *   account, and is rounded once. Without a `taxRate` there is no tax. `totalJobCost` includes tax and excludes freight.
  * - Attribute values are strings for `text` and `select`, and numbers or numeric strings for `int` and `decimal`. Null and the
@@ -30,26 +31,24 @@
  * - A blank `orderGroup` counts as missing. `orderGroupSequence` requires an `orderGroup`. It is not compared with the other
  *   jobs of the group.
  * - A stock code with several variants requires `variantCode`. Sizes that are not ordered can be omitted or 0.
- * - The fields of a request determine its schema. A request with a field that only `CustomerShopCandidate` has is a
- *   `CustomerShopCandidate`. Otherwise, a request with a field that only `ShopCandidate` has is a `ShopCandidate`. All other
- *   requests are a `JobCandidate`. A field that is null counts as absent. The totals of a shop are the amounts that its buyers
- *   paid. They are stored and not compared with the prices here.
+ * - The fields of a request determine its schema. A request with a field that `JobCandidate` does not have is a
+ *   `ShopCandidate` or a `CustomerShopCandidate`, which are processed alike. A field that is null counts as absent. The totals
+ *   of a shop are the amounts that its buyers paid. They are stored and not compared with the prices here.
  * - The field `userId` of a shop is an alias of `customerUserId`. `userDetails` selects the user that was created for the same
- *   `shopUserId`. If there is none, it selects the user with the e-mail address, unless `bypassCustomerMatch` is true. If
+ *   `shopUserId`. If there is none, it selects the user with the e-mail address in `userDetails`, unless `bypassCustomerMatch` is true. If
  *   there is none either, a user is created. `customerId` must be the id of the calling customer. Another id is rejected,
  *   because an account cannot order for another one.
  */
 
 import {
-  CustomerShopCandidate,
+  type CustomerShopCandidate,
   type DeliveryAddress,
   JobCandidate,
-  ShopCandidate,
 } from '../../shared/ordering/contract/candidates.ts';
 import type { DeliveryOption } from '../../shared/ordering/contract/jobs.ts';
 import type { Country, State } from '../../shared/ordering/contract/lookups.ts';
 import type { PromoValidation } from '../../shared/ordering/contract/promo.ts';
-import { atTimeOfDay, type DateStyle, isWritable, startOfDay } from '../world/dates.ts';
+import { atTimeOfDay, isWritable, startOfDay } from '../world/dates.ts';
 import { DISPATCH_TIME, parseDueDate } from '../world/delivery.ts';
 import type { JobCosts, SandboxUser } from '../world/records.ts';
 import type { Site } from '../world/regions.ts';
@@ -67,8 +66,6 @@ export interface Facts extends Wares {
   readonly deliveryOptions: readonly DeliveryOption[];
   /** The default one first. */
   readonly locations: readonly Site[];
-  /** How the account's timestamps are written. */
-  readonly dateStyle: DateStyle;
   /** In percent; 0 if the tax is not known when ordering. */
   readonly taxRate: number;
   country(iso2: string): Country | undefined;
@@ -83,7 +80,8 @@ type NewUser = Partial<SandboxUser> & { readonly shopUserId: number };
 
 /** An accepted order. */
 export interface Order {
-  readonly shape: Shape;
+  /** The candidate has a field that only shop candidates have. */
+  readonly isShop: boolean;
   readonly originCode: string;
   readonly owner: SandboxUser | NewUser;
   readonly location: Site;
@@ -94,9 +92,6 @@ export interface Order {
   readonly lines: readonly OrderedLine[];
   readonly costs: JobCosts;
 }
-
-/** Shape of a candidate, derived from its fields. */
-export type Shape = 'plain' | 'shop' | 'customerShop';
 
 /** Decision on an order. `breaks` if the only errors are those that the ordering API fails on. */
 type Decision =
@@ -120,7 +115,7 @@ export function decide(candidate: CustomerShopCandidate, originCode: string, fac
   const lines = checkLines(candidate.items ?? [], facts, say);
   const processes = [...new Set(lines.map(({ processCode }) => processCode))].filter((code) => code !== null);
   const due = chooseDueDate(candidate, processes, location, facts, say);
-  const costs = calculateCosts(candidate, lines, processes, facts, say);
+  const costs = calculateCosts(candidate, lines, facts, say);
 
   if (messages.length > 0 || !owner || !delivery || !due) {
     return {
@@ -132,7 +127,9 @@ export function decide(candidate: CustomerShopCandidate, originCode: string, fac
   return {
     accepted: true,
     order: {
-      shape: detectShape(candidate),
+      isShop: Object.entries(candidate).some(
+        ([field, value]) => !(field in JobCandidate.shape) && value != null,
+      ),
       originCode,
       owner,
       location,
@@ -143,16 +140,6 @@ export function decide(candidate: CustomerShopCandidate, originCode: string, fac
       costs,
     },
   };
-}
-
-/** Derives a candidate's shape from its optional fields. */
-function detectShape(candidate: CustomerShopCandidate): Shape {
-  const has = (shape: object, less: object) =>
-    Object.keys(shape).some(
-      (field) => !(field in less) && (candidate as Record<string, unknown>)[field] != null,
-    );
-  if (has(CustomerShopCandidate.shape, ShopCandidate.shape)) return 'customerShop';
-  return has(ShopCandidate.shape, JobCandidate.shape) ? 'shop' : 'plain';
 }
 
 /** The owner: the named user, the shop's user, or the caller. */
@@ -293,15 +280,13 @@ function checkRoute(address: DeliveryAddress, facts: Facts, say: Say): void {
     if (blank(address[field] as string | null | undefined)) unroutable(`${field} is required${why}`);
   };
   need('streetAddress');
+  if (blank(address.suburb)) need('city', ' if there is no suburb');
   const country = blank(address.countryCodeISO2) ? undefined : facts.country(address.countryCodeISO2);
   if (!country) {
-    need('city');
     need('countryCodeISO2');
     return;
   }
   const inCountry = ` for addresses in ${country.name}`;
-  if (country.hasSuburb) need('suburb', inCountry);
-  else need('city', inCountry);
   if (country.hasPostalCode) need('postalCode', inCountry);
   if (!country.hasState) return;
   const states = facts.states(country.iso2);
@@ -351,7 +336,7 @@ function chooseDueDate(
         ? atTimeOfDay(asked.ms, zone, DISPATCH_TIME)
         : asked.ms
       : startOfDay(asked.ms, zone));
-  if (ms === undefined || !isWritable(ms, zone, facts.dateStyle))
+  if (ms === undefined || !isWritable(ms, zone))
     return say(
       'DateDueInvalid',
       `dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30, not ${quoted(dateDue)}.`,
@@ -363,7 +348,6 @@ function chooseDueDate(
 function calculateCosts(
   { promocode }: CustomerShopCandidate,
   lines: readonly OrderedLine[],
-  processes: readonly string[],
   facts: Facts,
   say: Say,
 ): JobCosts {
@@ -378,7 +362,11 @@ function calculateCosts(
 
   let discount = 0;
   if (!blank(promocode)) {
-    const promo = facts.promo(promocode, processes);
+    // A line without a process counts as one with another process: no process at all would mean any.
+    const promo = facts.promo(
+      promocode,
+      lines.map(({ processCode }) => processCode ?? ''),
+    );
     if (promo.isValid) {
       const { applicableProcessCodes: only } = promo;
       const base = cents(

@@ -62,7 +62,10 @@ export const happeningSchema = z.discriminatedUnion(
       stage: z.enum(STAGES),
       every: z.int().min(1).max(1000).default(2),
     }),
-    /** Renames a status of a region, in the lookup and in all jobs. A name that the lookup does not have is ignored. */
+    /**
+     * Renames a status of a region, in the lookup and in all jobs. It has no effect if the lookup does not have `name`, or
+     * already has `newName`.
+     */
     strictObject({
       do: z.literal('renameStatus'),
       afterSeconds,
@@ -106,6 +109,8 @@ export class Agenda {
   #plannedCount = 0;
   /** When rules end that are in force for some time, epoch ms by their ids. */
   readonly #ruleEnds = new Map<string, number>();
+  /** The active happenings by the ids of their rules. */
+  readonly #happeningsByRule = new Map<string, PlannedHappening>();
 
   constructor(options: AgendaOptions) {
     this.#options = options;
@@ -130,7 +135,7 @@ export class Agenda {
     this.#forgetOld();
     this.later(at, () => {
       if (entry.state !== 'to come') return;
-      entry.undo = this.#act(happening, entry.until);
+      entry.undo = this.#act(entry);
       entry.state = entry.undo ? 'in force' : 'over';
     });
     if (entry.until !== null) this.later(entry.until, () => this.end(entry.id));
@@ -152,8 +157,17 @@ export class Agenda {
     const id = faults.add(rule);
     if (until === null) return id;
     this.#ruleEnds.set(id, until);
-    this.later(until, () => this.#endRule(id));
+    this.later(until, () => this.endRule(id));
     return id;
+  }
+
+  /** Deletes a rule, which ends its happening; false if there is none with this id. */
+  endRule(id: string): boolean {
+    const happening = this.#happeningsByRule.get(id);
+    if (happening) happening.state = 'over';
+    this.#happeningsByRule.delete(id);
+    this.#ruleEnds.delete(id);
+    return this.#options.faults.remove(id);
   }
 
   /** When a rule ends that is in force for some time (epoch ms); null for others. */
@@ -183,21 +197,23 @@ export class Agenda {
   /** Changes an account's list between two reads: hides its newest jobs temporarily, and adds new ones. */
   drift(who: SandboxAccount, { insert, hide, forSeconds: seconds }: PageDrift): number[] {
     const hidden = hide === 0 ? [] : who.activeJobNumbers().slice(-hide);
-    for (const jobNumber of hidden) who.hide(jobNumber);
+    for (const jobNumber of hidden) who.hide(jobNumber, 'drift');
     this.later(this.#options.world.now() + seconds * 1000, () => {
-      for (const jobNumber of hidden) if (who.job(jobNumber)) who.unhide(jobNumber);
+      for (const jobNumber of hidden) if (who.job(jobNumber)?.hidden === 'drift') who.unhide(jobNumber);
     });
     return Array.from({ length: insert }, () => who.createJob());
   }
 
   /** Starts a happening; returns the function that ends it, if it can end. */
-  #act(happening: Happening, until: number | null): (() => void) | undefined {
+  #act(entry: PlannedHappening): (() => void) | undefined {
+    const { happening } = entry;
     const { world, tokens } = this.#options;
     const [one, other] = this.#findAccounts(happening);
     switch (happening.do) {
       case 'fault': {
-        const id = this.putRule(happening.rule, until);
-        return () => this.#endRule(id);
+        const id = this.putRule(happening.rule, entry.until);
+        this.#happeningsByRule.set(id, entry);
+        return () => this.endRule(id);
       }
       case 'swapCredentials': {
         if (!one || !other) return undefined;
@@ -219,17 +235,14 @@ export class Agenda {
           world.addStatus(region, happening.name, happening.stage, happening.every);
         }
         return undefined;
-      case 'renameStatus':
-        if (world.statuses(happening.region).some(({ name }) => name === happening.name)) {
+      case 'renameStatus': {
+        const names = world.statuses(happening.region).map(({ name }) => name);
+        if (names.includes(happening.name) && !names.includes(happening.newName)) {
           world.renameStatus(happening.region, happening.name, happening.newName);
         }
         return undefined;
+      }
     }
-  }
-
-  #endRule(id: string): void {
-    this.#options.faults.remove(id);
-    this.#ruleEnds.delete(id);
   }
 
   #forgetOld(): void {

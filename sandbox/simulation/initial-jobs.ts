@@ -1,4 +1,4 @@
-// The opening of a scenario: a dozen jobs that cover all kinds of changes within half a minute.
+// The opening of a scenario: 15 jobs, in twelve acts, that cover all kinds of changes within half a minute.
 
 import { HOUR_MS } from '../world/dates.ts';
 import { listDeliveryOptions } from '../world/delivery.ts';
@@ -30,7 +30,7 @@ type TimedMove = readonly [secondsAfterStart: number, move: Move];
 
 const OPENING_GARMENTS = GARMENTS.slice(0, 2);
 
-/** How long before the start the jobs of the opening were created. */
+/** Age of the jobs of the opening at the start. */
 export const OPENING_AGE_MS = HOUR_MS / 2;
 
 /** The order group of the opening whose jobs are dispatched at once. */

@@ -5,7 +5,7 @@
  *   the line have the status awaiting artwork. The request is repeated after 5 minutes, 15 minutes, an hour, 4 hours and then
  *   every 12 hours of simulated time, for 14 days. After that, the job waits until artwork is supplied through the control
  *   panel. A job without an artwork URL waits in the same way. The control panel shows the result of the last request. Lines
- *   with the same URL share one request. At most four requests run at the same time.
+ *   with the same URL share one request. At most four requests of an account run at the same time.
  * - The stages of a job are: received, scheduled (sometimes on hold for some hours), in production, checked, packed and
  *   dispatched. Production is planned for the due date of the order. Most jobs are dispatched shortly before it. One in
  *   sixteen is late, by at most five days. With a high `speed`, jobs are produced long before their due dates, because `speed`
@@ -21,7 +21,7 @@
  *   panel do.
  */
 
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { getOrCreate } from '../../shared/get-or-create.ts';
 import { HOUR_MS } from '../world/dates.ts';
 import { findDeliveryOption } from '../world/delivery.ts';
@@ -106,7 +106,8 @@ export class OrderedJobs {
   readonly #groups = new Map<string, Set<Ordered>>();
   readonly #fetches = new Set<Promise<void>>();
   readonly #ending = new AbortController();
-  readonly #oneOfFew = pLimit(FETCHES_AT_A_TIME);
+  /** Limits the requests of each account: slow servers do not delay the artwork of others. */
+  readonly #limits = new Map<SandboxAccount, LimitFunction>();
 
   constructor(options: OrderedJobsOptions) {
     this.#options = options;
@@ -147,6 +148,11 @@ export class OrderedJobs {
     return true;
   }
 
+  /** Whether a job has been adopted. */
+  has({ region }: SandboxAccount, job: Readonly<JobRecord>): boolean {
+    return this.#jobs.get(`${region}/${job.jobNumber}`)?.job === job;
+  }
+
   /** Ends the life of a job that no longer exists. */
   forget(account: SandboxAccount, jobNumber: number): void {
     const key = `${account.region}/${jobNumber}`;
@@ -183,7 +189,7 @@ export class OrderedJobs {
       this.#wait(ordered, at, missing);
       return;
     }
-    const asked = this.#fetchAll(new Set(wanted.map(({ artworkUrl }) => artworkUrl ?? '')));
+    const asked = this.#fetchAll(ordered.account, new Set(wanted.map(({ artworkUrl }) => artworkUrl ?? '')));
     const followed = asked.then((answers) => {
       if (this.#ending.signal.aborted || turn !== ordered.turn) return;
       const lost = wanted.filter(({ artworkUrl }) => !answers.get(artworkUrl ?? '')?.found);
@@ -191,7 +197,10 @@ export class OrderedJobs {
       for (const [url, answer] of answers) {
         ordered.account.noteArtwork(ordered.jobNumber, url, answer.found ? null : answer.reason);
       }
-      if (lost.length > 0) this.#wait(ordered, at, lost);
+      // A URL may have been replaced during the requests.
+      const isNew = (line: JobLine) => needsArtwork(line) && !answers.has(line.artworkUrl ?? '');
+      if (job.lines.some(isNew)) this.#fetchArtwork(ordered, at, found);
+      else if (lost.length > 0) this.#wait(ordered, at, lost);
       else found();
       // The next moves may be due already.
       this.#options.timeline.catchUp();
@@ -204,10 +213,13 @@ export class OrderedJobs {
   }
 
   /** Fetches each address once. */
-  async #fetchAll(urls: ReadonlySet<string>): Promise<ReadonlyMap<string, ArtworkAnswer>> {
+  async #fetchAll(
+    account: SandboxAccount,
+    urls: ReadonlySet<string>,
+  ): Promise<ReadonlyMap<string, ArtworkAnswer>> {
     const { signal } = this.#ending;
     const ask = async (url: string) => [url, await fetchArtwork(url, { signal })] as const;
-    return new Map(await this.#oneOfFew.map(urls, ask));
+    return new Map(await getOrCreate(this.#limits, account, () => pLimit(FETCHES_AT_A_TIME)).map(urls, ask));
   }
 
   /** Artwork is missing: the job waits and retries later. */

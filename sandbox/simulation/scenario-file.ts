@@ -2,7 +2,8 @@
  * Scenarios as files: the initial state of a sandbox, and its happenings. Built-in ones are in `scenarios/`. Defaults:
  *
  * - seed 1, speed 120, one account per region with the sandbox's demo credentials, 40 open jobs each, and the opening.
- * - Happenings are timed in seconds of the sandbox clock from the start; each runs with the first request after its time.
+ * - Happenings are timed in seconds of the sandbox clock from the start; each runs before the first request after its time,
+ *   and within a second unless the clock is stopped.
  * - The clock is real time, which the control panel may advance; `stopped` stops it, so that only the panel advances it. It
  *   starts now, or at `startAt`: a stopped clock with the same start time gives the same answers in every run.
  */
@@ -18,7 +19,7 @@ import { REGIONS } from '../world/regions.ts';
 import { createWorld, type SandboxAccount, TakenError } from '../world/world.ts';
 import { SandboxClock } from './clock.ts';
 import { happeningSchema } from './event-schemas.ts';
-import { addDemoAccounts, addPeople, createScenario, type Scenario } from './scenario.ts';
+import { addDemoAccounts, addPeople, createScenario, fastestSpeed, type Scenario } from './scenario.ts';
 
 const jobs = z.int().min(0).max(100_000);
 const accountSchema = strictObject({
@@ -80,7 +81,7 @@ export function loadScenario(nameOrPath: string): ScenarioFile {
   } catch (cause) {
     const names = scenarioNames().join(', ');
     throw new ScenarioFileError(
-      `The scenario ${nameOrPath} does not exist: it must be one of ${names}, or the path of a file.`,
+      `The scenario ${nameOrPath} cannot be read: it must be one of ${names}, or the path of a file.`,
       { cause },
     );
   }
@@ -160,13 +161,20 @@ export async function startScenario(
       }
     }
   }
+  const jobsPerAccount = (account: SandboxAccount) => jobCounts.get(account) ?? file.jobs;
+  const openJobs = world.accounts().reduce((sum, account) => sum + jobsPerAccount(account), 0);
+  if (!clock.stopped && file.speed > fastestSpeed(openJobs)) {
+    throw new ScenarioFileError(
+      `${scenarioLabel(which)}: with ${openJobs} open jobs, speed must be at most ${fastestSpeed(openJobs)}.`,
+    );
+  }
   const scenario = createScenario({
     world,
     seed: file.seed,
     speed: file.speed,
     opening: file.opening,
     startAt: world.now(),
-    jobsPerAccount: (account) => jobCounts.get(account) ?? file.jobs,
+    jobsPerAccount,
   });
   try {
     const sandbox = await startSandbox({

@@ -41,9 +41,12 @@ export interface ScenarioOptions {
   accounts?: readonly SandboxAccount[];
   /** Open jobs at the start, and about as many later; 40 by default. */
   jobsPerAccount?: number | ((account: SandboxAccount) => number);
-  /** How many of the jobs are cancelled, from 0 to 1; by default that of `life.ts`. */
+  /** Share of the jobs that are cancelled, from 0 to 1. Default: that of `life.ts`. */
   cancelledShare?: number;
-  /** A dozen jobs that cover all kinds of changes within half a minute, at any speed. Default: true. */
+  /**
+   * Whether some of the open jobs change within half a minute, at any speed, so that all kinds of changes occur. All accounts
+   * together have 15 such jobs, if each has enough jobs. Default: true.
+   */
   opening?: boolean;
   /** Number of an account's closed and cancelled jobs to keep. Default: 5,000, or twice the open ones if that is more. */
   keptJobs?: number;
@@ -74,6 +77,8 @@ export interface Scenario {
 export const LONGEST_ADVANCE_SECONDS = 31 * 86_400;
 /** The moves of 20,000 open jobs in a month: about a minute of work. */
 const MOST_JOB_DAYS = 31 * 20_000;
+/** Maximum speed at which the moves of a minute take less than a minute. */
+export const fastestSpeed = (openJobs: number): number => Math.floor((MOST_JOB_DAYS * 1440) / openJobs);
 
 /**
  * Adds customers to each region of a world, and returns them in the order in which they were added. Each has credentials of
@@ -145,14 +150,15 @@ export function createScenario(options: ScenarioOptions): Scenario {
 
   const ordered = new OrderedJobs({ timeline: queue, seed: options.seed ?? 1, speed, note });
 
-  /** Applies a step, unless an earlier change made it impossible; false if the job does not exist. */
+  /** Applies a step, unless an earlier change made it impossible; false if the job does not exist or was adopted. */
   const take = (account: SandboxAccount, jobNumber: number, { move }: Step, at: number): boolean => {
     const job = account.job(jobNumber);
-    if (job && move.possible(job)) {
+    if (!job || ordered.has(account, job)) return false;
+    if (move.possible(job)) {
       move.take(account, job, at);
       note(at, account, jobNumber, move.kind);
     }
-    return job !== undefined;
+    return true;
   };
 
   /** Schedules the steps of a job from an index on, one at a time. */
@@ -254,11 +260,12 @@ export function createScenario(options: ScenarioOptions): Scenario {
   accounts.forEach((account, index) => {
     const jobsPerAccount = openJobCount(account);
     const dice = new Dice((options.seed ?? 1) * 7919 + index * 104_729);
-    const opening =
-      options.opening === false
-        ? []
-        : OPENING.filter((_, n) => n % accounts.length === index).map((plan) => plan(account));
-    for (const planned of opening) {
+    let missing = jobsPerAccount;
+    const opening = options.opening === false ? [] : OPENING.filter((_, n) => n % accounts.length === index);
+    for (const act of opening) {
+      const planned = act(account);
+      if (planned.jobs.length > missing) continue;
+      missing -= planned.jobs.length;
       orderBefore(account, startAt - OPENING_AGE_MS, planned, () => planned);
     }
     const plan = () => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed, { cancelledShare });
@@ -273,7 +280,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
       return planned;
     };
 
-    for (let missing = jobsPerAccount - opening.flatMap(({ jobs }) => jobs).length; missing > 0; ) {
+    while (missing > 0) {
       const open = planBefore(missing, (livesMs) => dice.next() * Math.min(...livesMs));
       missing -= open.jobs.length;
     }
@@ -309,7 +316,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
     settled: () => ordered.settled(),
     stop: () => ordered.stop(),
     longestAdvanceSeconds: Math.floor(
-      Math.min(LONGEST_ADVANCE_SECONDS, MOST_JOB_DAYS / Math.max(jobDaysPerSecond, Number.MIN_VALUE)),
+      Math.max(1, Math.min(LONGEST_ADVANCE_SECONDS, MOST_JOB_DAYS / jobDaysPerSecond)),
     ),
     advanceTo: (instantMs) => queue.runUntil(instantMs),
     get history() {

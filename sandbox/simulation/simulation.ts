@@ -49,7 +49,7 @@ export interface Order {
   skippedNumbers: number;
 }
 
-/** How many of the jobs that customers order they cancel. */
+/** Share of the ordered jobs that customers cancel. */
 export const CANCELLED_SHARE = 0.07;
 
 /** The user who orders for an account: its first one. */
@@ -152,7 +152,7 @@ function planInput(
   return (bornAt) => ({
     ...rest,
     dateIn: bornAt,
-    dateDue: dueDate(bornAt + dueAfterMs, zone, wholeDay, dueAfterMs, account),
+    dateDue: dueDate(bornAt + dueAfterMs, zone, wholeDay, dueAfterMs),
   });
 }
 
@@ -173,9 +173,8 @@ function dueDate(
   zone: string | null,
   wholeDay: boolean,
   dueAfterMs: number,
-  account: SandboxAccount,
 ): JobInput['dateDue'] {
-  if (wholeDay) return formatDay(ms, zone, account.dateStyle);
+  if (wholeDay) return formatDay(ms, zone);
   return dueAfterMs >= DAY_MS ? atTimeOfDay(ms, zone, DISPATCH_TIME) : Math.ceil(ms / 60_000) * 60_000;
 }
 

@@ -2,7 +2,7 @@
 
 interface Entry {
   readonly at: number;
-  /** How many were added before. */
+  /** Number of entries that were added before. */
   readonly place: number;
   readonly run: () => void;
 }

@@ -98,11 +98,7 @@ export function changeDueDate(byHours: number, speed: number): Move {
       const zone = job.location?.timezone ?? null;
       // A day as due date moves by days, however hurried the world is.
       const dateDue = parseWholeDay(job.dateDue ?? '')
-        ? formatDay(
-            atTimeOfDay(job.dueMs - 1, zone, '12:00') + Math.sign(byHours) * DAY_MS,
-            zone,
-            account.dateStyle,
-          )
+        ? formatDay(atTimeOfDay(job.dueMs - 1, zone, '12:00') + Math.sign(byHours) * DAY_MS, zone)
         : Math.ceil((job.dueMs + (byHours * HOUR_MS) / speed) / 60_000) * 60_000;
       account.edit(job.jobNumber, { dateDue });
     },

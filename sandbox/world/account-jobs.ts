@@ -1,7 +1,7 @@
 // The jobs of an account: stored, changed, listed, and as they were.
 
 import { AssetShelf } from './asset-files.ts';
-import { DAY_MS, type DateStyle, formatDay } from './dates.ts';
+import { DAY_MS, formatDay } from './dates.ts';
 import { copyJob, JobHistory, type Place } from './history.ts';
 import { newJob, writeInput } from './job-input.ts';
 import { JobList, type JobsPage, type JobsQuery, listEntryJson } from './joblist.ts';
@@ -33,7 +33,6 @@ export abstract class AccountJobs implements AccountFacts {
   abstract readonly openedAt: number;
   abstract readonly priceTier: PriceTier;
   abstract readonly withheldProcesses: readonly string[];
-  abstract readonly dateStyle: DateStyle;
   readonly region: RegionCode;
   /** Undefined: not yet created. */
   readonly #jobs = new Map<number, JobRecord | undefined>();
@@ -64,8 +63,11 @@ export abstract class AccountJobs implements AccountFacts {
 
   /** Creates jobs with free numbers that begin with the number of another job. The numbers of later jobs do not follow theirs. */
   createPrefixed(jobNumber: number, count: number): void {
-    const first = jobNumber * 10 ** String(count - 1).length;
-    for (let [number, created] = [first, 0]; created < count; number++) {
+    let size = 10 ** String(count - 1).length;
+    for (let [at, created] = [0, 0]; created < count; at++) {
+      // The numbers with this number of digits are used up.
+      if (at === size) [at, size] = [0, size * 10];
+      const number = jobNumber * size + at;
       if (this.world.findJob(this.region, number)) continue;
       this.#create(number, {});
       created += 1;
@@ -113,7 +115,7 @@ export abstract class AccountJobs implements AccountFacts {
     const job = newJob(jobNumber, this, this.world.statusName(this.region, 'intake'), location);
     this.#remember(jobNumber, undefined);
     this.#jobs.set(jobNumber, job);
-    const inFiveDays = () => formatDay(now + 5 * DAY_MS, location?.timezone ?? null, this.dateStyle);
+    const inFiveDays = () => formatDay(now + 5 * DAY_MS, location?.timezone ?? null);
     this.#write(job, {
       ...input,
       dateIn: this.#serverTime(input.dateIn ?? now),
@@ -261,8 +263,8 @@ export abstract class AccountJobs implements AccountFacts {
   }
 
   /** Removes a job from every list while its detail still answers, as page drift does. */
-  hide(jobNumber: number): void {
-    this.#update(jobNumber, { hidden: true });
+  hide(jobNumber: number, hidden: true | 'drift' = true): void {
+    this.#update(jobNumber, { hidden });
   }
 
   /** Lists a hidden job again. */
@@ -323,7 +325,7 @@ export abstract class AccountJobs implements AccountFacts {
     return this.#list.activeJobNumbers();
   }
 
-  /** How many jobs the active list has now. */
+  /** Current number of jobs in the active list. */
   get activeCount(): number {
     return this.#list.activeCount;
   }
@@ -402,7 +404,7 @@ export abstract class AccountJobs implements AccountFacts {
   }
 
   #write(job: JobRecord, input: JobInput): void {
-    writeInput(job, input, this.dateStyle, () => this.world.takeLineId(this.region));
+    writeInput(job, input, () => this.world.takeLineId(this.region));
     if (input.lines) this.#relined.add(job.jobNumber);
   }
 

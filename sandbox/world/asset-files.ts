@@ -109,9 +109,11 @@ export class AssetShelf {
     return this.#file({ createdAt: world.now(), ...input, assetTag });
   }
 
-  /** Archives an asset of the account: it can no longer be ordered. */
+  /** Archives an asset of the account and its files: it can no longer be ordered. */
   archive(assetTag: string): void {
-    this.#own(assetTag).isArchived = true;
+    const asset = this.#own(assetTag);
+    asset.isArchived = true;
+    asset.files = asset.files.map(archived);
   }
 
   /** Stores a file (default: now). A current file of the same name becomes historic. */
@@ -232,13 +234,12 @@ function generateAsset(
         one.assetAttributeName === null ? [] : [[one.assetAttributeName, sampleAttributeValue(one, ordinal)]],
       ),
     ),
-    // Archiving an asset archives its files.
-    files: generateFiles(ordinal, createdAt).map((file) => ({
-      ...file,
-      action: file.action ?? (isArchived ? 'Archived' : undefined),
-    })),
+    files: generateFiles(ordinal, createdAt).map((file) => (isArchived ? archived(file) : file)),
   };
 }
+
+/** A file of an archived asset. */
+const archived = (file: ShelfFile): ShelfFile => ({ ...file, action: 'Archived' });
 
 const NO_CODE = { code: null, process: null, attributes: [] };
 

@@ -17,9 +17,9 @@ import type { RegionCode } from './regions.ts';
  *
  * - Each price is the US price at tier T2, multiplied by a factor for the region and a factor for the tier (T1 has the highest
  *   prices, T3 the lowest). It is rounded half up to two decimals. Setup, reset and sample prices depend on the tier too.
- * - A process that the account may not order is missing from `GET /PriceCodes/processes`. Only the process lookup contains it.
+ * - A process that the account cannot order is missing from `GET /PriceCodes/processes`. Only the process lookup contains it.
  *   An inactive process is in the response of `GET /PriceCodes/processes`, with `active` false. The price codes of both kinds
- *   of processes behave like codes that do not exist. Accounts of tier T1 may not order badges by default. The setting
+ *   of processes behave like codes that do not exist. Accounts of tier T1 cannot order badges by default. The setting
  *   `withheldProcesses` of an account replaces this default.
  * - Price codes are case-sensitive.
  * - A code that is priced by dimensions has the attributes `DG-X` and `DG-Y`. A code that is priced by stitches has the
@@ -43,7 +43,7 @@ export interface PriceInputs {
 export const INPUT_ATTRIBUTES = { dgX: 'DG-X', dgY: 'DG-Y', stitches: 'Stitches' } as const;
 
 /**
- * The price code at the account's tier; undefined if it does not exist or the account may not order its process. `priceBands`
+ * The price code at the account's tier; undefined if it does not exist or the account cannot order its process. `priceBands`
  * is null if an input of a metadata-priced code is missing or out of range.
  */
 export function findPriceCode(
@@ -136,7 +136,7 @@ interface Catalogue {
     readonly master?: string;
     /** The largest sheet: in the US, elsewhere. */
     readonly sheet?: readonly [Size, Size];
-    /** What does not apply to it. */
+    /** Names of the attributes that do not apply to it. */
     readonly except: readonly string[];
   }[];
   /** Goods sold without a print. */

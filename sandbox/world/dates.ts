@@ -2,12 +2,6 @@
 
 import { tzOffset } from '@date-fns/tz/tzOffset';
 
-/**
- * Format of timestamps: `offset` = local time with offset (`2026-11-20T09:14:00-07:00`), `utc` = with `Z`, `local` = local time
- * without offset, whose zone only the job's location determines.
- */
-export type DateStyle = 'offset' | 'utc' | 'local';
-
 const HALF_HOUR_MS = 1_800_000;
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -37,22 +31,22 @@ function offsetMinutes(ms: number, zone: string | null): number {
   return minutes;
 }
 
-/** Formats a time (epoch ms); with milliseconds only if they are not 0. */
-export function formatTimestamp(ms: number, zone: string | null, style: DateStyle): string {
-  const minutes = style === 'utc' ? 0 : offsetMinutes(ms, zone);
-  const local = isoWithoutZone(ms + minutes * 60_000);
-  if (style === 'utc') return `${local}Z`;
-  return style === 'local' ? local : local + offsetText(minutes);
+/**
+ * Formats a time (epoch ms) as local time with offset (`2026-11-20T09:14:00-07:00`); with milliseconds only if they are not 0.
+ */
+export function formatTimestamp(ms: number, zone: string | null): string {
+  const minutes = offsetMinutes(ms, zone);
+  return isoWithoutZone(ms + minutes * 60_000) + offsetText(minutes);
 }
 
 /** Whether a time (epoch ms) can be formatted: timestamps after the year 9999 are unreadable for clients. */
-export function isWritable(ms: number, zone: string | null, style: DateStyle): boolean {
-  return !formatTimestamp(ms, zone, style).startsWith('+');
+export function isWritable(ms: number, zone: string | null): boolean {
+  return !formatTimestamp(ms, zone).startsWith('+');
 }
 
 /** Formats the day of a time in `zone` as its midnight: the form of a due date without a time of day. */
-export function formatDay(ms: number, zone: string | null, style: DateStyle): string {
-  return formatTimestamp(startOfDay(ms, zone), zone, style);
+export function formatDay(ms: number, zone: string | null): string {
+  return formatTimestamp(startOfDay(ms, zone), zone);
 }
 
 /** Epoch ms of a timestamp: by its own offset, otherwise in `zone` (UTC if null); NaN if it is invalid. */

@@ -9,9 +9,9 @@
  *   by the number of its locations). Closed, cancelled and hidden jobs do not count.
  * - Without process codes, the earliest ship date is that of the fastest process. Working days are Monday to Friday, except
  *   the public holidays of the location and the days in `world.closures`.
- * - There is no date for an unknown process code, and none if closures last more than half a year. The response is then 404,
- *   as it is if the user of the token has been deleted. Callers without the right to order get a date, because the contract
- *   does not document a 403 for this operation.
+ * - There is no date for an unknown process code, and none if closures last more than half a year. In both cases, the
+ *   response is 404. It is also 404 if the user of the token has been deleted. Callers without the right to order get a date,
+ *   because the contract does not document a 403 for this operation.
  * - `dateExclusions` contains the non-working days of the next 90 days, including today. Adjacent days form one range that
  *   includes its first and last day.
  * - `shippingDateLocal` has the offset of the location, unless the account is configured for timestamps without an offset.
@@ -107,10 +107,9 @@ export function earliestShipDate(
 
 /** An earliest dispatch as the API returns it; `now` in epoch ms. */
 export function shipDate(account: AccountFacts, { ms, location }: EarliestShipDate, now: number): ShipDate {
-  const style = account.dateStyle === 'local' ? 'local' : 'offset';
   return {
-    shippingDateUtc: formatTimestamp(ms, null, 'utc'),
-    shippingDateLocal: formatTimestamp(ms, location.timezone, style),
+    shippingDateUtc: new Date(ms).toISOString().replace('.000', ''),
+    shippingDateLocal: formatTimestamp(ms, location.timezone),
     timezone: location.timezone,
     dateExclusions: exclusions(account, location, now),
   };

@@ -1,6 +1,6 @@
 // Creates and changes job records from the input of tests, scenarios and orders.
 
-import { type DateStyle, formatTimestamp, parseDue, parseTimestamp } from './dates.ts';
+import { formatTimestamp, parseDue, parseTimestamp } from './dates.ts';
 import type { AccountFacts, JobInput, JobLine, JobRecord, When } from './records.ts';
 import type { Location } from './regions.ts';
 
@@ -53,12 +53,7 @@ export function newJob(
 }
 
 /** Writes the fields of an input into a job. */
-export function writeInput(
-  job: JobRecord,
-  input: JobInput,
-  dateStyle: DateStyle,
-  takeLineId: () => number,
-): void {
+export function writeInput(job: JobRecord, input: JobInput, takeLineId: () => number): void {
   const { status, dateIn, dateDue, dateOut, lines, tracking } = input;
   if (status !== undefined) {
     job.masterJobStatus = status;
@@ -70,13 +65,11 @@ export function writeInput(
     if (value !== undefined && !WRITTEN_APART.has(key)) fields[key] = value;
   }
   const zone = job.location?.timezone ?? null;
-  const write = (when: When) => (typeof when === 'number' ? formatTimestamp(when, zone, dateStyle) : when);
-  // A value with an offset is exact; local time alone can be ambiguous.
-  const read = (when: When, text: string) =>
-    typeof when === 'number' && dateStyle !== 'local' ? when : parseTimestamp(text, zone);
+  const write = (when: When) => (typeof when === 'number' ? formatTimestamp(when, zone) : when);
+  const read = (when: When) => (typeof when === 'number' ? when : parseTimestamp(when, zone));
   if (dateIn !== undefined) {
     job.dateIn = write(dateIn);
-    job.inMs = read(dateIn, job.dateIn);
+    job.inMs = read(dateIn);
   }
   if (dateDue !== undefined) {
     job.dateDue = dateDue === null ? null : write(dateDue);
@@ -86,7 +79,7 @@ export function writeInput(
     // A dispatch overrides `lock` and `unlock`.
     if (dateOut !== null && job.dateOut === null) job.permissions = undefined;
     job.dateOut = dateOut === null ? null : write(dateOut);
-    job.outMs = dateOut === null || job.dateOut === null ? Number.NaN : read(dateOut, job.dateOut);
+    job.outMs = dateOut === null ? Number.NaN : read(dateOut);
   }
   if (tracking) job.tracking = tracking.map((entry) => ({ ...entry }));
   if (lines) job.lines = lines.map((line, index) => newLine(job, line, index, takeLineId));

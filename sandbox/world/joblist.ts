@@ -107,7 +107,7 @@ export class JobList {
     return this.#active.map(({ jobNumber }) => jobNumber);
   }
 
-  /** How many jobs are active. */
+  /** Number of active jobs. */
   get activeCount(): number {
     return this.#active.length;
   }

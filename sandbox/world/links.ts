@@ -2,7 +2,7 @@
 
 import { createHmac } from 'node:crypto';
 import type { Asset, ShelfFile } from './asset-files.ts';
-import type { AccountFacts, JobRecord, WorldFacts } from './records.ts';
+import type { AccountFacts, WorldFacts } from './records.ts';
 import type { RegionCode } from './regions.ts';
 
 const QUARTER_HOUR_MS = 900_000;
@@ -18,11 +18,12 @@ export function previewLink({ world, region }: AccountFacts, image: string, now:
 /** A link to a job's invoice, and its expiry. */
 export function invoiceLink(
   { world, region }: AccountFacts,
-  { jobNumber, invoiceNumber }: JobRecord,
+  jobNumber: number,
+  invoiceNumber: string,
   now: number,
 ): { uri: string; uriExpires: string } {
   const expires = now + QUARTER_HOUR_MS;
-  const name = encodeURIComponent(invoiceNumber ?? String(jobNumber));
+  const name = encodeURIComponent(invoiceNumber);
   return {
     uri: signed(world, `/${region}/invoices/${jobNumber}/${name}.pdf`, expires),
     uriExpires: new Date(expires).toISOString(),

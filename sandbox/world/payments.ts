@@ -4,8 +4,10 @@ import type { PaymentTransaction } from '../../shared/ordering/contract/account.
 import { REGION_FACTS } from './regions.ts';
 import type { SandboxAccount } from './world.ts';
 
-/** A payment; `settledAt` (epoch ms) is the time of its last change, for views that lag behind. */
-export type PaymentRecord = PaymentTransaction & { settledAt?: number };
+/** A payment. `earlier`: its previous states, each until a time (epoch ms), oldest first; the first is its absence. */
+export type PaymentRecord = PaymentTransaction & {
+  earlier?: { readonly until: number; readonly payment: PaymentTransaction | undefined }[];
+};
 
 /** Fields of a new payment. */
 export type PaymentInput = Partial<PaymentTransaction>;
@@ -17,12 +19,13 @@ export function createPayment(account: SandboxAccount, input: PaymentInput = {})
   const id = input.id ?? Math.max(account.id * 1000, ...transactions.map((payment) => payment.id)) + 1;
   if (transactions.some((payment) => payment.id === id)) throw new Error(`Payment ${id} exists already`);
   const [card] = cards;
-  transactions.push({
+  const createdAt = new Date(world.now() + world.clockSkewMs).toISOString();
+  const payment: PaymentRecord = {
     id,
     gatewayType: 'Paygrove',
     transactionStatus: 'Pending',
-    createdAt: new Date(world.now() + world.clockSkewMs).toISOString(),
-    completedAt: null,
+    createdAt,
+    completedAt: input.transactionStatus === 'Completed' ? createdAt : null,
     cardName: card?.cardName ?? null,
     cardNumber: card?.cardNumber ?? null,
     cardExpiry: card?.cardExpiry ?? null,
@@ -31,7 +34,9 @@ export function createPayment(account: SandboxAccount, input: PaymentInput = {})
     merchantEntityType: 'CUSTOMER',
     merchantEntityId: account.id,
     ...input,
-  });
+    earlier: [{ until: world.now(), payment: undefined }],
+  };
+  transactions.push(payment);
   return id;
 }
 
@@ -40,21 +45,25 @@ export function settlePayment(account: SandboxAccount, id: number, status: strin
   const payment: PaymentRecord | undefined = account.books.transactions.find((one) => one.id === id);
   if (!payment) throw new Error(`Account ${account.name} has no payment ${id}`);
   const { world } = account;
+  const { earlier = [], ...before } = payment;
+  payment.earlier = [...earlier, { until: world.now(), payment: before }];
   payment.transactionStatus = status;
-  payment.settledAt = world.now();
   payment.completedAt =
     status === 'Completed' ? new Date(world.now() + world.clockSkewMs).toISOString() : null;
 }
 
-/** A payment as it was at a time (epoch ms): none before its creation, pending before it was settled. Default: as it is. */
+/**
+ * A payment as it was at a time (epoch ms), or none. Default: as it is. A payment without recorded states was created and
+ * completed at the times that it contains.
+ */
 export function paymentAt(
-  { settledAt, ...payment }: PaymentRecord,
-  at: number | undefined,
-  clockSkewMs: number,
+  { earlier, ...payment }: PaymentRecord,
+  at = Number.POSITIVE_INFINITY,
 ): PaymentTransaction[] {
-  if (at === undefined) return [payment];
-  if (Date.parse(payment.createdAt) - clockSkewMs > at) return [];
-  const { completedAt } = payment;
-  const settled = settledAt ?? (completedAt === null ? at : Date.parse(completedAt) - clockSkewMs);
-  return [settled <= at ? payment : { ...payment, transactionStatus: 'Pending', completedAt: null }];
+  const past = earlier?.find(({ until }) => until > at);
+  if (past) return past.payment ? [past.payment] : [];
+  if (earlier) return [payment];
+  if (Date.parse(payment.createdAt) > at) return [];
+  const isPending = payment.completedAt !== null && Date.parse(payment.completedAt) > at;
+  return [isPending ? { ...payment, transactionStatus: 'Pending', completedAt: null } : payment];
 }

@@ -3,7 +3,6 @@
 import type { User } from '../../shared/ordering/contract/account.ts';
 import type { DeliveryAddress } from '../../shared/ordering/contract/candidates.ts';
 import type { ActiveJob, Job, JobLine as JobLineDto, Tracking } from '../../shared/ordering/contract/jobs.ts';
-import type { DateStyle } from './dates.ts';
 import type { JobStatus, Location, RegionCode, Stage } from './regions.ts';
 
 /** A parcel; the link is null if the carrier has none. */
@@ -38,7 +37,7 @@ export interface JobCosts {
 /** Phase of a job. Dispatch is not a phase but a `dateOut` that is not null. */
 export type JobPhase = 'open' | 'closed' | 'cancelled';
 
-/** A time in epoch ms, formatted in the account's style and the job's zone, or text that is served unchanged. */
+/** A time in epoch ms, formatted in the job's zone, or text that is served unchanged. */
 export type When = number | string;
 
 /**
@@ -103,8 +102,8 @@ export interface JobRecord extends Required<Omit<JobInput, 'status' | 'dateIn' |
   /** As set by `lock` or `unlock` since the last dispatch, closing or cancellation; undefined: derived from these three. */
   permissions: { canEdit: boolean; lockedReason: string | null } | undefined;
   invoiceStored: boolean;
-  /** In no list, although the job exists. */
-  hidden: boolean;
+  /** In no list, although the job exists; `drift`: until the end of a page drift. */
+  hidden: boolean | 'drift';
   /** Reopened after dispatch: in the active list regardless of `leavesListOnDispatch`. */
   keptListed: boolean;
   /** Override fields of list and detail. */
@@ -181,9 +180,8 @@ export interface AccountOptions {
   users?: Partial<SandboxUser>[];
   /** The tier of its prices: `T1` (the dearest), `T2` by default, `T3`. */
   priceTier?: PriceTier;
-  /** Codes of processes that it may not order. Default: badges (`EMB`) at tier T1. */
+  /** Codes of processes that it cannot order. Default: badges (`EMB`) at tier T1. */
   withheldProcesses?: readonly string[];
-  dateStyle?: DateStyle;
 }
 
 /** Tiers of prices, the dearest first. */
@@ -195,8 +193,6 @@ export interface WorldOptions {
   now?: () => number;
   /** Dispatched jobs leave the active list at once, as if filed under closed. By default they stay until they are closed. */
   leavesListOnDispatch?: boolean;
-  /** Timestamp format of accounts without their own. Default: `offset`. */
-  dateStyle?: DateStyle;
 }
 
 /** Days on which a location is closed, inclusive. Default: all locations of the region. */
@@ -239,7 +235,6 @@ export interface AccountFacts {
   readonly openedAt: number;
   readonly priceTier: PriceTier;
   readonly withheldProcesses: readonly string[];
-  readonly dateStyle: DateStyle;
   readonly activeCount: number;
   addUser(user: Partial<SandboxUser>): SandboxUser;
   takeRelined(): readonly Readonly<JobRecord>[];

@@ -111,7 +111,7 @@ interface RegionFacts {
   /** The names of the first accounts. */
   readonly customers: readonly string[];
   readonly addresses: readonly [Place, ...Place[]];
-  /** How stock is sold. */
+  /** Stocked goods: their first id, prices and markets. */
   readonly stock: {
     /** Of the first stock item. */
     readonly firstId: number;

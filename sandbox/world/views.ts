@@ -40,16 +40,17 @@ export function selectFields<S extends z.ZodObject, R extends object>(
   { shape }: S,
   record: R,
 ): Pick<R, keyof R & keyof z.output<S>> {
-  return Object.fromEntries(Object.entries(record).filter(([name]) => name in shape)) as typeof record;
+  const selected: Partial<R> = {};
+  for (const name in record) if (name in shape) selected[name] = record[name];
+  return selected as R;
 }
 
 /** Converts a job to an entry of the active list at `now` (epoch ms). */
 export function activeJobDto(job: JobRecord, now: number): ActiveJobDto {
-  return {
-    ...selectFields(ActiveJob, job),
+  return Object.assign(selectFields(ActiveJob, job), {
     permissions: jobPermissions(job),
     shippedDaysToProcess: daysFromDue(job, now),
-  };
+  });
 }
 
 /** Converts a job to its detail at `now` (epoch ms). */
@@ -112,8 +113,9 @@ function shippedDateStatus(job: JobRecord, now: number): string | null {
 }
 
 function invoiceFile(job: JobRecord, account: AccountFacts, now: number): JobDto['invoiceFile'] {
+  const { jobNumber, invoiceNumber } = job;
   if (!job.invoiceStored || (job.dateOut === null && job.phase !== 'closed')) return null;
-  return invoiceLink(account, job, now);
+  return invoiceNumber === null ? null : invoiceLink(account, jobNumber, invoiceNumber, now);
 }
 
 function days(ms: number): number | null {

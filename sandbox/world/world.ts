@@ -1,7 +1,6 @@
 // State of the sandbox: the accounts and jobs of a simulated ordering API, and all operations that change them.
 
 import { AccountJobs } from './account-jobs.ts';
-import type { DateStyle } from './dates.ts';
 import { AccountLedgers } from './ledgers.ts';
 import type {
   AccountOptions,
@@ -49,7 +48,6 @@ interface RegionState {
 export class World implements JobWorld {
   readonly now: () => number;
   readonly leavesListOnDispatch: boolean;
-  readonly dateStyle: DateStyle;
   /** Where links to files begin; a sandbox that is started serves them itself. */
   filesUrl = 'https://files.transfers.example';
   /** Add closures to delay dispatch dates, or to have none. */
@@ -63,7 +61,6 @@ export class World implements JobWorld {
   constructor(options: WorldOptions) {
     this.now = options.now ?? Date.now;
     this.leavesListOnDispatch = options.leavesListOnDispatch ?? false;
-    this.dateStyle = options.dateStyle ?? 'offset';
     const region = (code: RegionCode): RegionState => ({
       nextJobNumber: REGION_FACTS[code].firstJobNumber,
       nextLineId: 1_000_001,
@@ -205,9 +202,12 @@ export class World implements JobWorld {
   renameStatus(region: RegionCode, name: string, newName: string): void {
     const status = this.#regions[region].statuses.find((candidate) => candidate.name === name);
     if (!status) throw new Error(`No status ${name} in ${region}`);
+    const { accounts } = this.#regions[region];
+    // Reserved jobs had the former name.
+    for (const account of accounts) account.makeLateJobs();
     this.#rememberStatuses(region);
     status.name = newName;
-    for (const account of this.#regions[region].accounts) account.renameStatus(name, newName);
+    for (const account of accounts) account.renameStatus(name, newName);
   }
 
   #rememberStatuses(region: RegionCode): void {
@@ -264,9 +264,8 @@ export class SandboxAccount extends AccountJobs {
   readonly openedAt: number;
   readonly priceTier: PriceTier;
   readonly withheldProcesses: readonly string[];
-  /** How many orders of this account took a promo code, by code. */
+  /** Number of orders of this account with a promo code, by code. */
   readonly promoUses = new Map<string, number>();
-  readonly dateStyle: DateStyle;
   readonly #ordinal: number;
   #books: AccountLedgers | undefined;
 
@@ -277,7 +276,6 @@ export class SandboxAccount extends AccountJobs {
     this.id = options.id ?? 50_000 + ordinal * 37;
     this.#ordinal = ordinal;
     this.openedAt = world.now();
-    this.dateStyle = options.dateStyle ?? world.dateStyle;
     this.priceTier = options.priceTier ?? 'T2';
     this.withheldProcesses = options.withheldProcesses ?? (this.priceTier === 'T1' ? ['EMB'] : []);
     for (const user of options.users ?? [{}]) this.addUser(user);

@@ -611,6 +611,17 @@ describe('the files of an asset', () => {
     expect([...actions].sort()).toEqual(['Archived', 'Replaced']);
   });
 
+  test('archiving an asset archives its current and its replaced files', async () => {
+    const { us, acme } = await withAssets({ filed: {} });
+    for (const name of ['front.png', 'front.png', 'sheet.pdf']) acme.assets.addFile('Z-filed', name);
+    acme.assets.archive('Z-filed');
+    const { currentFiles, historicFiles } = (await us.get('/Assets/Z-filed/files')).json;
+    expect(currentFiles).toEqual([]);
+    expect(historicFiles).toHaveLength(3);
+    for (const file of historicFiles) expect(file).toMatchObject({ action: 'Archived', cdnUrl: null });
+    expect((await us.get('/Assets/Z-filed')).json.assetUrl).toBeNull();
+  });
+
   test.each([50, 100, 150])('?size=%i of an image is a PNG of that size', async (size) => {
     const { us, acme } = await withAssets({ filed: {} });
     acme.assets.addFile('Z-filed', 'front.png');

@@ -104,6 +104,21 @@ describe('without a valid token of the region', () => {
   );
 });
 
+test.each(['OPTIONS', 'PROPFIND'])(
+  'the method %s is rejected without a token, and unknown with one',
+  async (method) => {
+    const { us } = await startService();
+    expect((await us.ask('/account', { method, token: '' })).status).toBe(401);
+    expect((await us.ask('/account', { method })).status).toBe(404);
+  },
+);
+
+test('a fault rule can select the method OPTIONS', async () => {
+  const { us, sandbox } = await startService();
+  sandbox.faults.add({ match: { method: 'OPTIONS' }, fault: { kind: 'status', status: 503 } });
+  expect((await us.ask('/account', { method: 'OPTIONS' })).status).toBe(503);
+});
+
 test.each(FAILING)('%s: fails once under a fault rule, and succeeds on retry', async (one) => {
   const { method, path } = toRequest(one.replace('{countryCode}', 'US'));
   const { us, sandbox } = await startService();

@@ -382,6 +382,18 @@ describe('the jobs of a scenario', () => {
     expect(jobs.some(({ jobStatus }) => jobStatus === 'Second shift')).toBe(false);
   });
 
+  test('change only as ordered jobs after their adoption', () => {
+    const [{ acme, scenario, to }, untouched] = [started(), started()];
+    const jobs = acme.activeJobNumbers().filter((job) => acme.job(job)?.dateOut === null);
+    for (const job of jobs) scenario.adopt(acme, job);
+    // Before the first change of an ordered job.
+    for (const one of [to, untouched.to]) one(START + 12_000);
+    const moved = ({ history }: Scenario) =>
+      new Set(history.filter(({ kind }) => kind !== 'created').map(({ jobNumber }) => jobNumber));
+    expect(jobs.filter((job) => moved(untouched.scenario).has(job)).length).toBeGreaterThan(5);
+    expect(jobs.filter((job) => moved(scenario).has(job))).toEqual([]);
+  });
+
   test('keep the latest closed ones, delete older ones, and never delete open ones', () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
@@ -530,6 +542,23 @@ describe('artwork', () => {
     await until(simulated, () => simulated.acme.job(job)?.phase === 'closed');
   });
 
+  test('a URL that is supplied while another one is requested is fetched at once', async () => {
+    const asked = Promise.withResolvers<ServerResponse>();
+    const artwork = await artworkServer((request, response) => {
+      if (request.url === '/first') asked.resolve(response);
+      else serves(request, response);
+    });
+    const simulated = factory();
+    const job = simulated.order({ lines: [{ artworkUrl: `${artwork.url}/first` }] });
+    const response = await asked.promise;
+    simulated.acme.supplyArtwork(job, 0, `${artwork.url}/second`);
+    simulated.scenario.adopt(simulated.acme, job);
+    response.writeHead(404).end();
+    await simulated.scenario.settled();
+    expect(artwork.asked.map(({ path }) => path)).toEqual(['/first', '/second']);
+    expect(waiting(simulated, job)).toBe(false);
+  });
+
   test('externalArtworkUrl: lines with the same URL share one request, and few URLs are requested at a time', async () => {
     let [open, most] = [0, 0];
     const artwork = await artworkServer((request, response) => {
@@ -548,6 +577,20 @@ describe('artwork', () => {
     expect(artwork.asked).toHaveLength(20);
     expect(most).toBeLessThanOrEqual(4);
     expect(waiting(simulated, job)).toBe(false);
+  });
+
+  test('slow artwork of one account does not delay the artwork of another account', async () => {
+    const quick = Promise.withResolvers<void>();
+    const artwork = await artworkServer(({ url }) => {
+      if (url === '/quick') quick.resolve();
+    });
+    const simulated = factory();
+    const other = simulated.world.addAccount({ region: 'us', name: 'other' });
+    const urls = Array.from({ length: 8 }, (_, line) => `${artwork.url}/${line}`);
+    simulated.order({ lines: urls.map((artworkUrl) => ({ artworkUrl })) });
+    simulated.order({ lines: [{ artworkUrl: `${artwork.url}/quick` }] }, other);
+    await quick.promise;
+    expect(artwork.asked.length).toBeLessThanOrEqual(5);
   });
 
   test('an error after the fetch of artwork does not end the process', async () => {
@@ -942,6 +985,11 @@ describe('scenarios as files', () => {
     expect(other).toEqual(one);
   });
 
+  test('a clock that is stopped can be advanced by at least a second, however many jobs there are', async () => {
+    const { sandbox } = await play({ speed: 1e6, accounts: [{ region: 'us', jobs: 60_000 }] });
+    expect(sandbox.scenario.longestAdvanceSeconds).toBe(1);
+  });
+
   test('the same file gives the same history', async () => {
     const plays = await Promise.all([1, 2].map(() => play('normal-day', { jobs: 10 })));
     for (const { sandbox, clock, at } of plays) {
@@ -970,6 +1018,7 @@ describe('scenarios as files', () => {
     ],
     [{ seed: 1.5 }, 'seed must be an integer.'],
     [{ speed: 0 }, 'speed must be more than 0.'],
+    [{ speed: 1e6, jobs: 100_000 }, 'with 500000 open jobs, speed must be at most 1785.'],
     [{ accounts: 'many' }, 'accounts must be an integer from 1 to 100, or a list of accounts.'],
     [{ accounts: [{ region: 'mars' }] }, 'accounts[0].region must be one of: us, nz, au, uk, eu.'],
     [{ happenings: {} }, 'happenings must be a list.'],
@@ -1042,10 +1091,9 @@ describe('scenarios as files', () => {
     );
   });
 
-  test('a missing file, or one that is not JSON, is rejected with a message', async () => {
-    expect(() => loadScenario('no-such')).toThrow(
-      /^The scenario no-such does not exist: it must be one of .*season/,
-    );
+  test('a missing file, a folder, or a file that is not JSON, is rejected with a message', async () => {
+    for (const path of ['no-such', tmpdir()])
+      expect(() => loadScenario(path)).toThrow(`The scenario ${path} cannot be read: it must be one of `);
     const file = await written('{');
     expect(() => loadScenario(file)).toThrow(`${file} must contain valid JSON.`);
   });
@@ -1145,6 +1193,19 @@ describe('the control panel', () => {
     expect((await ask(at, { do: 'rotateSecret', region: 'us', account: 'absent' })).status).toBe(400);
   });
 
+  test('renames a status, but not to a name that the lookup already contains', async () => {
+    const { sandbox, us, acme } = await startService();
+    const job = acme.createJob({ status: 'On hold' });
+    const before = (await us.get('/Lookups/job-statuses')).json;
+    const rename = (newName: string) =>
+      ask(`${sandbox.adminUrl}/happenings`, { do: 'renameStatus', region: 'us', name: 'On hold', newName });
+    expect((await rename('Shipped')).json.state).toBe('over');
+    expect((await us.get('/Lookups/job-statuses')).json).toEqual(before);
+    expect(acme.job(job)?.jobStatus).toBe('On hold');
+    await rename('Paused');
+    expect(acme.job(job)?.jobStatus).toBe('Paused');
+  });
+
   test('keeps the latest thousand completed happenings plus all planned and active ones, and never reuses an id', async () => {
     const { sandbox, clock } = await startService();
     const { agenda } = sandbox;
@@ -1163,6 +1224,30 @@ describe('the control panel', () => {
     expect(agenda.list().map(({ id }) => id)).toEqual([...kept, ...over.slice(-1000), last]);
     expect(new Set([...kept, ...over, last]).size).toBe(1503);
     expect([agenda.end(over[0] ?? ''), agenda.end(kept[0] ?? '')]).toEqual([false, true]);
+  });
+
+  test.each(['/faults', '/faults/fault-1'])(
+    'DELETE %s ends the happening that activated the rule',
+    async (path) => {
+      const { sandbox } = await startService();
+      const happening = { do: 'fault', rule: { fault: { kind: 'hang' } }, forSeconds: 60 };
+      expect((await ask(`${sandbox.adminUrl}/happenings`, happening)).json.state).toBe('in force');
+      expect((await ask(sandbox.adminUrl + path, undefined, 'DELETE')).status).toBe(200);
+      expect((await ask(`${sandbox.adminUrl}/happenings`)).json).toMatchObject([{ state: 'over' }]);
+      expect((await ask(`${sandbox.adminUrl}/faults`)).json).toEqual([]);
+    },
+  );
+
+  test('a job that is hidden during a page drift remains hidden when the drift ends', async () => {
+    const { sandbox, acme, us, clock } = await startService();
+    const jobs = [acme.createJob(), acme.createJob()];
+    sandbox.faults.add({ match: { times: 1 }, fault: { kind: 'pageDrift', hide: 2, forSeconds: 20 } });
+    await us.get('/Jobs/active');
+    expect(acme.activeJobNumbers()).toEqual([]);
+    expect((await ask(`${sandbox.adminUrl}/jobs/us/${jobs[0]}/hide`, {})).status).toBe(200);
+    clock.now += 20_000;
+    await us.get('/Jobs/active');
+    expect(acme.activeJobNumbers()).toEqual([jobs[1]]);
   });
 
   test('stores no end time of a deleted rule', async () => {
@@ -1376,6 +1461,47 @@ describe('the control panel', () => {
     expect((await ask(`${sandbox.adminUrl}/jobs/us/1`)).status).toBe(404);
     expect((await ask(`${sandbox.adminUrl}/jobs/mars/${job}`)).status).toBe(400);
   });
+
+  test.each([1e17, 8e14, -1e14])(
+    'rejects a date outside the years 1 to 9999 (%d) and changes nothing',
+    async (date) => {
+      const { sandbox, acme } = await startService();
+      const job = acme.createJob();
+      const before = structuredClone([...acme.jobs()]);
+      for (const [path, body] of [
+        ['/jobs', { region: 'us', account: 'acme', dateDue: date }],
+        [`/jobs/us/${job}/edit`, { description: 'half', dateDue: date }],
+        [`/jobs/us/${job}/dispatch`, { dateOut: date, status: 'Shipped' }],
+      ] as const) {
+        const { status, json } = await ask(sandbox.adminUrl + path, body);
+        expect([status, json.detail]).toEqual([
+          400,
+          expect.stringMatching(/^date(?:Due|Out) must be at (?:least|most) /),
+        ]);
+      }
+      expect([...acme.jobs()]).toEqual(before);
+    },
+  );
+
+  test.each(['edit', 'invoice'])('%s rejects an invoice number that no link can contain', async (name) => {
+    const { sandbox, acme } = await startService();
+    const { status, json } = await ask(`${sandbox.adminUrl}/jobs/us/${acme.createJob()}/${name}`, {
+      invoiceNumber: '\ud800',
+    });
+    expect([status, json.detail]).toEqual([400, 'invoiceNumber must be a text without lone surrogates.']);
+  });
+
+  test.each(['constructor', 'fly'])(
+    'answers 404 with the list of actions for the action %s',
+    async (name) => {
+      const { sandbox, acme } = await startService();
+      const { status, json } = await ask(`${sandbox.adminUrl}/jobs/us/${acme.createJob()}/${name}`, {});
+      expect([status, json.detail]).toEqual([
+        404,
+        expect.stringContaining('The actions are: edit, status, '),
+      ]);
+    },
+  );
 
   test('creates a job with a number from 1 to 1e9, so that numbers remain for later ones', async () => {
     const { sandbox } = await startService();

@@ -108,11 +108,32 @@ describe('the pages of the control panel', () => {
       expect(await follow(sandbox, { do: 'freedom', freedom })).toContain('The contract freedom is on.');
   });
 
+  test('a description, order number or order group that is cleared is removed from the job', async () => {
+    const { sandbox, account } = await start();
+    const job = account.createJob({ description: 'Crest', orderNumber: 'PO-1', orderGroup: 'G-1' });
+    const edit = { do: 'edit', region: 'us', jobNumber: String(job) };
+    await follow(sandbox, { ...edit, description: 'Crest, large', orderNumber: '', orderGroup: ' ' });
+    expect(account.job(job)).toMatchObject({
+      ...{ description: 'Crest, large', orderNumber: null, orderGroup: null },
+    });
+  });
+
+  test('the search finds the oldest of more than 2,000 jobs, by number, description, order or status', async () => {
+    const { sandbox, account } = await start();
+    const oldest = account.createJob({ description: 'Needle', orderNumber: 'PO-77', status: 'On hold' });
+    for (let count = 0; count < 2_000; count++) account.createJob();
+    for (const term of [String(oldest), 'needle', 'po-77', 'hold']) {
+      expect(await getPage(sandbox, `/panel?q=${term}`), term).toContain(`/panel/jobs/us/${oldest}"`);
+    }
+    expect(await getPage(sandbox, '/panel?q=nothing')).toContain('No job matches.');
+  });
+
   test('the message of a rejected operation is shown', async () => {
     const { sandbox } = await start();
     expect(await follow(sandbox, { do: 'advance', seconds: '-5' })).toContain('seconds');
     expect(await follow(sandbox, { do: 'late', region: 'us', jobNumber: '999' })).toContain('does not exist');
-    expect(await follow(sandbox, { do: 'nothing' })).toContain('The form is unknown.');
+    for (const name of ['nothing', 'constructor'])
+      expect(await follow(sandbox, { do: name })).toContain('The form is unknown.');
   });
 
   test('forms without the token of the page, or of pages of other origins, change nothing', async () => {
@@ -160,6 +181,16 @@ describe('the pages of the control panel', () => {
     const { headers } = await fetch(`${sandbox.adminUrl}/panel`);
     expect(headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'");
     expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
-    expect((await fetch(`${sandbox.adminUrl}/panel/jobs/us/999`)).status).toBe(404);
+  });
+
+  test('after a job is deleted, the start page says so; the page of a missing job is a page', async () => {
+    const { sandbox, account } = await start();
+    const job = String(account.createJob());
+    const back = `/panel/jobs/us/${job}`;
+    const page = await follow(sandbox, { do: 'remove', region: 'us', jobNumber: job, back });
+    expect(page).toContain(`Job ${job} is deleted.`);
+    const missing = await fetch(sandbox.adminUrl + back);
+    expect([missing.status, missing.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(await missing.text()).toContain('Job not found');
   });
 });

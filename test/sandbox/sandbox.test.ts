@@ -11,6 +11,7 @@ import { readFlags } from '../../sandbox/flags.ts';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
 import { TokenStore } from '../../sandbox/http/tokens.ts';
 import { PortTakenError, type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
+import { SandboxClock } from '../../sandbox/simulation/clock.ts';
 import { addDemoAccounts, createScenario, type ScenarioEvent } from '../../sandbox/simulation/scenario.ts';
 import type { WorldOptions } from '../../sandbox/world/records.ts';
 import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
@@ -952,9 +953,10 @@ describe('the scenario', () => {
     const scenario = createScenario({
       world,
       startAt: START,
-      jobsPerAccount: 0,
+      jobsPerAccount: 15,
       onEvent: (event) => events.push(event),
     });
+    const opening = account.activeJobNumbers();
     scenario.advanceTo(START + MINUTE);
     const kinds = events.map(({ kind }) => kind);
     for (const kind of ['dispatched', 'cancelled', 'reopened', 'invoiced', 'tracking added'] as const) {
@@ -962,8 +964,13 @@ describe('the scenario', () => {
     }
     expect(world.statuses('nz').map(({ name }) => name)).toContain('Press test');
     scenario.advanceTo(START + HOUR);
-    expect(account.activeCount).toBe(0);
+    expect(account.activeJobNumbers().filter((job) => opening.includes(job))).toEqual([]);
     expect(events).toEqual(scenario.history);
+  });
+
+  test.each([0, 1, 3, 15])('initially each account has %d open jobs if that number is given', (jobs) => {
+    const { world } = play({ jobs });
+    for (const { activeCount } of world.accounts()) expect(activeCount).toBe(jobs);
   });
 
   test('over time every kind of change happens, statuses come from the lookup, and the number of jobs is stable', () => {
@@ -1050,7 +1057,7 @@ describe('the scenario', () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
     const account = world.addAccount({ region: 'us', name: 'demo' });
-    const scenario = createScenario({ world, startAt: START, jobsPerAccount: 0 });
+    const scenario = createScenario({ world, startAt: START, jobsPerAccount: 15 });
     const sandbox = await startSandbox({ world, scenario });
     running.push(sandbox);
     const client = await login(sandbox, account);
@@ -1063,6 +1070,17 @@ describe('the scenario', () => {
     clock.now += 5000;
     const panel = await ask(`${sandbox.adminUrl}/jobs?region=us&account=demo`);
     expect((panel.json as ActiveJobDto[]).filter(({ dateOut }) => dateOut)).toHaveLength(3);
+  });
+
+  test('a running sandbox advances its jobs without requests while its clock runs', async () => {
+    const clock = new SandboxClock();
+    const world = createWorld({ now: () => clock.now() });
+    world.addAccount({ region: 'us' });
+    const moved = Promise.withResolvers<ScenarioEvent>();
+    const startAt = clock.now();
+    const scenario = createScenario({ world, startAt, speed: 1e5, onEvent: moved.resolve });
+    running.push(await startSandbox({ world, scenario, clock }));
+    expect((await moved.promise).at).toBeGreaterThan(startAt);
   });
 });
 
@@ -1188,7 +1206,7 @@ describe('npm run sandbox', () => {
     [['--scenario', 'season', '--accounts', '2'], 'season lists its accounts'],
     [
       ['--scenario', 'nowhere'],
-      'The scenario nowhere does not exist: it must be one of credentials-swapped, normal-day',
+      'The scenario nowhere cannot be read: it must be one of credentials-swapped, normal-day',
     ],
   ])('%j exits with 1 and one error message', async (args, message) => {
     const { output, exit } = run(...args);

@@ -380,7 +380,7 @@ function isPossible(what: Change['do'], job: Readonly<JobRecord>): boolean {
     case 'hide':
       return phase === 'open' && !hidden;
     case 'unhide':
-      return hidden;
+      return hidden !== false;
     default:
       return true;
   }
