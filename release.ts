@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { VERSION } from './shared/version.ts';
 
 /** Files of the package, and what it must contain. No sources, source maps, hidden files, keys and databases. */
 const CONTENT =
@@ -63,6 +64,11 @@ export function toReleasedChangelog(changelog: string, version: string, day: str
   const section = after?.split(/^## /m)[0] ?? '';
   if (!/^- /m.test(section)) throw new Error('CHANGELOG.md has no entries in the section "Unreleased".');
   return `${before}${heading}\n## [${version}] - ${day}\n${after}`;
+}
+
+/** Returns whether a version is lower than another. */
+export function isLower(version: string, other: string): boolean {
+  return version.localeCompare(other, 'en', { numeric: true }) < 0;
 }
 
 /** Sets the version in the files that contain it. */
@@ -159,6 +165,7 @@ if (import.meta.main) {
     const [version = '', ...more] = positionals;
     if (!/^\d+\.\d+\.\d+$/.test(version) || more.length > 0)
       throw new Error('Give one version, such as: npm run release -- 1.2.3 --dry-run');
+    if (isLower(version, VERSION)) throw new Error(`The version must not be lower than ${VERSION}.`);
     if (values['skip-tests'] && !values['dry-run']) throw new Error('--skip-tests requires --dry-run.');
     release(version, { dryRun: values['dry-run'], skipTests: values['skip-tests'] });
   } catch (cause) {

@@ -58,7 +58,7 @@ export default defineConfig(({ mode }) => {
     include: [
       'test/**/*.tables.test.ts',
       // Suites for each table that also open ports.
-      'test/{accounts/accounts,api/feeds,api/fuzz,notifications/texts}.integration.test.ts',
+      'test/{accounts/accounts,api/feeds,api/fuzz,local/host,notifications/texts}.integration.test.ts',
     ],
   };
   // Proves that the tables are interchangeable, and samples the rest: the other suites run on SQLite.

@@ -110,11 +110,14 @@ export async function bundle(entry: string, otherwise: BuildOptions = {}): Promi
 }
 
 /** Bundles all entries in one build, which reads shared modules once. Each is the same as the bundle of its entry alone. */
-export async function bundleAll(): Promise<ReadonlyMap<string, Bundle>> {
+export async function bundleAll({
+  sourcemap = true,
+}: BuildOptions = {}): Promise<ReadonlyMap<string, Bundle>> {
   const { outfile: _, ...options } = esbuildOptions('');
   const entries = functionEntries();
   const { metafile, outputFiles } = await build({
     ...options,
+    sourcemap,
     entryPoints: Object.fromEntries(entries.map((entry) => [`${entry}/index`, entryPath(entry)])),
     outdir: 'cdk.out',
     outExtension: { '.js': '.mjs' },
@@ -150,8 +153,17 @@ function contents({ outputs }: Pick<Metafile, 'outputs'>): Omit<Bundle, 'code'> 
 
 function standIn(value: unknown, resources: Readonly<Record<string, Resource>>): string {
   if (typeof value === 'string') return value;
-  const { Ref: id } = value as { Ref?: string };
-  if (id === undefined) return JSON.stringify(value);
+  const {
+    Ref: id,
+    'Fn::Join': [separator, parts] = [],
+    'Fn::GetAtt': attribute,
+  } = value as {
+    readonly Ref?: string;
+    readonly 'Fn::Join'?: readonly [string, readonly unknown[]];
+    readonly 'Fn::GetAtt'?: readonly string[];
+  };
+  if (parts) return parts.map((part) => standIn(part, resources)).join(separator);
+  if (id === undefined) return attribute?.join('.') ?? JSON.stringify(value);
   switch (resources[id]?.Type) {
     case 'AWS::SQS::Queue':
       return `https://sqs.us-east-1.amazonaws.com/111122223333/${id}`;

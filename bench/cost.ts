@@ -247,7 +247,6 @@ function toLocalValue(name: string, value: string): string {
   if (name === 'JOBWIRE_UPSTREAM_BASE_URL') return apiUrl;
   if (name === 'JOBWIRE_UPSTREAM_AUTH_URL') return authUrl;
   if (name === 'JOBWIRE_TOPIC_ARN') return topicArn;
-  if (name === 'JOBWIRE_DASHBOARD_URL') return 'https://jobwire.example/';
   if (!name.endsWith('_QUEUE_URL')) return value;
   const queue = queues.find(([known]) =>
     name === 'JOBWIRE_NOTIFY_QUEUE_URL'

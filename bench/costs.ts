@@ -306,9 +306,13 @@ export function optionalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
     line('A secret of its own for an account (`secretRef`)', `1 secret, ${thousands(secretCalls)} calls`, {
       ...{ secretMonth: 1, secretCall: secretCalls },
     }),
-    line('`customerKey`, from the third year', '2 rotated versions of the KMS key, without its calls', {
-      kmsKeyMonth: 2,
-    }),
+    line(
+      '`customerKey`, from the third year',
+      '2 rotated versions of the KMS key; calls of KMS are not included',
+      {
+        kmsKeyMonth: 2,
+      },
+    ),
     line('`api.waf`, with the dashboard', '1 web ACL, 4 rules, a million requests', {
       ...{ webAclMonth: 1, webAclRuleMonth: 4, webAclRequest: 1e6 },
     }),
@@ -585,7 +589,7 @@ export function toTables(measured: Measured): Readonly<Record<string, string>> {
     messages: toMarkdown({ 'cost of 1,000 e-mails': messages }, MESSAGES_NOTE, '1,000 e-mails'),
     telling: toMarkdown({ 'cost of a cell': telling }),
     regions: [
-      '| AWS region | account of 1,000 | cell |',
+      '| AWS region | per account, in a cell with 1,000 accounts | cell |',
       '|---|--:|--:|',
       ...regions.map((region) => {
         const [account, cell] = [total(thousand, region), total(fixed, region)];

@@ -165,7 +165,7 @@ export const accounts = {
           ['State', out.paint(STATE_STYLE[status.state] ?? 'reset', clean(status.state))],
           ['Problem', status.problem && clean(status.problem)],
           ['Last poll', out.exactly(status.lastPollAt)],
-          ['Observed through', out.exactly(status.observedThrough)],
+          ['Observed up to', out.exactly(status.observedThrough)],
           ['Consecutive failures', status.consecutiveFailures ? String(status.consecutiveFailures) : null],
           ['Open jobs', status.openJobs === null ? null : String(status.openJobs)],
           ['Unread jobs', status.unreadJobs > 0 ? String(status.unreadJobs) : null],

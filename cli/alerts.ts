@@ -28,6 +28,7 @@ const REGION_OF_NEW = {
 const atRule = (id: string, region: string | undefined) => ({ params: { path: { id }, query: { region } } });
 
 const REPEAT = inputs['NewAlertRule.repeatMinutes'];
+const DAYS = inputs['NewAlertRule.quietHours.days'];
 
 /** Options of a new or changed rule, except those of its quiet hours and its target. */
 const BASICS = {
@@ -62,7 +63,7 @@ const FIELDS = {
   'quiet-days': {
     value: 'A,B',
     about: 'Days on which quiet hours begin, such as sat,sun. Default: all',
-    choices: ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'],
+    choices: DAYS,
     many: true,
     field: 'quietHours',
   },
@@ -75,7 +76,7 @@ const FIELDS = {
     value: 'ACTION',
     about:
       'defer: a message is sent after the quiet hours. drop: changes in quiet hours are not reported. Default: defer',
-    choices: ['defer', 'drop'],
+    choices: inputs['NewAlertRule.quietHours.action'],
     field: 'quietHours',
   },
   email: { value: 'A,B', about: 'E-mail addresses of the messages', many: true, field: 'target' },
@@ -246,7 +247,13 @@ async function readTarget(
 }
 
 function toFields(flags: FlagValues<typeof FIELDS>) {
-  const { for: forMinutes, repeat, resolved } = flags;
+  const { for: forMinutes, repeat, resolved, quiet = 'none' } = flags;
+  const isQuietSet = [flags['quiet-zone'], flags['quiet-action'], parseList(flags['quiet-days'])].some(
+    Boolean,
+  );
+  if (quiet === 'none' && isQuietSet) {
+    throw new UsageError('--quiet-days, --quiet-zone and --quiet-action require --quiet HH:MM-HH:MM.');
+  }
   const accounts = parseList(flags.accounts);
   return {
     ...{ accounts: String(accounts) === 'all' ? null : accounts, forMinutes },
@@ -258,8 +265,6 @@ function toFields(flags: FlagValues<typeof FIELDS>) {
 
 const parseRepeat = (text: string): number | null =>
   text === 'none' ? null : parseRange('repeat', text, REPEAT);
-
-const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
 function parseQuietHours(text: string, flags: FlagValues<typeof FIELDS>) {
   if (text === 'none') return null;

@@ -196,7 +196,7 @@ export function printOpenJobs(out: Context['out'], counts: OpenJobs | RegionOpen
     ['Dispatched', String(counts.dispatched)],
     ['Late', String(counts.late)],
     ['Without due date', counts.withoutDueDate > 0 ? String(counts.withoutDueDate) : null],
-    ['Observed through', 'observedThrough' in counts ? out.exactly(counts.observedThrough) : null],
+    ['Observed up to', 'observedThrough' in counts ? out.exactly(counts.observedThrough) : null],
     ...('paused' in counts ? listCounted(counts) : []),
   ]);
   if (counts.byStatus.length === 0) return;

@@ -1,8 +1,15 @@
 /** `jobwire cells …` and `jobwire accounts move`: several cells, by their profiles. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Account, ApiError, type Client, createClient, UnreachableError } from '../client/index.ts';
+import {
+  type Account,
+  type AccountImport,
+  ApiError,
+  type Client,
+  createClient,
+  UnreachableError,
+} from '../client/index.ts';
 import { readClientSecret } from './accounts.ts';
-import { type Context, command, OperationError, UsageError } from './command.ts';
+import { type Context, command, KeyError, OperationError, UsageError } from './command.ts';
 import { CLIENT_SECRET, ignoreGone, withId } from './input.ts';
 import { clean } from './output.ts';
 import { checkBaseUrl, findProfile, isUnencrypted, readProfiles } from './profiles.ts';
@@ -19,8 +26,8 @@ interface Cell {
 }
 
 function openCell({ env, out }: Context, name: string): Cell {
-  const { url, key } = findProfile(readProfiles(env), name);
-  checkBaseUrl(`The URL of the profile ${name}`, url);
+  const { url: stored, key } = findProfile(readProfiles(env), name);
+  const url = checkBaseUrl(`The URL of the profile ${name}`, stored);
   if (isUnencrypted(url)) out.note(`Warning: the API key is sent to ${url} without encryption.`);
   return { name, url, client: createClient({ url, key }) };
 }
@@ -53,7 +60,7 @@ function toPlace({ name, url }: Cell, { id, region, paused, move }: Account): Pl
 
 const STATE_STYLE = { active: undefined, paused: 'yellow', moved: 'dim', incomplete: 'yellow' } as const;
 
-/** Lists places, and notes cells that did not respond and accounts that are active twice. The exit code is 1 if there are any. */
+/** Lists places, and notes cells that did not respond, accounts that are active twice, and moved ones that are in no other cell. The exit code is 1 if there are any. */
 async function listPlaces(
   context: Context,
   read: (cell: Cell) => AsyncIterable<Account>,
@@ -68,23 +75,37 @@ async function listPlaces(
   await out.list(
     async function* () {
       const owners = new Map<string, string>();
+      const found = new Set<string>();
+      const moved: Place[] = [];
+      const responding = new Set<string>();
       for (const cell of cells) {
         try {
           for await (const account of read(cell)) {
             const place = toPlace(cell, account);
+            // Several profiles can be of one cell.
             const key = `${place.region} ${place.account}`;
+            if (found.has(`${cell.url} ${key}`)) continue;
+            found.add(`${cell.url} ${key}`);
             const owner = owners.get(key);
             if (place.state === 'active') {
               if (owner !== undefined)
                 failed.push(`${place.account} is active in two cells: ${owner}, ${cell.name}.`);
               owners.set(key, cell.name);
             }
+            if (place.movedTo !== null) moved.push(place);
             yield place;
           }
+          responding.add(cell.url);
         } catch (cause) {
           if (!(cause instanceof ApiError || cause instanceof UnreachableError)) throw cause;
           failed.push(`${cell.name} (${cell.url}): ${cause.message}`);
         }
+      }
+      for (const { cell, account, region, movedTo } of moved) {
+        if (!responding.has(movedTo ?? '') || found.has(`${movedTo} ${region} ${account}`)) continue;
+        failed.push(
+          `${account} is paused in ${cell} for a move to ${movedTo}, but no profile of that cell lists it. If the move is not complete, complete or cancel it with jobwire accounts move.`,
+        );
       }
     },
     [
@@ -103,7 +124,7 @@ async function listPlaces(
 export const cells = {
   'cells list': command({
     about: 'Lists the accounts of all cells for which you have a profile.',
-    more: 'A profile contains the address and the API key of one cell (see jobwire profiles). If a cell does not respond, or an account is active in two cells, the exit code is 1.',
+    more: 'A profile contains the address and the API key of one cell (see jobwire profiles). The exit code is 1 in each of these cases: a cell does not respond, an account is active in two cells, or a moved account is in no other cell.',
     example: 'cells list',
     local: true,
     run: (context) =>
@@ -112,7 +133,7 @@ export const cells = {
 
   'cells find': command({
     about: 'Finds the cell of an account, among all cells for which you have a profile.',
-    more: 'The state "moved" means that the account is now in the cell shown in the column MOVED TO. If a cell does not respond, or the account is active in two cells, the exit code is 1.',
+    more: 'The state "moved" means that the account is now in the cell shown in the column MOVED TO. The exit code is 1 in each of these cases: a cell does not respond, the account is active in two cells, or it was moved and is in no other cell.',
     args: ['ACCOUNT'],
     example: 'cells find acme',
     local: true,
@@ -132,7 +153,7 @@ export const moves = {
   'accounts move': command({
     about:
       'Moves an account to another cell of its region, with the state of its jobs, so that no change is missed or emitted twice.',
-    more: 'The account is paused in the cell of --profile, and its data is copied to the cell of the profile --to, where the account continues with a new log. The credentials must be given again: either with --client-id and the client secret, as for accounts add, or with --secret-ref and the name of a secret of the other cell. If the command is interrupted, repeat it. If you repeat it after the move, it copies the suppressions that have been added in the former cell since then. --cancel ends a move that is not complete. Before you use --cancel, delete the account in the other cell. The log, endpoints, API keys, deliveries and the history of messages are not moved.',
+    more: 'The account is paused in the cell of --profile, and its data is copied to the cell of the profile --to, where the account continues with a new log. The credentials must be given again: either with --client-id and the client secret, as for accounts add, or with --secret-ref and the name of a secret of the other cell. The credentials are tested first. If the command fails or is interrupted, repeat it. After a failure, the command prints the state of the account, and how to go back. If you repeat the command after a successful move, it only sets the given credentials in the other cell, and copies the suppressions that have been added in the former cell since the move. --cancel ends a move that is not complete. Before you use --cancel, delete the account in the other cell. The log, endpoints, API keys, deliveries and the history of messages are not moved.',
     args: ['ID'],
     flags: {
       to: { value: 'PROFILE', about: 'Profile of the other cell', required: true },
@@ -146,36 +167,44 @@ export const moves = {
       const { out } = context;
       const former = context.api();
       const target = openCell(context, flags.to);
+      const cancelLine = context.toCommand(`accounts move ${id} --to ${flags.to} --cancel`);
       if (target.url === context.url) throw new UsageError('--to must be the profile of another cell.');
       const before = await former.get('/v1/accounts/{id}', withId(id));
-      const there = await readAccount(target.client, id);
-      if (flags.cancel) return cancel(context, former, before, there);
-      checkPlaces(before, there, target);
-      const clientId = flags['client-id'];
-      const secretRef = flags['secret-ref'];
-      if (!there && (clientId === undefined) === (secretRef === undefined)) {
-        throw new UsageError(
-          'Either --client-id or --secret-ref is required, because credentials are not copied.',
-        );
-      }
-      const secret =
-        there === undefined && clientId !== undefined
-          ? { credentials: { clientId, clientSecret: await readClientSecret(context, flags) } }
-          : secretRef === undefined
-            ? {}
-            : { secretRef };
-      context.onInterrupt('The move is not complete. To complete it, repeat the command.');
-      await waitUntilPrepared(context, former, id, target.url);
       let moved: Account | undefined;
-      for (let after: string | undefined, pages = 1; ; pages += 1) {
-        out.progress(`Copying ${clean(id)}: page ${pages} …`);
-        const page = await former.post('/v1/accounts/{id}/export', {
-          ...withId(id),
-          body: after === undefined ? {} : { after },
-        });
-        moved = await target.client.post('/v1/accounts/import', { body: { data: page.data, ...secret } });
-        if (page.next === null) break;
-        after = page.next;
+      try {
+        const there = await readAccount(target.client, id);
+        if (flags.cancel) return await cancel(context, former, before, { target, there });
+        checkPlaces(before, there, target);
+        const clientId = flags['client-id'];
+        const secretRef = flags['secret-ref'];
+        if (clientId === undefined ? !there && secretRef === undefined : secretRef !== undefined) {
+          throw new UsageError(
+            'Either --client-id or --secret-ref is required, because credentials are not copied.',
+          );
+        }
+        const secret =
+          clientId !== undefined
+            ? { credentials: { clientId, clientSecret: await readClientSecret(context, flags) } }
+            : { secretRef };
+        await checkTarget(target, before.region, secret.credentials);
+        if (there) await setCredentials(target.client, id, secret);
+        context.onInterrupt(
+          `The move is not complete, and ${id} may be paused in the former cell. To complete the move, repeat the command. To go back, run: ${cancelLine}`,
+        );
+        await waitUntilPrepared(context, former, id, target.url);
+        for (let after: string | undefined, pages = 1; ; pages += 1) {
+          out.progress(`Copying ${clean(id)}: page ${pages} …`);
+          const page = await former.post('/v1/accounts/{id}/export', {
+            ...withId(id),
+            body: after === undefined ? {} : { after },
+          });
+          moved = await target.client.post('/v1/accounts/import', { body: { data: page.data, ...secret } });
+          if (page.next === null) break;
+          after = page.next;
+        }
+      } catch (cause) {
+        if (!(cause instanceof UsageError)) out.note(await describeState(former, target, id, cancelLine));
+        throw cause;
       }
       out.progress();
       context.onInterrupt(undefined);
@@ -190,12 +219,55 @@ export const moves = {
   }),
 };
 
+type Secret = Pick<AccountImport, 'credentials' | 'secretRef'>;
+
+/** Checks what can be checked before the former cell closes the log. */
+async function checkTarget({ name, client }: Cell, region: string, credentials: Secret['credentials']) {
+  const { role, accounts } = await client.get('/v1/key');
+  if (role !== 'admin' || accounts !== null) {
+    throw new KeyError(`The API key of the profile ${name} must have the role admin for all accounts.`);
+  }
+  if (credentials === undefined) return;
+  const { steps } = await client.post('/v1/credentials/test', { body: { region, credentials } });
+  const failed = steps.find(({ ok }) => !ok);
+  if (failed) throw new OperationError(`${name} can’t use the credentials. ${failed.message}`);
+}
+
+/** Sets the credentials of an account that the target already has, because an import ignores them then. */
+async function setCredentials(client: Client, id: string, { credentials, secretRef }: Secret) {
+  if (credentials) await client.put('/v1/accounts/{id}/credentials', { ...withId(id), body: credentials });
+  else if (secretRef) await client.patch('/v1/accounts/{id}', { ...withId(id), body: { secretRef } });
+}
+
+/** Returns the state of a move that failed, and how to complete it or go back. It is read, because a response may have been lost. */
+async function describeState(former: Client, target: Cell, id: string, cancelLine: string): Promise<string> {
+  const { name, url, client } = target;
+  const next = 'To complete the move, repeat the command. To go back,';
+  const deletion = `first run: ${deleteLine(target, id)}\nThen run: ${cancelLine}`;
+  try {
+    const here = await former.get('/v1/accounts/{id}', withId(id));
+    if (here.move?.to !== url) return `The move has not begun. ${id} is unchanged.`;
+    const state = `${id} is paused in the former cell, and can’t be resumed there until the move is cancelled.`;
+    const there = await readAccount(client, id).catch(() => null);
+    if (there === null) return `${state} ${name} can’t be asked for its data. ${next} run: ${cancelLine}`;
+    if (!isFromMove(here, there)) return `${state} ${name} has no data of it. ${next} run: ${cancelLine}`;
+    if (!there.move?.complete) return `${state} ${name} has a part of its data. ${next} ${deletion}`;
+    return `The move is complete: ${id} is in ${name}. To go back, which loses its events since the move, ${deletion}`;
+  } catch {
+    return `The state of the move is unknown. To see it, run: jobwire cells find ${id}\n${next} run: ${cancelLine}`;
+  }
+}
+
+const deleteLine = ({ name }: Cell, id: string) => `jobwire accounts delete ${id} --yes --profile ${name}`;
+
+/** Returns whether the account in the other cell is from the current move of this one. */
+function isFromMove(before: Account, there: Account | undefined): there is Account {
+  return there?.move?.to === null && there.move.end !== null && there.move.end === before.move?.end;
+}
+
 /** Rejects a move if the other cell has an account of this id that is not from this move. */
 function checkPlaces(before: Account, there: Account | undefined, target: Cell): void {
-  if (!there) return;
-  const isSame =
-    before.move?.to === target.url && before.move.end !== null && there.move?.end === before.move.end;
-  if (isSame && there.move?.to === null) return;
+  if (!there || (before.move?.to === target.url && isFromMove(before, there))) return;
   const both = !before.paused && !there.paused ? 'is active in both cells' : 'exists in both cells';
   throw new OperationError(
     `${before.id} ${both}, but not as part of this move. Delete it in one of the cells first.`,
@@ -208,9 +280,7 @@ async function waitUntilPrepared(context: Context, former: Client, id: string, t
     const { waitingFor } = await former.put('/v1/accounts/{id}/move', { ...withId(id), body: { to } });
     if (waitingFor === null) return;
     if (Date.now() > until) {
-      throw new OperationError(
-        `${id} is paused, but the move still waits for ${waitingFor}. Repeat the command later, or cancel the move with --cancel.`,
-      );
+      throw new OperationError(`The move still waits for ${waitingFor}.`);
     }
     context.out.progress(`Waiting for ${clean(waitingFor)} …`);
     await sleep(WAIT_MS);
@@ -221,12 +291,13 @@ async function cancel(
   { out, toCommand }: Context,
   former: Client,
   before: Account,
-  there: Account | undefined,
+  { target, there }: { readonly target: Cell; readonly there: Account | undefined },
 ): Promise<number | undefined> {
-  if (there !== undefined && there.move?.end === before.move?.end) {
-    throw new OperationError(`${before.id} exists in the other cell. Delete it there first.`);
+  if (isFromMove(before, there)) {
+    throw new OperationError(`${before.id} exists in ${target.name}. Delete it there first.`);
   }
-  const account = await former.delete('/v1/accounts/{id}/move', withId(before.id));
+  await former.delete('/v1/accounts/{id}/move', withId(before.id));
+  const account = await former.get('/v1/accounts/{id}', withId(before.id));
   out.document(account, () => {
     out.line(`The move of ${clean(before.id)} was cancelled.`);
     out.note(`To resume polling, run: ${toCommand(`accounts resume ${before.id}`)}`);

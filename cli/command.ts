@@ -209,7 +209,7 @@ function findName(commands: Commands, positionals: readonly string[], groups: bo
   if (names.includes(first)) return first;
   const beginnings = [...new Set(names.map((name) => name.split(' ')[0] ?? name))];
   if (!beginnings.includes(first)) {
-    const meant = COMMANDS_OF_OTHERS[first];
+    const meant = Object.hasOwn(COMMANDS_OF_OTHERS, first) ? COMMANDS_OF_OTHERS[first] : undefined;
     const hint = meant === undefined ? suggest(first, beginnings) : ` Did you mean ${meant}?`;
     throw new UsageError(`Unknown command "${first}".${hint} See jobwire help.`);
   }
@@ -229,7 +229,7 @@ function findName(commands: Commands, positionals: readonly string[], groups: bo
   throw new UsageError(`Unknown command "${first} ${second}".${hint} Available: ${members.join(', ')}.`);
 }
 
-/** What users mean by commands that other programs have. */
+/** Commands of other programs, and the commands of this one that do the same. */
 const COMMANDS_OF_OTHERS: Readonly<Record<string, string>> = {
   status: 'health, or accounts list',
   version: '--version',
@@ -343,7 +343,7 @@ const isEmpty = (given: unknown): boolean =>
   given === '' || (Array.isArray(given) && given.some((text) => splitValues([text]).length === 0));
 
 /** Splits comma-separated values of a repeatable option. Returns the value of another option unchanged. */
-const splitValues = (given: unknown): string[] =>
+export const splitValues = (given: unknown): string[] =>
   Array.isArray(given)
     ? given
         .flatMap((text: string) => text.split(',').map((part) => part.trim()))
@@ -425,6 +425,8 @@ export function toInputNames(
   field: unknown,
 ): string {
   if (typeof field !== 'string' || !message.startsWith(`${field} `)) return message;
+  // A field of a file, which can have the name of an argument.
+  if (message.startsWith(`${field} is not a known field`)) return message;
   const [name = ''] = field.replace(/^(filter|credentials)\./, '').split('[');
   const [parent] = name.split('.');
   const flags = Object.entries(command.flags);

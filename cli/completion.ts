@@ -76,28 +76,50 @@ type Candidate = readonly [value: string, about: string];
 
 /** Returns the lines for the words after `jobwire`, of which the last is to be completed. */
 export function complete(commands: Commands, words: readonly string[], env: Context['env']): string[] {
-  const current = words.at(-1) ?? '';
-  const before = words.slice(0, -1);
+  const joined = joinWords(words);
+  const current = joined.at(-1) ?? '';
+  const last = words.at(-1) ?? '';
+  // bash replaces only the last part of a word that it has split.
+  const kept = current.length - (SEPARATOR.test(last) ? 0 : last.length);
+  const lines = completeWord(commands, joined.slice(0, -1), current, env);
+  return lines.map((line) => (line === FILES ? line : line.slice(kept)));
+}
+
+/** A word of bash between the parts of a word that it has split, such as --name=value or a URL. */
+const SEPARATOR = /^[=:]+$/;
+
+/** Joins the parts of words that bash has split. */
+function joinWords(words: readonly string[]): string[] {
+  const joined: string[] = [];
+  words.forEach((word, at) => {
+    const isPart = SEPARATOR.test(word) || (word !== '' && SEPARATOR.test(words[at - 1] ?? ''));
+    joined.push((isPart ? (joined.pop() ?? '') : '') + word);
+  });
+  return joined;
+}
+
+/** Returns the lines for a word after others. */
+function completeWord(
+  commands: Commands,
+  before: readonly string[],
+  current: string,
+  env: Context['env'],
+): string[] {
   const [first = '', second = ''] = findWords(before).map(({ word }) => word);
   const name = [first, `${first} ${second}`].find((one) => Object.hasOwn(commands, one));
   const chosen = name === undefined ? undefined : commands[name];
   const flags: Flags = chosen ? getFlags(chosen) : { ...API_FLAGS, ...COMMON_FLAGS };
 
-  // bash splits --name=value into three words, of which it replaces only the last.
-  const [option = '', typed = current, prefix = ''] =
-    current === '=' || before.at(-1) === '='
-      ? [before.at(current === '=' ? -1 : -2), current === '=' ? '' : current]
-      : current.startsWith('--') && current.includes('=')
-        ? [
-            current.slice(0, current.indexOf('=')),
-            current.slice(current.indexOf('=') + 1),
-            current.slice(0, current.indexOf('=') + 1),
-          ]
-        : [before.at(-1)];
+  const end = current.startsWith('--') ? current.indexOf('=') : -1;
+  const [option = '', typed = '', prefix = ''] =
+    end < 0
+      ? [before.at(-1), current]
+      : [current.slice(0, end), current.slice(end + 1), current.slice(0, end + 1)];
   const flag = option.startsWith('--') ? flags[option.slice(2)] : undefined;
   if (flag?.value !== undefined) return listValues(flag, option, { typed, prefix }, env);
   if (current.startsWith('-')) {
-    const open = Object.entries(flags).filter(([one, { many }]) => many || !before.includes(`--${one}`));
+    const given = before.map((word) => word.split('=')[0]);
+    const open = Object.entries(flags).filter(([one, { many }]) => many || !given.includes(`--${one}`));
     const candidates = open.map(([one, { about }]): Candidate => [`--${one}`, about]);
     return print(candidates, current);
   }

@@ -45,7 +45,7 @@ export const deliveryCommands = {
         value: 'OUTCOME',
         about:
           'Only attempts with this outcome. rejected: the endpoint rejected the event. retry: the endpoint was unavailable. failed: both of these',
-        choices: ['delivered', 'rejected', 'retry', 'failed'],
+        choices: inputs['listEndpointDeliveries.outcome'],
       },
       types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },
       since: sinceFlag('Attempts'),
@@ -87,7 +87,7 @@ export const deliveryCommands = {
 
   'endpoints parked': command({
     about:
-      'Lists parked events: the endpoint rejected them or failed because of them, or they wait for such an event.',
+      'Lists parked events: events that the endpoint rejected or that made it fail, and later events of the same job, which wait behind them.',
     args: ['ID'],
     flags: { region: REGION, limit: limitFlag('events', 100), ...CSV },
     example: 'endpoints parked erp',

@@ -10,6 +10,7 @@ import { formatTime, quote } from '../local/terminal.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import { formatCode } from '../shared/error-codes.ts';
+import { isLoopbackHost } from '../shared/loopback.ts';
 import { type Context, UsageError } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, checkStore, toTestCheck } from './doctor-running.ts';
 import {
@@ -25,7 +26,7 @@ import {
 } from './doctor-servers.ts';
 import { readInputFile } from './input.ts';
 import { clean, count } from './output.ts';
-import { isLoopback, isUnencrypted } from './profiles.ts';
+import { isUnencrypted } from './profiles.ts';
 import { describeNodeFix, findNode } from './start.ts';
 
 /** Runs and prints all checks. Returns 1 if one fails. */
@@ -97,11 +98,16 @@ async function checkServer(context: Context, url: string, file: ConfigFile | und
   ]);
   // The check of the port listens on it, so it follows the requests to the API. A given URL replaces the default port.
   const isPortUsed = context.urlIsDefault || file?.isPortGiven === true;
+  const { port = 4000, host = '127.0.0.1', config } = file ?? {};
+  const { inUse } = folder;
   return [
     ...api,
     ...folder.checks,
-    ...(isPortUsed ? await checkPort(file, folder.inUse) : []),
-    ...(await checkMetricsPort(file?.config, folder.inUse)),
+    ...(isPortUsed ? await checkPort({ check: 'Port', prefix: '', port, host }, file, inUse) : []),
+    // A running Jobwire that uses the data folder also uses this port.
+    ...(config?.metrics && inUse === false
+      ? await checkPort({ check: 'Metrics port', prefix: 'metrics.', ...config.metrics }, file, inUse)
+      : []),
   ];
 }
 
@@ -144,16 +150,17 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
     if (cause instanceof ConfigError) throw new UsageError(cause.message, { cause });
     throw cause;
   }
+  const settings = { ...raw, $schema: undefined };
   const places = {
     path,
-    port: typeof raw?.port === 'number' ? raw.port : 4000,
-    isPortGiven: typeof raw?.port === 'number',
+    port: isPort(raw?.port) ? raw.port : 4000,
+    isPortGiven: isPort(raw?.port),
     host: typeof raw?.host === 'string' ? raw.host : '127.0.0.1',
     dataDir: resolve(dirname(path), typeof raw?.dataDir === 'string' ? raw.dataDir : '.jobwire'),
-    secretFiles: findReferences(raw, 'file:').map((file) => resolve(dirname(path), file)),
+    secretFiles: findReferences(settings, 'file:').map((file) => resolve(dirname(path), file)),
     regions: parseRegions(raw?.regions),
   };
-  const missing = findReferences(raw, 'env:').filter((name) => env[name] === undefined);
+  const missing = findReferences(settings, 'env:').filter((name) => env[name] === undefined);
   if (missing.length > 0) {
     const message = `Environment variables of the configuration are not set: ${missing.join(', ')}.`;
     const fix = 'Set them in this terminal, too, and run this command again to check the rest.';
@@ -170,6 +177,9 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
     return { ...places, config: undefined, checks: [{ check, state: 'fail', message, fix }] };
   }
 }
+
+const isPort = (port: unknown): port is number =>
+  Number.isInteger(port) && Number(port) >= 0 && Number(port) <= 65_535;
 
 /** Returns the environment variables or files that a configuration names, each once. */
 function findReferences(value: unknown, prefix: 'env:' | 'file:'): string[] {
@@ -243,7 +253,10 @@ async function checkDataDir(
     const { name, message, problem = message, fix: ownFix } = cause as DataDirError;
     // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
     const isInUse = /in use/.test(problem);
-    const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url] : [])];
+    const addresses = [
+      formatUrl(host, port),
+      ...(isLoopbackHost(URL.parse(url)?.hostname ?? '') ? [url] : []),
+    ];
     const settings = isInUse ? [checkSettings(file, folders.readStartTime(path))] : [];
     for (const address of isInUse ? addresses : []) {
       if (await isJobwire(address)) {
@@ -279,33 +292,36 @@ function checkSettings({ path, secretFiles }: ConfigFile, startedAt: number): Ch
   return { check, state: 'ok', message: `${path}${files} unchanged ${start}.` };
 }
 
-/** Checks the port. `inUse`: whether a running Jobwire uses the data folder of the configuration, if that is known. */
-async function checkPort(file: ConfigFile | undefined, inUse: boolean | undefined): Promise<Check[]> {
-  const { port = 4000, host = '127.0.0.1' } = file ?? {};
-  const check = 'Port';
+/**
+ * Checks a port. `prefix`: beginning of the names of its settings. `inUse`: whether a running Jobwire uses the data folder of the
+ * configuration, if that is known.
+ */
+async function checkPort(
+  { check, prefix, port, host }: { check: string; prefix: string; port: number; host: string },
+  file: ConfigFile | undefined,
+  inUse: boolean | undefined,
+): Promise<Check[]> {
   if (port === 0) return [];
   const fault = await findPortFault(port, host);
   if (!fault) return [{ check, state: 'ok', message: `${port} is free.` }];
-  if (fault.code === 'EADDRINUSE' && (await isJobwire(formatUrl(host, port)))) {
+  const { code } = fault;
+  if (code === 'EADDRINUSE' && (await isJobwire(formatUrl(host, port)))) {
     if (file === undefined || inUse !== false) {
       return [{ check, state: 'ok', message: `Jobwire runs on ${port}.` }];
     }
     const message = `Another Jobwire, with another data folder than ${resolve(file.dataDir)}, runs on ${port}.`;
-    const fix =
-      'Stop it, or choose another port, with port in the configuration. To check that Jobwire, use its configuration with --config.';
+    const fix = `Stop it, or choose another port, with ${prefix}port in the configuration. To check that Jobwire, use its configuration with --config.`;
     return [{ check, state: 'fail', message, fix }];
   }
-  return [{ check, state: 'fail', ...describePortFault(fault, port, host, '') }];
-}
-
-/** Checks `metrics.port`, if no running Jobwire uses the data folder, and thus the port. */
-async function checkMetricsPort(config: Config | undefined, inUse: boolean | undefined): Promise<Check[]> {
-  if (!config?.metrics || config.metrics.port === 0 || inUse !== false) return [];
-  const { port, host } = config.metrics;
-  const check = 'Metrics port';
-  const fault = await findPortFault(port, host);
-  if (!fault) return [{ check, state: 'ok', message: `${port} is free.` }];
-  return [{ check, state: 'fail', ...describePortFault(fault, port, host, 'metrics.') }];
+  const message =
+    code === 'EADDRINUSE'
+      ? `${port} is in use by another program.`
+      : `Can’t listen on ${host}:${port}${formatCode(code)}.`;
+  const fix =
+    code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN'
+      ? `Set ${prefix}host in the configuration to an address of this machine.`
+      : `Stop the program that listens there, or choose another ${prefix}port in the configuration.`;
+  return [{ check, state: 'fail', message, fix }];
 }
 
 /** Listens on a port for a moment. Returns the error if that fails. */
@@ -315,24 +331,6 @@ function findPortFault(port: number, host: string): Promise<NodeJS.ErrnoExceptio
     server.once('error', done);
     server.listen({ port, host, exclusive: true }, () => server.close(() => done(undefined)));
   });
-}
-
-/** `prefix`: beginning of the names of the settings. */
-function describePortFault(
-  { code }: NodeJS.ErrnoException,
-  port: number,
-  host: string,
-  prefix: string,
-): Required<Pick<Check, 'message' | 'fix'>> {
-  const message =
-    code === 'EADDRINUSE'
-      ? `${port} is in use by another program.`
-      : `Can’t listen on ${host}:${port}${formatCode(code)}.`;
-  const fix =
-    code === 'EADDRNOTAVAIL'
-      ? `Set ${prefix}host in the configuration to an address of this machine.`
-      : `Stop the program that listens there, or choose another ${prefix}port in the configuration.`;
-  return { message, fix };
 }
 
 /** Checks the running Jobwire. If none is running, the credentials in the configuration are tested directly. */

@@ -44,7 +44,7 @@ const FILTERS = {
   accounts: { value: 'A,B', about: 'Only events of these accounts', many: true },
   types: {
     value: 'A,B',
-    about: 'Only events of these types. job.* matches all types that start with job.',
+    about: 'Only events of these types. With job.*, all types that begin with "job." match',
     many: true,
     suggestions: eventTypes,
   },
@@ -229,7 +229,7 @@ export const endpoints = {
       start: {
         value: 'WHEN',
         about:
-          'First event of added accounts: now, beginning, a duration such as 2h, or a timestamp. Default: now',
+          'For accounts that --accounts adds: time from which their events are delivered: now, beginning, a duration such as 2h, or a timestamp. Default: now',
         suggestions: ['now', 'beginning'],
       },
     },
@@ -510,8 +510,8 @@ const NUMBER_FIELDS = ['jobNumber', 'orderGroupSequence'];
 
 /** Parses `true`, `false`, `null`, and the integers of job fields that are numbers. Other values are texts, such as an order number. */
 function parseValue(name: string, text: string): unknown {
-  const isNumber = NUMBER_FIELDS.includes(name) && /^-?\d{1,15}$/.test(text);
-  return isNumber || /^(true|false|null)$/.test(text) ? JSON.parse(text) : text;
+  if (NUMBER_FIELDS.includes(name) && /^-?\d{1,15}$/.test(text)) return Number(text);
+  return /^(true|false|null)$/.test(text) ? JSON.parse(text) : text;
 }
 
 function toDelivery({ env }: Context, flags: FlagValues<typeof DELIVERY>) {
@@ -519,7 +519,7 @@ function toDelivery({ env }: Context, flags: FlagValues<typeof DELIVERY>) {
   const parseNumber = (flag: string, text: string | undefined) => {
     if (text === undefined) return undefined;
     if (text === 'none') return null;
-    if (text.trim() === '' || Number.isNaN(Number(text))) throw new UsageError(`--${flag} must be a number.`);
+    if (!/^\d+(\.\d+)?$/.test(text)) throw new UsageError(`--${flag} must be a number.`);
     return Number(text);
   };
   const variables = flags['header-env'];

@@ -13,7 +13,7 @@ import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import { deliveryColumns } from './attempts.ts';
 import { type Context, CSV, command, type FlagValues, limitFlag, UsageError } from './command.ts';
-import { parseList, parseTime, SELECTION } from './input.ts';
+import { AFTER, parseList, parseTime, SELECTION } from './input.ts';
 import { clean, escapeControls, toJson } from './output.ts';
 
 const PAGE = 500;
@@ -29,7 +29,7 @@ export const events = {
         value: 'REGION',
         about: 'Only events of the region itself: outages, and state changes of endpoints',
       },
-      after: { value: 'CURSOR', about: 'Events after this cursor' },
+      after: AFTER,
       once: {
         value: 'N',
         about: 'Exit after this number of events',
@@ -41,9 +41,7 @@ export const events = {
       if (flags.account !== undefined && flags.region !== undefined) {
         throw new UsageError('--account and --region can’t be combined.');
       }
-      if (flags.since !== undefined && flags.after !== undefined) {
-        throw new UsageError('--since and --after can’t be combined.');
-      }
+      checkStart(flags);
       const show = eventPrinter(context);
       let count = 0;
       for await (const event of selectEvents(context, flags)) {
@@ -127,6 +125,13 @@ interface Selection extends FlagValues<typeof SELECTION> {
   readonly region?: string | undefined;
   /** Cursor. Cannot be combined with `since`. */
   readonly after?: string | undefined;
+}
+
+/** Throws {@link UsageError} if the first event is given twice. */
+export function checkStart({ since, after }: Pick<Selection, 'since' | 'after'>): void {
+  if (since !== undefined && after !== undefined) {
+    throw new UsageError('--since and --after can’t be combined.');
+  }
 }
 
 /** Yields past and new events as logged, each once. Reopens a lost connection, with a note. */

@@ -1,5 +1,6 @@
 /** `jobwire find`: searches all accounts. */
 import type { Context } from './command.ts';
+import { parseList } from './input.ts';
 
 /** Searches for a text, and prints the results. */
 export async function find(
@@ -15,7 +16,7 @@ export async function find(
     readonly limit: number | undefined;
   },
 ): Promise<undefined> {
-  const query = { q, region, limit, kinds: kinds.length > 0 ? kinds.join(',') : undefined };
+  const query = { q, region, limit, kinds: parseList(kinds)?.join(',') };
   const { results, more } = await api().get('/v1/search', { params: { query } });
   return out.list(
     async function* (onMore) {

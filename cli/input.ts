@@ -7,7 +7,7 @@ import { ApiError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
 import { findCode, formatCode } from '../shared/error-codes.ts';
 import { mapValues } from '../shared/map-values.ts';
-import { type Context, type Flags, InterruptedError, suggest, UsageError } from './command.ts';
+import { type Context, type Flags, InterruptedError, splitValues, suggest, UsageError } from './command.ts';
 
 /** The option for the time from which on things are selected. */
 export const sinceFlag = (things: string) =>
@@ -22,12 +22,15 @@ export const SELECTION = {
   account: { value: 'ID', about: 'Only events of this account' },
   types: {
     value: 'A,B',
-    about: 'Only events of these types. job.* matches all types that start with job.',
+    about: 'Only events of these types. With job.*, all types that begin with "job." match',
     many: true,
     suggestions: eventTypes,
   },
   since: sinceFlag('Events'),
 } as const satisfies Flags;
+
+/** Option that selects the first event by a cursor. */
+export const AFTER = { value: 'CURSOR', about: 'Events after this cursor' } as const;
 
 /** Options that name the location of a client secret. */
 export const CLIENT_SECRET = {
@@ -82,8 +85,7 @@ export function parseTime(
 
 /** Parses a comma-separated list of a repeatable option. */
 export function parseList<T extends string>(values: readonly T[]): T[] | undefined {
-  const entries = values.flatMap((value) => value.split(',')).map((entry) => entry.trim());
-  const given = entries.filter((entry) => entry !== '') as T[];
+  const given = splitValues(values) as T[];
   return given.length === 0 ? undefined : given;
 }
 
@@ -216,12 +218,13 @@ export function prompt(
   });
 }
 
-/** Reads a file with a JSON object. `flag`: the option that names it, or `FILE` for the argument. Throws {@link UsageError}. */
-export function readJsonFile(flag: string, file: string): object {
+/** Reads a template from a file with a JSON object, which can be the output of `templates show --json`. `flag`: the option that names it, or `FILE` for the argument. Throws {@link UsageError}. */
+export function readTemplateFile(flag: string, file: string): object {
   const where = `${flag === 'FILE' ? flag : `--${flag}`}: ${file}`;
   const bytes = readInputFile(file, where);
   try {
-    const value: unknown = JSON.parse(bytes.toString());
+    const json = JSON.parse(bytes.toString());
+    const value: unknown = json?.template ?? json;
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
     // Reported below.

@@ -12,7 +12,7 @@ export const jobs = {
     args: ['ACCOUNT'],
     flags: {
       late: {
-        about: 'Open jobs that were still not dispatched when they were observed after their due time',
+        about: 'Open jobs that Jobwire has observed as undispatched after their due time',
       },
       risk: {
         value: 'LEVEL',

@@ -8,7 +8,7 @@ import type { JobEvent } from '../shared/events/event.ts';
 import { getExample } from '../shared/events/examples.ts';
 import { webhookSecret } from '../shared/validation.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
-import { createReader, selectEvents } from './events.ts';
+import { checkStart, createReader, selectEvents } from './events.ts';
 import { parseList, parseTime, readHeaders, readSecret, type SELECTION } from './input.ts';
 import { clean } from './output.ts';
 
@@ -17,12 +17,14 @@ type ListenFlags = FlagValues<typeof SELECTION> & {
   readonly 'secret-file': string | undefined;
   readonly 'secret-env': string | undefined;
   readonly 'header-env': readonly string[];
+  readonly after: string | undefined;
   readonly once: number | undefined;
 };
 
 /** Forwards events until Ctrl-C, or as many as `--once` says. Returns 1 if one of these was not accepted. */
 export async function listen(context: Context, flags: ListenFlags): Promise<number | undefined> {
   const { api, out } = context;
+  checkStart(flags);
   const url = checkReceiver(flags);
   const headers = checkHeaders(context, flags);
   const own = await readOwnSecret(context, flags);
@@ -31,9 +33,9 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
   const { account, types } = flags;
   const since = flags.since === undefined ? undefined : parseTime('since', flags.since);
   // Read before the message below, so that every event after it is forwarded, and invalid options are rejected.
-  const query = { limit: 1, types: parseList(types)?.join(',') };
+  const query = { limit: 1, after: flags.after, types: parseList(types)?.join(',') };
   const { head } = await createReader(api(), flags)(query);
-  const after = since === undefined ? head : undefined;
+  const after = since === undefined ? (flags.after ?? head) : undefined;
   if (out.json) out.jsonLine({ forwardTo: url, ...(own === undefined ? { secret } : {}) });
   else {
     if (own === undefined) out.line(`Signing secret: ${out.paint('bold', secret)}`);
@@ -61,7 +63,7 @@ const EXAMPLE_ACCOUNT = 'example';
 export async function trigger(
   context: Context,
   type: string,
-  flags: Omit<ListenFlags, 'once' | keyof typeof SELECTION>,
+  flags: Omit<ListenFlags, 'after' | 'once' | keyof typeof SELECTION>,
 ): Promise<number> {
   const url = checkReceiver(flags);
   const example = getExample(type);
@@ -73,18 +75,19 @@ export async function trigger(
   });
   // Receivers ignore an id that they have processed. The epoch makes it a new one.
   const [account, , sequence] = example.id.split('.');
-  const isOfAccount = 'account' in example.data;
+  const isOfAccount = example.source.includes('/accounts/');
+  const namesAccount = 'account' in example.data;
   const log = isOfAccount ? EXAMPLE_ACCOUNT : account;
   const now = Date.now();
   context.out.note(
-    `This is the example of the event type, not an event of your account. Its account is "${EXAMPLE_ACCOUNT}".`,
+    `This is the example of the event type, not an event of your account.${namesAccount ? ` Its account is "${EXAMPLE_ACCOUNT}".` : ''}`,
   );
   const id = sequence === undefined ? `ping.${now.toString(36)}` : `${log}.t${now.toString(36)}.${sequence}`;
   try {
     const event = {
       ...{ ...example, id, time: new Date(now).toISOString() },
       source: isOfAccount ? example.source.replace(/[^/]+$/, EXAMPLE_ACCOUNT) : example.source,
-      data: isOfAccount ? { ...example.data, account: EXAMPLE_ACCOUNT } : example.data,
+      data: namesAccount ? { ...example.data, account: EXAMPLE_ACCOUNT } : example.data,
     };
     return (await forwarder.send(JSON.stringify(event))) ? 0 : 1;
   } finally {

@@ -15,7 +15,7 @@ import {
 import { inputs } from '../client/inputs.ts';
 import { formatCode } from '../shared/error-codes.ts';
 import { type Context, CSV, command, type Flags, limitFlag, UsageError } from './command.ts';
-import { readJsonFile, withId } from './input.ts';
+import { readTemplateFile, withId } from './input.ts';
 import { type Column, clean, toJson } from './output.ts';
 
 const SWITCH = { value: 'on|off', choices: ['on', 'off'] } as const;
@@ -69,7 +69,7 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
 export const notifications = {
   'templates send-test': command({
     about: 'Sends a test e-mail of a template.',
-    more: 'ADDRESS must be the address of the signed-in user, the reply-to address of the notification settings, or the address of a recipient for the whole account. The subject begins with [Test]. The e-mail is not in the message history. If the mail server does not accept the e-mail, the exit code is 1.',
+    more: 'ADDRESS must be the address of the signed-in user, the reply-to address of the notification settings, or the address of a recipient who gets messages about all jobs of the account. The subject begins with [Test]. The e-mail is not in the message history. If the mail server does not accept the e-mail, the exit code is 1.',
     args: ['ACCOUNT', 'ADDRESS'],
     fields: { ADDRESS: 'to' },
     flags: {
@@ -84,7 +84,8 @@ export const notifications = {
     example: 'templates send-test acme orders@acme.example --kind dispatched --locale en-GB',
     async run({ api, out }, [account, to], flags) {
       const { kind, locale, zone, job: jobNumber, recipient } = flags;
-      const template = flags.template === undefined ? undefined : readJsonFile('template', flags.template);
+      const template =
+        flags.template === undefined ? undefined : readTemplateFile('template', flags.template);
       const body = { to, kind, locale, zone, jobNumber, recipient, template };
       const result = await api().post('/v1/accounts/{id}/notifications/test', { ...withId(account), body });
       out.document(
@@ -109,7 +110,7 @@ export const notifications = {
 
   'notifications set': command({
     about: 'Changes the customer notification settings of an account. Other settings are kept.',
-    more: 'Customers are not notified of events that were emitted before notifications were switched on. With --dry-run on, messages are created and stored, but not sent. jobwire messages list shows them. To remove a value, set it to "none".',
+    more: 'Customers are not notified of events that were emitted before notifications were switched on. With --dry-run on, messages are created and stored, but not sent. jobwire messages list shows them. The value none removes the value of --logo, --website, --footer, --reply-to, --sender-id or --quiet.',
     args: ['ACCOUNT'],
     flags: {
       send: { ...SWITCH, about: 'Send notifications to customers', field: 'enabled' },
@@ -117,7 +118,7 @@ export const notifications = {
       'own-user': {
         ...SWITCH,
         about:
-          'Also notify the user of the account’s API credentials, if the settings of this user in the ordering API allow it',
+          'Also notify the API user (the user of the ordering API to whom the credentials of the account belong), if the settings of this user allow it',
       },
       window: {
         value: 'SECONDS',
@@ -194,6 +195,7 @@ export const notifications = {
       if ([given, branding, sms].every((part) => Object.keys(omitUndefined(part)).length === 0)) {
         throw new UsageError('Nothing to set. Set at least one option, such as --send on.');
       }
+      if (flags.name === 'none') throw new UsageError('--name can’t be removed.');
       const client = context.api();
       const before = await client.get('/v1/accounts/{id}/notifications', withId(account));
       const body: NotificationSettingsInput = {
@@ -240,7 +242,7 @@ export const notifications = {
         zone: flags.zone,
         jobNumber: flags.job,
         recipient: flags.recipient,
-        template: flags.template === undefined ? undefined : readJsonFile('template', flags.template),
+        template: flags.template === undefined ? undefined : readTemplateFile('template', flags.template),
       };
       const preview = await api().post('/v1/accounts/{id}/notifications/preview', {
         ...withId(account),
@@ -320,7 +322,7 @@ export const notifications = {
     choices: TEMPLATE_CHOICES,
     example: 'templates set acme dispatched email en-GB dispatched.json',
     async run({ api, out }, [account, kind, channel, locale, file]) {
-      const body = readJsonFile('FILE', file);
+      const body = readTemplateFile('FILE', file);
       const saved = await api().put(TEMPLATE, { ...atTemplate(account, [kind, channel, locale]), body });
       out.document(
         saved,
@@ -362,7 +364,7 @@ export const notifications = {
         throw new UsageError('Only one of --job, --recipient and --state can be given.');
       }
       const ofJob = { id: account, jobNumber: String(job) };
-      if (job !== undefined && !out.json) {
+      if (job !== undefined) {
         const params = { path: ofJob, query: { limit: 1 } };
         const { upcoming } = await api().get(OF_JOB, { params });
         for (const { kind, dueAt, jobs } of upcoming) {
@@ -476,7 +478,7 @@ export const notifications = {
 
   'suppressions remove': command({
     about: 'Removes a suppression. The address can receive messages again.',
-    more: 'SUPPRESSION is the id in the list, in which addresses are masked. To get the id for an address, run jobwire suppressions add with this address. If the recipient unsubscribed, remove the suppression only if the recipient asks for it.',
+    more: 'SUPPRESSION is the id in the list, in which addresses are masked. To get the id of an address that is suppressed, run jobwire suppressions add with this address: it also prints the id if the address is already suppressed. If the recipient unsubscribed, remove the suppression only if the recipient asks for it.',
     args: ['ACCOUNT', 'SUPPRESSION'],
     example: 'suppressions remove acme email-pU7qQJc-Bv8jrfz928FNII-h8oI3ktgk',
     async run({ api, out }, [account, id]) {

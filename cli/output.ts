@@ -118,7 +118,10 @@ export function createOutput(options: {
       const widths = fitWidths(
         columns.map(({ name, long }, at) => ({
           least: long ? Math.max(8, measureWidth(name)) : Number.POSITIVE_INFINITY,
-          wanted: Math.max(measureWidth(name), ...cells.map((row) => measureWidth(row[at] ?? ''))),
+          wanted: cells.reduce(
+            (most, row) => Math.max(most, measureWidth(row[at] ?? '')),
+            measureWidth(name),
+          ),
         })),
         width,
       );

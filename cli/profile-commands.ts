@@ -79,7 +79,7 @@ export const profiles = {
   }),
 
   'profiles use': command({
-    about: 'Makes a profile the current one, which commands use without --profile.',
+    about: 'Makes a profile the current one. Commands without --profile then use it.',
     more: 'The options --profile, --url and --key-file, and the variables JOBWIRE_URL, JOBWIRE_API_KEY and JOBWIRE_PROFILE have precedence over the current profile.',
     args: ['NAME'],
     example: 'profiles use production',

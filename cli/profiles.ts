@@ -1,8 +1,18 @@
 /** Profiles: named addresses and API keys of several instances of Jobwire, in a file that only the user can read. */
 
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { formatCode } from '../shared/error-codes.ts';
+import { isLoopbackHost } from '../shared/loopback.ts';
 import { type API_FLAGS, type Context, type FlagValues, suggest, UsageError } from './command.ts';
 import { readSecretFile } from './input.ts';
 
@@ -65,8 +75,10 @@ export function readProfiles(env: Context['env']): Profiles {
 
 /** Replaces the file as a whole, with mode 0600. */
 export function writeProfiles(env: Context['env'], content: Profiles): void {
-  const path = findProfilesFile(env);
-  if (path === undefined) throw new UsageError('Profiles require the environment variable HOME.');
+  const named = findProfilesFile(env);
+  if (named === undefined) throw new UsageError('Profiles require the environment variable HOME.');
+  // The file may be a symbolic link.
+  const path = existsSync(named) ? realpathSync(named) : named;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     const next = `${path}.${process.pid}`;
@@ -89,25 +101,22 @@ export function findProfile({ profiles }: Profiles, name: string): Profile {
   throw new UsageError(`There is no profile "${name}".${suggest(name, names)} ${available}`);
 }
 
-/** Checks a base URL. Returns it without final slashes. `name`: of the option, variable or profile that contains it. */
+/** Checks a base URL. Returns it without final slashes and surrounding spaces. `name`: of the option, variable or profile that contains it. */
 export function checkBaseUrl(name: string, url: string): string {
   const { protocol = '', username, password } = URL.parse(url) ?? {};
   if (!/^https?:$/.test(protocol)) throw new UsageError(`${name} must start with http:// or https://.`);
   if (username || password) throw new UsageError(`${name} must not contain a user name or password.`);
-  return url.replace(/\/+$/, '');
-}
-
-/** Returns whether an address belongs to this machine. */
-export function isLoopback(url: string): boolean {
-  return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
+  if (/[?#]/.test(url)) throw new UsageError(`${name} must not contain a query or fragment.`);
+  return url.trim().replace(/\/+$/, '');
 }
 
 /** Returns whether others on the network could read what is sent to a URL. */
 export function isUnencrypted(url: string): boolean {
-  return new URL(url).protocol === 'http:' && !isLoopback(url);
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'http:' && !isLoopbackHost(hostname);
 }
 
-/** How a command reaches the API. */
+/** Address and key with which a command uses the API. */
 interface Connection extends Pick<Context, 'url' | 'urlIsDefault' | 'key'> {
   /** Where the key comes from, if it is a profile. For error messages. */
   readonly keySource?: string;

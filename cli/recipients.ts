@@ -20,7 +20,7 @@ import {
   withoutDefaults,
 } from './command.ts';
 import { parseList, readInputFile, withId } from './input.ts';
-import { clean } from './output.ts';
+import { clean, type Output } from './output.ts';
 
 /** Exit code of an import with invalid rows. */
 const BAD_ROWS = 6;
@@ -190,34 +190,29 @@ export const recipients = {
     async run({ api, out }, [account, file], flags) {
       const chunks = splitCsv(readCsv(file));
       const client = api();
-      const sum = { created: 0, updated: 0, unchanged: 0, invalidRows: [] as ImportReport['invalidRows'] };
-      for (const [at, chunk] of chunks.entries()) {
-        if (chunks.length > 1) out.progress(`Part ${at + 1} of ${chunks.length} …`);
-        const body = { csv: chunk.csv, ...(flags['dry-run'] ? { dryRun: true } : {}) };
-        const report = await client.post('/v1/accounts/{id}/recipients/import', { ...withId(account), body });
-        sum.created += report.created;
-        sum.updated += report.updated;
-        sum.unchanged += report.unchanged;
-        sum.invalidRows.push(...report.invalidRows.map((row) => ({ ...row, line: chunk.lineOf(row.line) })));
-      }
-      out.document({ ...sum, dryRun: flags['dry-run'] }, () => {
-        if (sum.invalidRows.length > 0) {
-          out.table(
-            sum.invalidRows,
-            [
-              { name: 'LINE', value: ({ line }) => line, right: true },
-              { name: 'FIELD', value: ({ field }) => field, style: () => 'yellow' },
-              { name: 'REASON', value: ({ reason }) => reason, long: true },
-            ],
-            '',
+      const invalidRows: ImportReport['invalidRows'] = [];
+      const sum = { created: 0, updated: 0, unchanged: 0, invalidRows, dryRun: flags['dry-run'] };
+      let done = 0;
+      try {
+        for (const [at, chunk] of chunks.entries()) {
+          if (chunks.length > 1) out.progress(`Part ${at + 1} of ${chunks.length} …`);
+          const body = { csv: chunk.csv, ...(flags['dry-run'] ? { dryRun: true } : {}) };
+          const report = await client.post('/v1/accounts/{id}/recipients/import', {
+            ...withId(account),
+            body,
+          });
+          sum.created += report.created;
+          sum.updated += report.updated;
+          sum.unchanged += report.unchanged;
+          done += 1;
+          sum.invalidRows.push(
+            ...report.invalidRows.map((row) => ({ ...row, line: chunk.lineOf(row.line) })),
           );
-          out.line();
         }
-        const bad =
-          sum.invalidRows.length > 0 ? out.paint('red', `${sum.invalidRows.length} invalid`) : '0 invalid';
-        const totals = `${sum.created} new, ${sum.updated} changed, ${sum.unchanged} unchanged, ${bad}.`;
-        out.line(flags['dry-run'] ? `Dry run: ${totals} Nothing was written.` : totals);
-      });
+      } finally {
+        // Also if a later part fails, because the earlier ones are imported.
+        if (done > 0) printReport(out, sum);
+      }
       return sum.invalidRows.length > 0 ? BAD_ROWS : undefined;
     },
   }),
@@ -246,6 +241,27 @@ export const recipients = {
     },
   }),
 };
+
+function printReport(out: Output, report: ImportReport & { dryRun: boolean }): void {
+  out.document(report, () => {
+    if (report.invalidRows.length > 0) {
+      out.table(
+        report.invalidRows,
+        [
+          { name: 'LINE', value: ({ line }) => line, right: true },
+          { name: 'FIELD', value: ({ field }) => field, style: () => 'yellow' },
+          { name: 'REASON', value: ({ reason }) => reason, long: true },
+        ],
+        '',
+      );
+      out.line();
+    }
+    const bad =
+      report.invalidRows.length > 0 ? out.paint('red', `${report.invalidRows.length} invalid`) : '0 invalid';
+    const totals = `${report.created} new, ${report.updated} changed, ${report.unchanged} unchanged, ${bad}.`;
+    out.line(report.dryRun ? `Dry run: ${totals} Nothing was written.` : totals);
+  });
+}
 
 /** Returns options that accept `none`, too. */
 function withNone<F extends Flags>(flags: F): F {

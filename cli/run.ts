@@ -23,7 +23,7 @@ import {
   UsageError,
 } from './command.ts';
 import type { Shell } from './completion.ts';
-import { CLIENT_SECRET, HEADER_ENV, SELECTION } from './input.ts';
+import { AFTER, CLIENT_SECRET, HEADER_ENV, SELECTION } from './input.ts';
 import { type CommandError, clean, createOutput } from './output.ts';
 import { findConnection, isUnencrypted, NO_CONNECTION } from './profiles.ts';
 
@@ -122,7 +122,7 @@ const single: Commands = {
   }),
   doctor: command({
     about: 'Checks this installation for problems and suggests fixes.',
-    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file. In this case, it checks the Jobwire at the address in the file instead of the Jobwire of the current profile. It reports files that changed after the start of Jobwire, because Jobwire reads them only when it starts. If Jobwire is not running, the command also checks the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
+    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file. In this case, it checks the Jobwire at the address in the file instead of the Jobwire of the current profile. It reports files that changed after the start of Jobwire, because Jobwire reads them only when it starts. If Jobwire is running, the command lets Jobwire test the credentials that it has. Otherwise, the command tests the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
     flags: {
       config: { value: 'FILE', about: 'Configuration file to check, including everything that it refers to' },
     },
@@ -154,10 +154,11 @@ const single: Commands = {
   }),
   listen: command({
     about: 'Forwards new events to a URL, such as a receiver on this machine, as signed webhooks.',
-    more: 'The command reads the event feed, so Jobwire needs no route to the URL, and no endpoint is created. Events are sent one at a time, in order. An event that the receiver does not accept is not sent again. After a lost connection to Jobwire, the command continues at its last position.',
+    more: 'The command reads the event feed, so Jobwire needs no route to the URL, and no endpoint is created. Events are sent one at a time, in order. An event that the receiver does not accept is not sent again. After a lost connection to Jobwire, the command continues at its last position. If the log can no longer be read from there, because events have expired or a backup was restored, the command ends and prints a cursor for --after.',
     flags: {
       'forward-to': { value: 'URL', about: 'URL of the receiver', required: true },
       ...SELECTION,
+      after: AFTER,
       'secret-file': { value: 'FILE', about: 'File that contains the signing secret. Default: generated' },
       'secret-env': { value: 'NAME', about: 'Environment variable that contains the signing secret' },
       ...HEADER_ENV,
@@ -260,14 +261,15 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     host.exit(INTERRUPTED);
   };
   host.on('SIGINT', interrupted);
-  stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  const outputFailed = ({ code }: NodeJS.ErrnoException): void => {
     // The reader of stdout may exit first, such as `head`. Half a backup is an error.
     if (code === 'EPIPE' && running?.name !== 'backup') host.exit(CLOSED);
     const failure = new OperationError(`The output can’t be written${formatCode(code)}.`);
     const { error, lines } = toCommandError(failure, { running, keySource, verbose: false });
     out.error(error, lines);
     host.exit(error.exitCode);
-  });
+  };
+  stdout.on('error', outputFailed);
 
   try {
     if (argv[0] === '--version') {
@@ -336,7 +338,11 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     running = parsed;
     if (flagged('csv') && flagged('json')) throw new UsageError('--csv and --json can’t be combined.');
     if (flagged('bom') && !flagged('csv')) throw new UsageError('--bom requires --csv.');
-    if (parsed.name === 'start') host.off('SIGINT', interrupted);
+    // Jobwire itself decides when it ends.
+    if (parsed.name === 'start') {
+      host.off('SIGINT', interrupted);
+      stdout.off('error', outputFailed);
+    }
     return (await parsed.command.run(context, parsed.args, getOwnFlags(parsed))) ?? 0;
   } catch (cause) {
     if (cause instanceof InterruptedError) return INTERRUPTED;
@@ -354,7 +360,7 @@ function listConnectionOptions(flags: Invocation['flags']): string[] {
   });
 }
 
-/** What an error message depends on, beside the error. */
+/** Facts beside the error on which an error message depends. */
 interface ErrorContext {
   /** `undefined`: the command line is invalid. */
   readonly running: Invocation | undefined;

@@ -1,6 +1,7 @@
 /** Typed client of the HTTP API: single requests, lists over all pages, and streams that reconnect. Free of Node. */
 import createHttp from 'openapi-fetch';
 import { splitCsvRows } from '../shared/csv.ts';
+import { sleep } from '../shared/retry.ts';
 import { ApiError, inDoubt, notJobwire, toError, UnreachableError, unreachable, wasCut } from './errors.ts';
 import type { Paths, StreamPaths } from './paths.ts';
 import { createStreams, type Streams } from './stream.ts';
@@ -48,7 +49,7 @@ export interface Client extends Streams {
   readonly post: Call<'post'>;
   readonly put: Call<'put'>;
   readonly patch: Call<'patch'>;
-  /** Deletes a resource. Returns whether the deletion is complete. Large ones are completed in the background. */
+  /** Deletes a resource. Returns whether the deletion is complete. If not, repeat the request: on AWS, only further requests continue it. */
   delete<P extends PathOf<'delete'>>(
     path: P,
     ...init: Arguments<Init<Operation<'delete', P>>>
@@ -168,7 +169,8 @@ export function createClient(options: ClientOptions): Client {
             ? (cause.retryAfterSeconds ?? 1) * 1000
             : undefined;
         if (waitMs === undefined || Date.now() + waitMs > until) throw cause;
-        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        await sleep(waitMs, caller);
+        caller?.throwIfAborted();
       }
     }
   }

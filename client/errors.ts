@@ -70,7 +70,11 @@ export function notJobwire(base: string, cause?: unknown): UnreachableError {
 
 /** Adds to the error that the request may have been processed, where that matters. */
 export function inDoubt(method: string, cause: UnreachableError, repeated = false): UnreachableError {
-  const never = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|)$/.test(codeOf(cause.cause));
+  const { cause: reason } = cause;
+  // Browsers do not report the cause. Node does, also if it sends nothing, for example to a blocked port.
+  const isUnknown = reason instanceof Error && reason.cause === undefined && codeOf(reason) === '';
+  const never =
+    !isUnknown && /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|)$/.test(codeOf(reason));
   if (method === 'GET' || (never && !repeated)) return cause;
   return new UnreachableError(`${cause.message} The request may have been processed.`, { cause });
 }

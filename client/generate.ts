@@ -1,5 +1,5 @@
 /** Generates the types of all JSON operations, and the accepted values of inputs, from the OpenAPI document. */
-import { openApiDocument } from '../shared/api/openapi.ts';
+import { getInputSchemas, openApiDocument } from '../shared/api/openapi.ts';
 import type { OpenApi, Operation } from '../shared/api/reference/render.ts';
 import { eventTypes } from '../shared/events/catalogue.ts';
 import { comment, toType } from '../shared/events/typescript.ts';
@@ -15,10 +15,7 @@ const CSV_TYPE = 'text/csv';
 export function clientTypes(): string {
   const document = openApiDocument() as OpenApi;
   const { schemas } = document.components;
-  const inputs = new Set<string>();
-  for (const { requestBody } of Object.values(document.paths).flatMap((item) => Object.values(item))) {
-    addReferences(requestBody, schemas, inputs);
-  }
+  const inputs = getInputSchemas(document);
   const declarations = Object.entries(schemas).map(([name, schema]) => {
     const type = toType(schema, [], '', inputs.has(name));
 
@@ -30,18 +27,6 @@ export function clientTypes(): string {
     printPaths('Paths', 'Operations that respond with JSON or without a body.', document, JSON_TYPES),
     printPaths('StreamPaths', 'Streams of server-sent events.', document, STREAM_TYPES),
   ].join('\n');
-}
-
-/** Collects the names of the schemas that a value refers to. */
-function addReferences(value: unknown, schemas: OpenApi['components']['schemas'], names: Set<string>): void {
-  if (typeof value !== 'object' || value === null) return;
-  for (const [key, part] of Object.entries(value)) {
-    if (key !== '$ref') addReferences(part, schemas, names);
-    else {
-      const name = String(part).replace(/^.*\//, '');
-      if (!names.has(name)) addReferences(schemas[names.add(name) && name], schemas, names);
-    }
-  }
 }
 
 function printPaths(name: string, about: string, { paths }: OpenApi, mediaTypes: RegExp): string {
@@ -99,10 +84,8 @@ export function inputValues(): string {
   const document = openApiDocument() as OpenApi;
   const { schemas } = document.components;
   const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
-  const names = new Set<string>();
-  for (const { requestBody } of operations) addReferences(requestBody, schemas, names);
   const values: Record<string, Accepted> = {};
-  for (const name of names) addAccepted(name, schemas[name] ?? {}, values);
+  for (const name of getInputSchemas(document)) addAccepted(name, schemas[name] ?? {}, values);
   for (const { operationId, parameters = [] } of operations) {
     for (const { name, schema } of parameters) {
       // The number of entries of a page concerns only the client.

@@ -19,9 +19,9 @@ import {
   parseTraceparent,
   type Span,
   type SpanContext,
+  type TracedPoll,
 } from '../shared/spans.ts';
 import type { AccountRef } from '../shared/storage/schema.ts';
-import type { PollReport } from '../shared/tracking/poll-report.ts';
 import { defaultProvider } from './credentials.ts';
 import type { Trace } from './handlers/messages.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -39,7 +39,7 @@ export interface Tracing {
   traceCommit(ref: AccountRef): string | undefined;
   committed(ref: AccountRef, sequence: number, events: number): void;
   /** Ends the trace of a poll. A poll without events that did not fail is not sent. */
-  endPoll(report: PollReport, late: { readonly lagMs: number }): void;
+  endPoll(report: TracedPoll, late: { readonly lagMs: number }): void;
   /** Records the wake-up of an account, and returns its trace for drain messages. */
   wake(region: string, trace: Trace): Trace | undefined;
   /** Begins a drain with the traces of its message. Returns a function to call with each attempt. */
@@ -86,7 +86,7 @@ export function createTracing(options: {
     endPoll(report, { lagMs }) {
       const { poll } = polls.get(report.account) ?? {};
       polls.delete(report.account);
-      if (poll && (report.events > 0 || report.outcome === 'failed')) {
+      if (poll && (report.events || report.outcome === 'failed')) {
         end(poll, describePoll(report, lagMs, now()));
       }
     },

@@ -1,5 +1,6 @@
 /** The alarms of a cell, as data. docs/runbook.md has a heading for each. */
 import { type IMetric, MathExpression, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import type { IQueue } from 'aws-cdk-lib/aws-sqs';
 import {
   type CellMetrics,
   CLOUDFRONT_REGION,
@@ -43,7 +44,9 @@ export function listAlarmRules(metrics: CellMetrics, monitored: MonitoredCell): 
   ];
 }
 
-function listPollingRules(metrics: CellMetrics, { polls }: MonitoredCell): AlarmRule[] {
+function listPollingRules(metrics: CellMetrics, { polls, lonePolls }: MonitoredCell): AlarmRule[] {
+  const age = (queue: IQueue) =>
+    queue.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, period: MINUTE });
   return [
     {
       title: 'tick-not-running',
@@ -60,8 +63,12 @@ function listPollingRules(metrics: CellMetrics, { polls }: MonitoredCell): Alarm
     },
     {
       title: 'polls-waiting',
-      means: 'Polls wait in their queue for longer than their claims last, so accounts miss polls.',
-      metric: polls.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, period: MINUTE }),
+      means: 'Polls wait in a queue for longer than their claims last, so accounts miss polls.',
+      metric: new MathExpression({
+        expression: 'MAX([FILL(polls, 0), FILL(lonePolls, 0)])',
+        usingMetrics: { polls: age(polls), lonePolls: age(lonePolls) },
+        ...{ label: 'Age', period: MINUTE },
+      }),
       ...{ from: POLLS_WAIT_SECONDS, in: [3, 3], about: 'state' },
     },
     {

@@ -165,6 +165,7 @@ export class Api extends Construct {
       cloudWatchRoleRemovalPolicy: RemovalPolicy.RETAIN,
       deployOptions: {
         stageName: stage.stage,
+        // API Gateway applies these limits to each method, not to all together.
         throttlingRateLimit: stage.api.requestsPerSecond,
         throttlingBurstLimit: stage.api.burst,
         methodOptions: Object.fromEntries(
@@ -229,7 +230,7 @@ export class Api extends Construct {
 }
 
 /**
- * Returns the limits for opening streams: a tenth of the rate, because opening one costs far more than a
+ * Returns the limits for opening streams of one route: a tenth of the rate, because opening one costs far more than a
  * request and happens once in minutes. The burst stays, because all clients reconnect at once after a
  * deployment.
  */

@@ -75,7 +75,7 @@ export class CellFunction extends NodejsFunction {
     });
   }
 
-  /** What callers and event sources invoke: the alias, if there is one. */
+  /** Target of callers and event sources: the alias, if there is one. */
   get target(): IFunction {
     return this.alias ?? this;
   }

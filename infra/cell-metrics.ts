@@ -27,6 +27,8 @@ export interface MonitoredCell extends Cell {
   readonly topics: Named<ITopic>;
   /** Queue of due polls. */
   readonly polls: IQueue;
+  /** Queue of due polls that run alone. */
+  readonly lonePolls: IQueue;
   /** Dead-letter queues; the alarm of each is named `dead-` and its name. */
   readonly dead: Named<DeadLetters>;
   readonly state: ITableV2;

@@ -93,6 +93,7 @@ export class CellStack extends Stack {
         }),
       },
       polls: polling.polls.queue,
+      lonePolls: polling.lonePolls.queue,
       dead: {
         polls: polling.polls.dead,
         'lone-polls': polling.lonePolls.dead,

@@ -12,37 +12,10 @@ import type { HistoryTable } from './history-table.ts';
 import { setChannels } from './notifications.ts';
 import { grantSendToQueues } from './queues.ts';
 import type { StateTable } from './state-table.ts';
+import { DRAINS, WAKES } from './throughput.ts';
 import { DeadLetters, WorkQueue } from './work-queue.ts';
 
-/**
- * Maximum duration of a drain, including the attempts in progress at its end: it keeps its lease for as long
- * as it runs. The rest waits for the next tick, so a backlog is processed for five minutes of at most six.
- */
-const DRAIN_TIMEOUT = Duration.minutes(5);
-
-/** Settings of drains. `test/delivery/load.test.ts` simulates these and those of wake-ups, and prints the results. */
-export const DRAINS = {
-  timeoutSeconds: DRAIN_TIMEOUT.toSeconds(),
-  /**
-   * The CPU of a process grows with its memory. A drain of a part of the topic computes all the time, so its
-   * rate is proportional to its memory, at the same price per event.
-   */
-  memoryMb: 768,
-  batchSize: 4,
-  maxReceiveCount: 3,
-  /** A message is only a hint: due work is in the table, and the tick finds it. */
-  retentionSeconds: 3600,
-} as const;
-
-/** Settings of wake-ups. */
-export const WAKES = {
-  memoryMb: 1024,
-  batchSize: 100,
-  /** Marks of a second are one transaction of the cell feed per 49 accounts, and one message per sink. */
-  batchingSeconds: 1,
-  /** Concurrent batches per shard of the stream. All marks of an account are in the same one. */
-  parallelization: 4,
-} as const;
+const DRAIN_TIMEOUT = Duration.seconds(DRAINS.timeoutSeconds);
 
 interface Props extends Cell {
   readonly table: StateTable;

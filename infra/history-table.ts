@@ -8,8 +8,8 @@ import type { CellFunction } from './cell-function.ts';
 import { allow, type Permission, tableProps } from './state-table.ts';
 
 /**
- * The cell's records that are only read for review and expire by TTL. No stream, because nothing consumes it.
- * No point-in-time recovery, which is charged by the gigabyte, because no operation depends on this data. The
+ * The cell's records that are displayed or counted, and expire by TTL. No stream, because nothing consumes it.
+ * No point-in-time recovery, which is charged by the gigabyte, because no poll or delivery depends on this data. The
  * table outlives its stack.
  */
 export class HistoryTable extends Construct {

@@ -33,7 +33,7 @@ interface Props extends Cell {
   readonly history: HistoryTable;
 }
 
-/** What a function needs to send e-mails. */
+/** Settings with which a function sends e-mails. */
 interface MailGrant {
   readonly statement: PolicyStatement;
   readonly address: string;

@@ -8,41 +8,9 @@ import { type Delivery, setLog } from './delivery.ts';
 import { invokeEachMinute } from './minute-schedule.ts';
 import type { Notifications } from './notifications.ts';
 import type { StateTable } from './state-table.ts';
+import { LONE_POLLS, POLLS } from './throughput.ts';
 import { WorkQueue } from './work-queue.ts';
 
-/**
- * Settings of the two poll queues. Ten thousand accounts every two minutes are 83 polls a second of one to
- * two seconds each, mostly waiting for the ordering API. So ten run concurrently in an invocation, which
- * lasts as long as the slowest of them. `test/tracking/load.test.ts` simulates these settings and prints the
- * results.
- */
-export const POLLS = {
-  /** A crawl of 50,000 jobs, or one whose pages take ten seconds each, and a margin. */
-  timeoutSeconds: 120,
-  /**
-   * A poll waits far more than it computes, and waiting is charged by memory. Ten quiet polls of 10,000 jobs
-   * each take 360 MB. Ten larger ones, or large baselines, may need more: then each gets all of it, alone.
-   */
-  memoryMb: 512,
-  batchSize: 10,
-  /**
-   * A second is short compared with an interval. Without it, a batch contains the messages since the last
-   * receive: two polls, at nearly twice the price.
-   */
-  batchingSeconds: 1,
-  /**
-   * Lambda may be throttled, which counts as a receive. The second receive comes within the claim; after that, the next tick
-   * is the retry.
-   */
-  maxReceiveCount: 2,
-  /**
-   * Longer than a claim. A message that waited for its time, was received late and failed must be visible
-   * among the dead letters. A message whose claim has expired is discarded when it is received.
-   */
-  retentionSeconds: 900,
-} as const;
-/** Few at a time: this queue isolates accounts whose polls may have failed their process. */
-export const LONE_POLLS = { ...POLLS, batchSize: 1, batchingSeconds: 0, maxConcurrency: 10 } as const;
 const POLL_TIMEOUT = Duration.seconds(POLLS.timeoutSeconds);
 
 interface Props extends Cell {

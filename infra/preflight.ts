@@ -10,9 +10,8 @@ import { GetSMSAttributesCommand, GetSMSSandboxAccountStatusCommand, SNSClient }
 import { WAKE_SHARDS } from '../shared/storage/schema.ts';
 import { readAccountId, readOutputs, requestAws } from './aws.ts';
 import { type Cell, findCell, listCells } from './cell.ts';
-import { WAKES } from './delivery.ts';
-import { LONE_POLLS } from './polling.ts';
 import { readStages, SETTINGS_FILE } from './settings.ts';
+import { LONE_POLLS, WAKES } from './throughput.ts';
 
 const USAGE = `Usage: npm run preflight [-- options]
 
@@ -27,7 +26,10 @@ const BOOTSTRAP_VERSION = 6;
 const BOOTSTRAP_PARAMETER = '/cdk-bootstrap/hnb659fds/version';
 /** Concurrent invocations of the tick and of the evaluation of alert rules. */
 const MINUTE_INVOCATIONS = 2;
-/** Duration of a request to the API that does not wait (s), by which the rate of requests becomes concurrent invocations. */
+/**
+ * Duration of a request to the API that does not wait (s), by which the rate of requests becomes concurrent invocations. The rate limits
+ * each method of the API; a cell is assumed to get as many requests in total.
+ */
 const REQUEST_SECONDS = 0.1;
 /** Concurrent invocations that send messages, and that read feedback of mails. */
 const NOTIFICATION_INVOCATIONS = 4;
@@ -44,7 +46,7 @@ const toProblem =
 const NOT_FOUND = /^ResourceNotFoundException$/;
 
 interface Check {
-  /** What is checked, and where. */
+  /** Subject and place of the check. */
   readonly subject: string;
   /** Permissions that the check requires. */
   readonly permissions: string;
@@ -120,6 +122,7 @@ function listRegionChecks({ stage, cell }: Cell, sharing: readonly Cell[]): Chec
       permissions: 'apigateway:GET on /account',
       async run() {
         const text = await requestAws({ service: 'apigateway', region, path: '/account' });
+        // With less, a cell could not reach its limits even at one method of its API.
         const { rateLimit, burstLimit } = JSON.parse(text).throttleSettings;
         const rate = sharing.reduce((sum, one) => sum + one.stage.api.requestsPerSecond, 0);
         const burst = Math.max(...sharing.map((one) => one.stage.api.burst));

@@ -191,7 +191,7 @@ const CellSettings = z
       })
       .optional()
       .describe(
-        'Hosted zone of Route 53 that contains the host names. The stack creates their DNS records, and the certificates that are not given (that of `dashboardDomain` only for a cell in us-east-1). Certificates and records of this kind cost nothing. Absent: the operator creates both.',
+        'Hosted zone of Route 53 that contains the host names. The stack creates their DNS records. It also creates a certificate for each host name without a `certificateArn` (for `dashboardDomain`, only if the cell is in us-east-1). Certificates and records of this kind cost nothing. Absent: the operator creates both.',
       ),
     staticEgress: z
       .strictObject({
@@ -238,7 +238,7 @@ const CellSettings = z
       .max(20, 'must have at most 20 entries')
       .default([])
       .describe(
-        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The cell has the permission to deliver events only to these queues. Their ARNs, `signIn` and `corsOrigins` together have at most 2,500 characters, because they are in the environment of functions.',
+        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The cell has the permission to deliver events only to these queues. The ARNs, `signIn` and `corsOrigins` are stored in environment variables of functions. All three together can have at most 2,500 characters.',
       ),
     subscribers: SubscriberSettings.optional().describe(
       'Other AWS accounts that may subscribe to the topics. A subscriber can get the events of all accounts of the cell. Absent: only the AWS account of the cell.',
@@ -267,13 +267,13 @@ const CellSettings = z
         keyArn: matching(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
           .optional()
           .describe(
-            'Set it if another stack created the KMS key that encrypts the secrets in the table: ARN of that key (output `KeyArn` of the other stack), or of the key’s replica in the AWS region of the cell. With `customerKey`, the policy of the key must allow the services of the cell to use the key ([recovery](deploying.md#recovery-in-another-aws-region)), and the key must belong to the AWS account of the table. Absent: the key of this stack.',
+            'ARN of the KMS key that encrypts the secrets in the table, or of its replica in the AWS region of the cell. Required only if another stack created the key (output `KeyArn` of that stack). With `customerKey`, the policy of the key must allow the services of the cell to use the key ([recovery](deploying.md#recovery-in-another-aws-region)), and the key must belong to the AWS account of the table. Absent: the key of this stack.',
           ),
         restoredAt: z.iso
           .datetime('must be a timestamp such as 2026-03-02T08:00:00Z')
           .optional()
           .describe(
-            'Time of the restore. Logs that began before it accept no events until the operator has renewed them.',
+            'Time of the restore. Logs that began before this time accept no events until the operator renews them ([`logs.renew`](deploying.md#backup-and-restore)).',
           ),
       })
       .optional()
@@ -363,7 +363,7 @@ const StageSettings = z.strictObject({
       'Id of the AWS account to which the stacks are deployed. Required if `protected` is `true`. Absent: the account of the AWS credentials.',
     ),
   protected: flag.describe(
-    'Whether the tables and stacks of established cells are protected against deletion.',
+    'Whether the tables and the stack of a cell are protected against deletion, once its setting `established` is `true`.',
   ),
   eventRetentionDays: integerFrom(7, 365).describe('Retention of events in the logs of accounts (days).'),
   topicArchiveDays: integerFrom(1, 365)
@@ -374,10 +374,10 @@ const StageSettings = z.strictObject({
     ),
   logRetention: z.literal(RETENTIONS, RETENTION_RULE).describe('Retention of log groups (days).'),
   pollConcurrency: integerFrom(2, 1000).describe(
-    'Maximum number of concurrent invocations of pollAccount. Each polls up to ten accounts.',
+    'Maximum number of concurrent invocations of the function pollAccount, which polls the ordering API. Each invocation polls up to ten accounts.',
   ),
   drainConcurrency: integerFrom(2, 1000).describe(
-    'Maximum number of concurrent invocations of drainSink. Each drains up to four sinks.',
+    'Maximum number of concurrent invocations of the function drainSink, which delivers events. Each invocation drains up to four sinks.',
   ),
   canary: z
     .strictObject({
@@ -412,13 +412,13 @@ const StageSettings = z.strictObject({
   api: z
     .strictObject({
       requestsPerSecond: integerFrom(1, 10_000).describe(
-        'Maximum rate of requests of the cell’s API. Streams can be opened at a tenth of this rate, but at least one per second.',
+        'Maximum rate of requests to each [group of routes](deploying.md#the-http-api) of the cell’s API. Streams can be opened at a tenth of this rate, but at least one per second.',
       ),
-      burst: integerFrom(1, 5000).describe('Maximum number of requests at once.'),
+      burst: integerFrom(1, 5000).describe('Maximum number of requests at once to each group of routes.'),
       requestsPerMinutePerKey: integerFrom(10, 600_000)
         .nullish()
         .describe(
-          'Maximum number of requests of a key per minute, over all functions of the cell. `null`: no maximum. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate. The limit costs at most one write to the table for each request ($0.63 per million requests). For a key with many requests it costs less, because one write then counts up to a fiftieth of the key’s maximum.',
+          'Maximum number of requests of a key per minute, over all routes and functions of the cell. `null`: no maximum. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate of one group of routes. The limit costs at most one write to the table for each request ($0.63 per million requests). A busy key costs less, because one write then covers several requests. One write covers at most a fiftieth of the limit: up to 12 requests if the limit is 600.',
         ),
       streamSeconds: integerFrom(60, 840)
         .default(300)

@@ -19,7 +19,7 @@ interface Props extends Cell {
   readonly startedAt: number;
 }
 
-/** What a smoke test deploys for its duration: a sandbox with a receiver of webhooks, and a subscriber of the topic. */
+/** Stack of a smoke test, deployed for its duration: a sandbox with a receiver of webhooks, and a subscriber of the topic. */
 export class SmokeStack extends Stack {
   constructor(scope: Construct, props: Props) {
     const { name, stage, region, cell, topicArn, secretHash, startedAt } = props;

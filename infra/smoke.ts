@@ -19,7 +19,7 @@ import {
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { type Client, createClient } from '../client/index.ts';
 import { SMOKE_CLIENT, SMOKE_HOOK, type SmokeWebhook } from '../functions/handlers/smoke-sandbox.ts';
-import { createReceiver, parseMessage } from '../receive/index.ts';
+import { createReceiver, parseEvent, parseMessage } from '../receive/index.ts';
 import { secretPrefix } from '../shared/secrets.ts';
 import { readOutputs, requestAws } from './aws.ts';
 import { type Cell, findCell, SMOKE_PREFIX, smokeStackName } from './cell.ts';
@@ -45,7 +45,7 @@ const run = promisify(execFile);
 /** The arguments or the cell are not usable; the message says what to do. */
 class SmokeError extends Error {}
 
-/** What is removed at the end, last created first. */
+/** Removals for the end, last created first. */
 class Cleanup {
   readonly #steps: { readonly what: string; readonly by: string; readonly remove: () => Promise<unknown> }[] =
     [];
@@ -153,6 +153,8 @@ async function probe({ cell, settings, url, minutes, signal }: Options, cleanup:
     for (const body of await take(queues, MessagesUrl)) seen.topic.add(parseMessage(body).id);
     for (const body of await take(queues, WebhooksUrl)) {
       const webhook = JSON.parse(body) as SmokeWebhook;
+      // Webhooks of a run that was killed have another secret.
+      if (!parseEvent(webhook.body).id.startsWith(`${id}.`)) continue;
       seen.webhook.add((await receiver.receive(webhook.body, webhook.headers)).id);
     }
     const jobEvents = feed.filter(({ type }) => type.startsWith('job.')).length;

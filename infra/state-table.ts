@@ -220,7 +220,7 @@ function listPermissions(region: string) {
       [['PutItem'], [p.cell, p.cursors, p.feedLog, p.feedIndex]],
       // New built-in sinks. Sinks of an earlier version, with their due cursors and parked events.
       [['BatchWriteItem'], [p.followers]],
-      [['UpdateItem'], [p.cell, p.status, p.cursors, p.sinks, p.parked, p.feedIndex]],
+      [['UpdateItem'], [p.cell, p.status, p.cursors, p.sinks, p.sinkParts, p.parked, p.feedIndex]],
       // A write whose condition does not hold is followed by a read.
       [['GetItem'], [...p.wakes, p.cell, p.status, p.index, p.cursors, p.sinks, p.parked]],
       // The heads of logs; from the logs, the events that have waited longest for a sink.
@@ -291,15 +291,15 @@ function listPermissions(region: string) {
     readingAttention: [
       // Whether customers can be notified.
       [['BatchGetItem'], [p.openJobs, p.notifySettings]],
-      [['Query'], [p.markedJobs, p.attention, p.attentionHistory]],
-      [['GetItem'], [p.attention]],
+      [['Query'], [p.markedJobs, p.attentionHistory]],
+      [['BatchGetItem'], [p.attention]],
       { indexes: ['due'] },
     ],
     /** Grants the HTTP API to change items of the attention queue, which are read again first. */
     attending: [
-      [['GetItem'], [p.cell, p.snapshots, p.attention]],
-      // The state of an endpoint, the number of events that wait for it, and whether customers can be notified.
-      [['BatchGetItem'], [p.index, p.sinkParts, p.notifySettings]],
+      [['GetItem'], [p.cell, p.snapshots]],
+      // The state of the item, that of an endpoint, the number of events that wait for it, and whether customers can be notified.
+      [['BatchGetItem'], [p.attention, p.index, p.sinkParts, p.notifySettings]],
       [['PutItem'], [p.attention, p.attentionHistory]],
     ],
     /** Grants the HTTP API to read endpoints and their delivery state. Their secrets are in another partition. */
@@ -315,7 +315,7 @@ function listPermissions(region: string) {
       // A write whose condition does not hold is followed by a read.
       [['GetItem'], [p.cursors, p.parked, p.replays]],
       [['PutItem'], [p.replays]],
-      [['UpdateItem'], [p.parked, p.replays]],
+      [['UpdateItem'], [p.cursors, p.parked, p.replays]],
     ],
     /**
      * Grants streams and feeds of the HTTP API: read the cell feed, the cell's own log and those of its
@@ -365,7 +365,7 @@ function listPermissions(region: string) {
       [['Query'], [p.accounts, p.log, p.sinks, p.followers, p.cursors, p.parked, p.dead, p.replays]],
       [['BatchWriteItem'], [p.followers]],
       [['PutItem'], [p.log, p.sinks, p.cursors, ...p.wakes]],
-      [['UpdateItem'], [p.status, p.index, p.sinks, p.sinkParts, p.locks]],
+      [['UpdateItem'], [p.status, p.index, p.sinks, p.sinkParts, p.cursors, p.locks]],
       [['DeleteItem'], [p.sinks, p.followers, p.cursors, p.parked, p.dead, p.replays]],
       [['ConditionCheckItem'], [p.locks]],
     ],

@@ -41,7 +41,7 @@ export function addWebAcl(
   });
   const rate = {
     evaluationWindowSec: 60,
-    // Half of the stage's total limit.
+    // Half of the rate of one method.
     limit: Math.max(10, stage.api.requestsPerSecond * 30),
   };
   const untouched = [{ priority: 0, type: 'NONE' }];

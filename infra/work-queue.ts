@@ -33,7 +33,7 @@ interface Props {
   readonly consumerTimeout: Duration;
   /** Maximum number of messages per invocation. */
   readonly batchSize: number;
-  /** How long messages are gathered for an invocation. Default: not at all. */
+  /** Time for which messages are gathered for an invocation. Default: none. */
   readonly batching?: Duration;
   /**
    * Maximum number of concurrent invocations. Not a reserve on the function: that would throttle, and good

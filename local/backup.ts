@@ -163,8 +163,8 @@ export async function writeBackup(options: {
 }
 
 /**
- * Restores a backup into a folder that does not exist, is empty, or has only files of a restore that was killed. Checks every file before the folder becomes usable. Throws
- * {@link BackupError}; the folder is then empty.
+ * Restores a backup into a folder that does not exist, is empty, or has only a lock or files of a restore that was killed. Checks every file
+ * before the folder becomes usable. Throws {@link BackupError}; the folder is then empty.
  */
 export async function restoreBackup(options: {
   readonly folder: string;
@@ -180,8 +180,8 @@ export async function restoreBackup(options: {
   refuseForeignParent(folder);
   // Of a restore that was killed. It began with an empty folder, and no Jobwire has started on it since.
   if (existsSync(join(folder, RESTORE_FOLDER))) removeRestored(folder);
-  // A new file system may contain `lost+found`.
-  if (!isNew && listFiles(folder).some((file) => file !== 'lost+found')) {
+  // A new file system may contain `lost+found`. A failed start and `jobwire doctor` leave only the lock.
+  if (!isNew && listFiles(folder).some((file) => file !== 'lost+found' && file !== LOCK_FILE)) {
     throw new BackupError(`The folder ${folder} is not empty. Choose an empty or a new folder.`);
   }
   const target = openDataDir(folder);

@@ -1,7 +1,7 @@
 /** Accounts and sinks that the configuration declares. */
 import { createHash } from 'node:crypto';
 import pLimit from 'p-limit';
-import { listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
+import { type Account, listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
 import { type AccountSecrets, isKept } from '../shared/accounts/credentials.ts';
 import { breakDeletion, workOffDeletion } from '../shared/accounts/deletion.ts';
 import { withEventDefaults } from '../shared/accounts/event-settings.ts';
@@ -12,7 +12,7 @@ import { breakLease } from '../shared/delivery/lease.ts';
 import { registerSinks, type SinkRecord, toSink } from '../shared/delivery/sink.ts';
 import { startFeed } from '../shared/log/feed-forwarding.ts';
 import { newEpoch } from '../shared/log/head.ts';
-import { cellLog, getDrainNames, keys, sinkPk } from '../shared/storage/schema.ts';
+import { cellLog, deletionPk, getDrainNames, keys, sinkPk } from '../shared/storage/schema.ts';
 import { resumePolls } from '../shared/tracking/claims.ts';
 import type { HostOptions } from './host-options.ts';
 import { StartError } from './start-error.ts';
@@ -54,30 +54,16 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
   const { config, table } = options;
   const { log } = accounts;
   const now = Date.now();
-  for (const region of Object.keys(config.regions)) {
+  const regions = Object.keys(config.regions);
+  const all = await Promise.all(regions.map((region) => listAccounts(table, region, MAX_ACCOUNTS)));
+  checkIds(config, all.flat());
+  // In all regions first: the deletion removes the id from API keys, which name no region.
+  for (const region of regions) await completeDeletions(options, accounts, region);
+  for (const region of regions) {
     const declared = config.accounts.filter((account) => account.region === region);
     const sinks = declaredSinks(options, region);
-    const known = await listAccounts(table, region, MAX_ACCOUNTS);
-    const managed = new Set(known.filter((account) => account.managed).map(({ account }) => account));
+    const known = all.flat().filter((account) => account.region === region);
     await startFeed(table, region, { epoch: newEpoch(now) });
-    for (const { id } of declared) {
-      if (!managed.has(id)) continue;
-      throw new ConfigError(
-        `accounts: the id "${id}" belongs to an account that was created through the API. Choose another id, or delete that account first.`,
-      );
-    }
-    for (const { sk: id } of await table.getMany(
-      declared.map(({ id }) => keys.deletion({ region, account: id })),
-    )) {
-      // The former account of this name is final: no other process works on this table, or its deletion was long ago.
-      if (options.exclusive) await breakDeletion(table, { region, account: id });
-      const deps = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
-      const { kind } = await workOffDeletion(deps, { region, account: id }, now + START_MS);
-      if (kind === 'free') continue;
-      throw new StartError(
-        `accounts: the id "${id}" belongs to an account whose deletion is not complete. Start again in a few minutes.`,
-      );
-    }
     for (const { sk: id, createdAt } of await table.getMany(sinks.map(({ id }) => keys.sink(region, id)))) {
       if (createdAt === undefined) continue;
       throw new ConfigError(
@@ -119,6 +105,41 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
         await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
       }
     });
+  }
+}
+
+/** Throws if a declared id belongs to another account, in any region: paths and API keys name accounts only by their ids. */
+function checkIds(config: Config, known: readonly Account[]): void {
+  const declared = new Map(config.accounts.map(({ id, region }) => [id, region]));
+  for (const { account: id, region, managed } of known) {
+    const declaredRegion = declared.get(id);
+    if (declaredRegion === undefined || (declaredRegion === region && !managed)) continue;
+    const others = known.filter((other) => other.account === id && other.region !== region);
+    throw new ConfigError(
+      [
+        `accounts: the id "${id}" belongs to an account in the region ${region}${managed ? ', which was created through the API' : ''}.`,
+        `${managed || others.length > 0 ? 'Choose' : 'Set that region again, or choose'} another id.`,
+        `To delete that account, remove the entry, ${others.length > 0 ? `put ${region} first in regions, ` : ''}start Jobwire, and run jobwire accounts delete ${id} --yes.`,
+        'Then add the entry again, and restart Jobwire.',
+      ].join(' '),
+    );
+  }
+}
+
+/** Completes the deletions of former accounts of a region whose ids the configuration declares. */
+async function completeDeletions(options: HostOptions, accounts: AccountDeps, region: string): Promise<void> {
+  const { config, table, exclusive } = options;
+  const declared = new Set(config.accounts.map(({ id }) => id));
+  for (const { sk: id } of await table.query({ pk: deletionPk(region) })) {
+    if (!declared.has(id)) continue;
+    // The former account of this id is final: no other process works on this table, or its deletion was long ago.
+    if (exclusive) await breakDeletion(table, { region, account: id });
+    const deps = exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
+    const { kind } = await workOffDeletion(deps, { region, account: id }, Date.now() + START_MS);
+    if (kind === 'free') continue;
+    throw new StartError(
+      `accounts: the id "${id}" belongs to an account whose deletion is not complete. Start again in a few minutes.`,
+    );
   }
 }
 

@@ -3,6 +3,7 @@
  * 127.0.0.1 (DNS rebinding) it can also read the responses.
  */
 import { isIP } from 'node:net';
+import { isLoopbackHost } from '../shared/loopback.ts';
 
 /** Addresses of the program. */
 export interface Reach {
@@ -21,7 +22,7 @@ function toHostname(host: string): string {
 
 /** Returns whether a program that listens on this address accepts connections only from this machine. */
 export const isLoopback = (host: string): boolean =>
-  /^(localhost|ip6-localhost|ip6-loopback|127(\.\d+){3}|\[::1\])$/.test(toHostname(host));
+  isLoopbackHost(toHostname(host)) || /^ip6-(localhost|loopback)$/i.test(host);
 
 /**
  * Returns why a request is rejected: it is for another host, or another site's page changes the demo's mailbox with it. `undefined` if

@@ -56,6 +56,8 @@ const TRACES_MS = 500;
 const MAIL_CHECK_MS = 10_000;
 /** Exit code for an invalid command line, or a configuration that is invalid or unreadable. A service manager need not start Jobwire again. */
 const INVALID_CONFIG = 2;
+/** Exit code for a closed stdout, as the shell reports a program that SIGPIPE ended. */
+const OUTPUT_CLOSED = 141;
 /** Address that the CLI uses by default. */
 const CLI_DEFAULT_URL = 'http://127.0.0.1:4000';
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
@@ -77,9 +79,17 @@ let ending: Promise<never> | undefined;
 let tablesAt = '';
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0, signal));
-// The reader of stdout may exit first. The program still has to stop its child processes. After another error, such as a full disk, the
-// exit code lets a service manager restart it.
-process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => void end(code === 'EPIPE' ? 0 : 1));
+let isOutputLost = false;
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  if (code === 'ENOSPC') {
+    if (!isOutputLost) warn(`Lines of the output are lost${formatCode(code)}. Jobwire keeps running.`);
+    isOutputLost = true;
+    return;
+  }
+  warn(`The output can’t be written${formatCode(code)}. Jobwire stops.`);
+  // The program that reads stdout may exit first. The exit code lets a service manager start Jobwire again.
+  void end(code === 'EPIPE' ? OUTPUT_CLOSED : 1);
+});
 
 main().catch((cause: unknown) => {
   // What fails while the program ends is a consequence.

@@ -65,7 +65,7 @@ function withOutcomes<M>(
 /** Why no event can be sent to a queue. */
 export const NO_QUEUES = 'queues require "sqs" in the configuration file';
 
-/** What sinks send with. All sinks of a host share it. */
+/** Transports of sinks. All sinks of a host share them. */
 interface SinkTransports {
   readonly connections: ConnectionPool;
   readonly readSigning: SigningReader;

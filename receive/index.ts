@@ -129,13 +129,14 @@ const SECRET_BYTES = { min: 24, max: 64 };
 
 /**
  * Creates a receiver of webhooks that are signed by Standard Webhooks 1.0. Throws {@link WebhookVerificationError} with
- * `bad-secret` if there is no secret or an invalid one.
+ * `bad-secret` if there is no secret or an invalid one, and a `RangeError` if `toleranceSeconds` is not a number from 0.
  */
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { toleranceSeconds = 300, now = Date.now } = options;
   const secrets = [options.secret, ...(options.secrets ?? [])].filter((secret) => secret !== undefined);
   const signers = secrets.filter((secret) => secret !== '').map(toSigner);
   if (signers.length === 0) throw new WebhookVerificationError('bad-secret', 'A secret is required.');
+  if (!(toleranceSeconds >= 0)) throw new RangeError('toleranceSeconds must be a number of seconds.');
 
   /** Returns a copy of the verified bytes. */
   async function verifyBytes(body: RawBody, headers: RequestHeaders): Promise<Uint8Array> {

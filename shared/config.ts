@@ -102,7 +102,7 @@ const notifications = z.strictObject({
         })
         .optional()
         .describe(
-          'Signs mails with DKIM, if the mail server does not sign them ([DKIM](notifications-channels.md)). Default: not signed.',
+          'Makes Jobwire sign mails with DKIM. Set it only if the mail server does not sign them ([DKIM](notifications-channels.md)). Default: not signed.',
         ),
     })
     .superRefine(({ user, password }, context) => {
@@ -182,7 +182,7 @@ export const configSchema = z
     publicUrl: publicUrl
       .optional()
       .describe(
-        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails, and `source` and `dataschema` of events, begin with it. If it is not set, `source` is a path without a host. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address on which Jobwire listens.',
+        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails, and `source` and `dataschema` of events, begin with it. With the default, `source` is a path without a host. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address on which Jobwire listens.',
       ),
     metrics: z
       .strictObject({
@@ -370,14 +370,14 @@ export const configSchema = z
           .min(1, 'must contain at least one interval')
           .default([300, 1800, 7200, 21_600, 86_400])
           .describe(
-            'Intervals, in seconds, at which the detail of a job is fetched again after the job left the list of active jobs. The last interval is repeated.',
+            'Intervals, in seconds, at which the detail of a job is fetched again after the job left the list of active jobs, or after a change of its detail. The last interval is repeated.',
           ),
         days: z
           .number('must be a number of days')
           .positive('must be more than 0')
           .default(7)
           .describe(
-            'Number of days for which the detail of a job is fetched again after the job left the list of active jobs.',
+            'Number of days for which the detail of a job is fetched again after the job left the list of active jobs, or after the last change of its detail.',
           ),
       })
       .prefault({})
@@ -391,7 +391,8 @@ export const configSchema = z
     if (config.notifications && config.publicUrl === undefined) {
       fail(['publicUrl'], 'is required with notifications, because links in e-mails begin with it');
     }
-    if (config.signIn && !isSafeUrl(config.publicUrl ?? `http://${config.host}`)) {
+    const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+    if (config.signIn && !isSafeUrl(config.publicUrl ?? `http://${host}`)) {
       fail(
         ['publicUrl'],
         'must begin with https:// or have a loopback host if signIn is configured, because browsers require TLS to sign in',
@@ -575,7 +576,7 @@ function fail(problem: string): never {
   throw new ConfigError(problem);
 }
 
-/** What references are resolved with. */
+/** Sources with which references are resolved. */
 interface References {
   readonly env: Environment;
   readonly folder: string;
@@ -588,6 +589,8 @@ function resolveReferences(
   references: References,
   path: readonly (string | number)[],
 ): unknown {
+  // It may be a URL that begins with file:.
+  if (path.length === 1 && path[0] === '$schema') return value;
   const next = (entry: unknown, key: string | number) => resolveReferences(entry, references, [...path, key]);
   if (typeof value === 'string') return resolveReference(value, references, pathText(path, WHOLE));
   if (Array.isArray(value)) return value.map(next);

@@ -8,8 +8,8 @@ export function formatCsvRow(cells: readonly unknown[]): string {
   return cells.map(formatCsvCell).join(',');
 }
 
-/** Beginning of text that a spreadsheet would interpret as a formula. Some accept full-width characters, too. */
-const FORMULA = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
+/** Beginning of text that a spreadsheet would interpret as a formula, also after apostrophes. Some accept full-width characters, too. */
+const FORMULA = /^'*[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
 
 /** Returns a cell: text as it is, arrays and objects as JSON. Text that a spreadsheet would interpret as a formula gets a leading apostrophe. */
 function formatCsvCell(value: unknown): string {

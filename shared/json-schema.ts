@@ -13,6 +13,8 @@ export interface JsonSchema {
   readonly allOf?: readonly JsonSchema[];
   readonly oneOf?: readonly JsonSchema[];
   readonly enum?: readonly unknown[];
+  /** The known values of a text. Later versions can add others. */
+  readonly 'x-extensible-enum'?: readonly string[];
   readonly const?: unknown;
   readonly default?: unknown;
   readonly pattern?: string;
@@ -27,4 +29,21 @@ export interface JsonSchema {
   readonly maxProperties?: number;
   /** Draft 7 only. */
   readonly definitions?: Readonly<Record<string, JsonSchema>>;
+}
+
+/**
+ * Returns the same schema with `x-extensible-enum` for each `enum` of several texts, so that a later version can return further values
+ * (docs/api.md, section Versions).
+ */
+export function withOpenEnums<T>(schema: T): T {
+  const opened = (part: unknown): unknown => {
+    if (typeof part !== 'object' || part === null) return part;
+    if (Array.isArray(part)) return part.map(opened);
+    const entries = Object.entries(part).map(([key, value]) => {
+      const texts = key === 'enum' && Array.isArray(value) ? value.filter((one) => one !== null) : [];
+      return texts.length > 1 ? ['x-extensible-enum', texts] : [key, opened(value)];
+    });
+    return Object.fromEntries(entries);
+  };
+  return opened(schema) as T;
 }

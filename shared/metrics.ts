@@ -129,7 +129,7 @@ export const METRICS = {
     DeliveryFailures: 'Number of attempts in which the sink accepted no event, and which are retried.',
     DeliveryRejections: 'Number of attempts in which the receiver rejected the event itself.',
     EventsParked:
-      'Number of events parked: the endpoint rejected them or failed because of them, or they wait for such an event.',
+      'Number of events that were parked: events that the endpoint rejected or that made it fail, and later events of the same job, which wait behind them.',
     EventsDead: 'Number of events that a sink rejected on every attempt.',
     EventsLost: 'Number of events that expired before a sink received them.',
     DeliveriesUnlogged: 'Number of attempts that could not be recorded in the delivery log.',

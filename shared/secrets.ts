@@ -85,7 +85,7 @@ const TAG_BYTES = 16;
 /** The place of a text in the table. */
 export interface SealedPlace {
   readonly key: Key;
-  /** What the encryption binds the text to. */
+  /** Context to which the encryption binds the text. */
   readonly binding: string;
   /** The name in error messages. */
   readonly name: string;

@@ -64,8 +64,12 @@ export function encodeExport(spans: readonly object[]): string {
   });
 }
 
+/** The result of a poll for its span. A poll that threw an error has no counts. */
+export type TracedPoll = Pick<PollReport, 'region' | 'account' | 'outcome' | 'ms'> &
+  Partial<Pick<PollReport, 'events' | 'requests' | 'retries' | 'openJobs'>>;
+
 /** Returns the span of a poll that ends at a time (epoch ms). */
-export function describePoll(report: PollReport, lagMs: number, endedAt: number): Span {
+export function describePoll(report: TracedPoll, lagMs: number, endedAt: number): Span {
   const { region, account, outcome, events, requests, retries, openJobs, ms } = report;
   return {
     ...{ name: 'poll', kind: 'internal', startedAt: endedAt - ms, isError: outcome === 'failed' },

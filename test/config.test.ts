@@ -334,6 +334,11 @@ describe('references', () => {
     }
   });
 
+  test('$schema is not a reference: it may be a URL that begins with file:', () => {
+    const $schema = 'file:///C:/none/jobwire.schema.json';
+    expect(parseConfig({ $schema, ...configWith('secret') }, {}, folder)).toMatchObject({ $schema });
+  });
+
   test('a missing or empty variable and an unreadable or empty file are reported with the field', () => {
     const reject = (reference: string) => () => parseConfig(configWith(reference), {}, folder);
     writeFileSync(join(folder, 'empty'), '\n');

@@ -13,6 +13,7 @@ describe('a CSV row', () => {
 
   it.each([
     ...['=1+1', '+44 20 7946 0000', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1'],
+    ...["'=Bob", "''@x"],
     ...['\uff1d1+1', '\uff0b1', '\uff0d1', '\uff20SUM(A1)'],
   ])('has no cell that a spreadsheet interprets as a formula, and is read back as it was: %j', (text) => {
     expect(parse(formatCsvRow([text, 'x']))).toEqual([[`'${text}`, 'x']]);

@@ -1,7 +1,7 @@
 /** The version of Jobwire, and what a release verifies. `test/release.integration.test.ts` runs one. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { findProblems, type Packed, toReleasedChangelog } from '../release.ts';
+import { findProblems, isLower, type Packed, toReleasedChangelog } from '../release.ts';
 import { VERSION } from '../shared/version.ts';
 
 const read = (file: string): string => readFileSync(file, 'utf8');
@@ -28,6 +28,15 @@ test('the changelog’s unreleased entries become those of the version; without 
   );
   const empty = '# Changelog\n\n## [Unreleased]\n\n## [1.0.0] - 2026-01-02\n\n- Old.\n';
   expect(() => toReleasedChangelog(empty, '1.1.0', '2026-03-02')).toThrow('no entries');
+});
+
+test.each([
+  ['1.9.9', '1.10.0', true],
+  ['0.99.0', '1.0.0', true],
+  ['1.10.0', '1.9.9', false],
+  ['1.0.0', '1.0.0', false],
+])('the version %s is lower than %s, so it is not released: %s', (version, current, expected) => {
+  expect(isLower(version, current)).toBe(expected);
 });
 
 test('a package that lacks a file, has a foreign one, another version or too many bytes is rejected', () => {

@@ -22,7 +22,7 @@ export interface ReceiverRequest {
   /** Whether to send the recorded deliveries. */
   readonly list?: boolean;
 }
-/** How the receiver responds. */
+/** Response of the receiver. */
 export interface Behaviour {
   /** Default: 204. */
   readonly status?: number;

@@ -15,7 +15,7 @@ export interface Delivery {
   readonly respondedAt: number;
 }
 
-/** What the deliveries of a phase show. */
+/** Results of the deliveries of a phase. */
 export interface Verdict {
   /** Number of events that did not arrive, counted for each endpoint. */
   readonly lost: number;

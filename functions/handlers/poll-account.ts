@@ -2,6 +2,7 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import type { PollDeps } from '../../shared/tracking/poll-context.ts';
+import type { PollReport } from '../../shared/tracking/poll-report.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { Tracing } from '../tracing.ts';
 import { CLAIM_SECONDS, PollMessage, workOff } from './messages.ts';
@@ -35,11 +36,17 @@ export function createPollAccountHandler(deps: PollAccountDeps) {
     return workOff(event, PollMessage, telemetry, async ({ account, dueAt }, { attributes }) => {
       const claimedFrom = Math.max(dueAt, Number(attributes.SentTimestamp));
       if (polling.now() > claimedFrom + CLAIM_SECONDS * 1000) return;
-      const lagMs = Math.max(0, polling.now() - dueAt);
+      const startedAt = polling.now();
+      const lagMs = Math.max(0, startedAt - dueAt);
       tracing?.beginPoll({ region, account });
-      const report = await pollAccount(polling, { region, account }, deadline, dueAt);
-      telemetry.poll(report, { lagMs });
-      tracing?.endPoll(report, { lagMs });
+      let report: PollReport | undefined;
+      try {
+        report = await pollAccount(polling, { region, account }, deadline, dueAt);
+        telemetry.poll(report, { lagMs });
+      } finally {
+        const thrown = { region, account, outcome: 'failed', ms: polling.now() - startedAt } as const;
+        tracing?.endPoll(report ?? thrown, { lagMs });
+      }
     });
   };
 }

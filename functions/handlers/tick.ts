@@ -253,11 +253,11 @@ async function awaken({ table, region, now, sleep }: TickDeps, leastEpoch: strin
 
 /** Creates the built-in sinks of a new cell, and updates their targets when those were replaced. */
 async function keepBuiltInSinks(deps: TickDeps): Promise<void> {
-  const { region, table, log, topicArn } = deps;
+  const { region, table, log, topicArn, now } = deps;
   const topic = (await readSink(deps, TOPIC_SINK)) ?? newSink(region, TOPIC_SINK, 'sns');
   if (topic.target !== topicArn) {
     // Without accounts, no cursor is created: the topic gets every log from its beginning.
-    await registerSink(table, log, { ...topic, target: topicArn }, []);
+    await registerSink(table, log, { ...topic, target: topicArn }, [], now());
   }
   await keepOptionalSink(deps, STANDARD_TOPIC_SINK, 'sns', deps.standardTopicArn);
   await keepOptionalSink(deps, EVENT_BUS_SINK, 'eventbridge', deps.eventBusArn);
@@ -270,13 +270,13 @@ async function keepOptionalSink(
   kind: SinkRecord['kind'],
   target: string | undefined,
 ): Promise<void> {
-  const { region, table, log } = deps;
+  const { region, table, log, now } = deps;
   const found = await readSink(deps, id);
   if (target !== undefined && found?.target !== target) {
     if (!found) await startAtHeads(deps, id);
     const sink = found ?? newSink(region, id, kind);
     const paused = sink.paused && sink.target !== NO_TARGET;
-    await registerSink(table, log, { ...sink, target, paused }, []);
+    await registerSink(table, log, { ...sink, target, paused }, [], now());
   }
   if (target === undefined && found && !found.paused) {
     // Its cursors stay, in case the target returns. The target distinguishes this from an operator's pause.

@@ -70,7 +70,7 @@ export const AccountReport = z
         'Counts of the jobs that are missing from the list of active jobs and whose outcome is not yet known.',
       ),
     quarantinedAt: timestampOrNull.describe(
-      'Start of the quarantine. A quarantine begins when too many jobs disappear from the list of active jobs within a day. Until it ends, no job is reported as cancelled or as unavailable (the ordering API returns 404 for it). `null`: the account is not in quarantine.',
+      'Start of the quarantine. A quarantine begins when too many jobs disappear from the list of active jobs within a day. Until it ends, no job is reported as cancelled or unavailable. A job is unavailable if the ordering API returns 404 for it. `null`: the account is not in quarantine.',
     ),
   })
   .meta({ id: 'AccountStatus' });

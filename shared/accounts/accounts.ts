@@ -123,6 +123,8 @@ export function toStatus(item: Item) {
      */
     sweptAt: number(item.sweptAt),
     sweptThrough: number(item.sweptThrough) ?? 0,
+    /** Highest number that a sweep has read, if it is a single outlier, which `sweptThrough` ignores. */
+    sweptHighest: number(item.sweptHighest) ?? 0,
     /** Time up to which the daily rotation of detail fetches is done. `null`: up to the last complete crawl. */
     rotatedThrough: number(item.rotatedThrough),
     /** Jobs whose detail cannot be read: up to 20 job numbers, and the error of the last one. */
@@ -211,6 +213,7 @@ export async function makeAccount(
         put: {
           ...keys.account(account),
           ...toAttributes(account),
+          ...(account.paused && { pausedAt: now }),
           revision,
           createdAt: now,
           changedAt: now,
@@ -267,7 +270,11 @@ export async function updateAccountRecord<R extends { readonly kind: string } = 
     const place = placeAfter(ref, record, { ...record, ...set }, status, atOnce, now);
     const isSame = Object.entries(set).every(([name, value]) => record[name] === value);
     if (isSame && !place) return { kind: 'changed', record };
-    const changed = { ...set, revision: getRevision(record) + 1, changedAt: now };
+    const changed = {
+      ...set,
+      ...(set.paused === true && record.paused !== true && { pausedAt: now }),
+      ...{ revision: getRevision(record) + 1, changedAt: now },
+    };
     const writes: Write[] = [
       {
         update: keys.account(ref),

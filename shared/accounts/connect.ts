@@ -57,6 +57,15 @@ interface Source {
   readonly version: string;
   readonly tokens: TokenSource;
   readonly baseUrl: string;
+  readonly ownAddress: boolean;
+}
+
+/** Result of `connect`. */
+export interface Connection {
+  readonly client: OrderingClient;
+  readonly tokens: TokenSource;
+  /** Whether the credentials contain the addresses of the ordering API, in place of those of the region. */
+  readonly ownAddress: boolean;
 }
 
 /**
@@ -66,9 +75,7 @@ interface Source {
  * Rejected credentials are read again at once, because the cached ones may have been replaced. The fault is
  * reported only if the new ones are rejected too.
  */
-export function createConnector(
-  options: Options,
-): (account: Account, holds?: Holds) => Promise<{ client: OrderingClient; tokens: TokenSource }> {
+export function createConnector(options: Options): (account: Account, holds?: Holds) => Promise<Connection> {
   const sources = new Map<string, Source>();
   /** Time of the last change of each account's credentials, according to its record at its last poll. */
   const changes = new Map<string, number>();
@@ -89,7 +96,8 @@ export function createConnector(
       ...(cache === undefined ? {} : { cache }),
       ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     });
-    const source = { version, tokens, baseUrl: region.baseUrl };
+    const ownAddress = credentials.upstream !== undefined;
+    const source = { version, tokens, baseUrl: region.baseUrl, ownAddress };
     sources.set(name, source);
     return source;
   }
@@ -139,7 +147,7 @@ export function createConnector(
       ...(holds && { holds }),
       ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     });
-    return { client, tokens };
+    return { client, tokens, ownAddress: source.ownAddress };
   };
 }
 

@@ -402,7 +402,7 @@ export async function edit(
 }
 
 /** Returns why an account cannot be changed here, or `undefined` if it can. */
-function manageable(
+export function manageable(
   { isDeclared }: AccountDeps,
   record: Item,
   ref: AccountRef,

@@ -1,7 +1,7 @@
 /** Accounts with the same credentials. They report the same jobs, each in its own log. */
 import { createHash } from 'node:crypto';
 
-/** What identifies the credentials of an account. */
+/** Identity of the credentials of an account. */
 interface CredentialsIdentity {
   readonly account: string;
   readonly region: string;

@@ -6,9 +6,9 @@ import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import type { ConnectionPool } from '../delivery/outbound.ts';
 import type { EmailTransport, SendOutcome } from '../notifications/types.ts';
-import type { SealedTexts } from '../secrets.ts';
+import { type SealedTexts, SecretError } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
-import type { Clause } from '../storage/table.ts';
+import { type Clause, TableError } from '../storage/table.ts';
 import { type AlertMessage, toBody, toEmail } from './message.ts';
 import { listAlertRules, readTarget, type StoredRule, saveState } from './rules.ts';
 import { type AlertReport, advance, clearFailures, recordFailure } from './state.ts';
@@ -106,12 +106,19 @@ async function evaluate(
   const stateItem = await saveState(table, stored, state);
   // Another process has evaluated it, and sends.
   if (!stateItem || report === null) return { firing, sent: null };
-  const problem = await sendAlert(deps, stored, toMessage(deps, { ...stored, state }, report));
+  const message = toMessage(deps, { ...stored, state }, report);
+  const problem = await sendAlert(deps, stored, message).catch(toProblem);
   deps.onMessage?.(stored, problem);
   const after =
     problem === null ? clearFailures(state) : recordFailure(state, before, report, { problem, now: now() });
   await saveState(table, { ...stored, stateItem }, after);
   return { firing, sent: problem === null };
+}
+
+/** Returns why a message was not sent whose target could not be read. */
+function toProblem(cause: unknown): string {
+  if (!(cause instanceof SecretError || cause instanceof TableError)) throw cause;
+  return `The target could not be read. ${cause.message}`;
 }
 
 /** Returns the message about the state of a rule. */

@@ -3,7 +3,7 @@ import { escapeHtml } from '../html.ts';
 import { type AlertRuleRecord, conditions } from './rule-input.ts';
 import type { AlertReport } from './state.ts';
 
-/** What a message is about. */
+/** Subject of a message. */
 export interface AlertMessage {
   readonly report: AlertReport | 'test';
   readonly region: string;

@@ -20,13 +20,13 @@ export const conditions = {
     name: 'Endpoint failing',
     unit: 'minutes',
     about:
-      'Duration of the longest current failure of an endpoint, without interruption, in minutes. Paused endpoints do not count. Disabled endpoints do.',
+      'Time for which an endpoint has been failing without interruption, in minutes. Of several endpoints, the longest time counts. Paused endpoints do not count. Disabled endpoints do.',
   },
   dead_events: {
     name: 'Dead events',
     unit: 'events',
     about:
-      'Number of events that endpoints rejected on every attempt. Only the 100 endpoints with the most recent failures are counted, with at most 100 events for each.',
+      'Number of events that endpoints rejected on every attempt. Of the endpoints that the rule includes, only the 100 with the most recent failures are counted, with at most 100 events for each.',
   },
   notifications_delayed: {
     name: 'Notifications delayed',
@@ -38,7 +38,7 @@ export const conditions = {
     name: 'Messages failed',
     unit: 'messages',
     about:
-      'Number of customer messages that failed, bounced, were marked as spam, or have an unknown outcome, in the last 24 hours. At most 500 are counted.',
+      'Number of customer messages that failed, bounced, were marked as spam, or have an unknown outcome, in the last 24 hours. At most 10,000 failed messages of the region are examined, beginning with those about the most recent changes. At most 500 are counted.',
   },
 } as const;
 /** Name of a condition. */
@@ -106,7 +106,7 @@ const target = z
 export type AlertTarget = z.infer<typeof target>;
 
 const fields = {
-  name: line(100).describe('Name, which messages contain.'),
+  name: line(100).describe('Name of the rule. Each message contains it.'),
   condition: z
     .enum(conditionNames, `must be one of ${conditionNames.join(', ')}`)
     .describe(
@@ -200,7 +200,7 @@ export const AlertRule = z
   })
   .meta({ id: 'AlertRule' });
 
-/** What a stored rule consists of. */
+/** Parts of a stored rule. */
 export type AlertRuleRecord = Readonly<
   Omit<
     z.infer<typeof AlertRule>,

@@ -6,7 +6,7 @@
  * `announced` is the state that the recipients know. A message is due whenever it differs from the real one, outside quiet hours. So
  * deferred messages need no queue, and a restart repeats none.
  */
-import { tzOffset } from '@date-fns/tz/tzOffset';
+import { getOffset, parseMinutes } from '../zone-times.ts';
 import { type AlertRuleRecord, type QuietHours, weekdays } from './rule-input.ts';
 
 /** The state of a rule. Times are epoch ms. */
@@ -26,7 +26,7 @@ export interface AlertState {
   readonly problem: string | null;
 }
 
-/** What a message reports: the rule fires, still fires, or no longer fires. */
+/** Content of a message: the rule fires, still fires, or no longer fires. */
 export type AlertReport = 'firing' | 'reminder' | 'resolved';
 
 /** No failed attempts, so the next message is not delayed. */
@@ -130,18 +130,12 @@ const FIRST_DAY = 3;
 /** Returns whether a time (epoch ms) is within quiet hours, by the clock of their zone. */
 export function isQuiet(quiet: QuietHours | null, now: number): boolean {
   if (!quiet) return false;
-  const offset = tzOffset(quiet.zone, new Date(now));
-  const local = Math.floor(now / MINUTE_MS) + (Number.isFinite(offset) ? offset : 0);
+  const local = Math.floor(now / MINUTE_MS) + getOffset(quiet.zone, now);
   const minute = local - Math.floor(local / DAY_MINUTES) * DAY_MINUTES;
-  const [from, to] = [quiet.from, quiet.to].map(toMinutes) as [number, number];
+  const [from, to] = [quiet.from, quiet.to].map(parseMinutes) as [number, number];
   const length = (to - from + DAY_MINUTES) % DAY_MINUTES || DAY_MINUTES;
   if ((minute - from + DAY_MINUTES) % DAY_MINUTES >= length) return false;
   const day = Math.floor(local / DAY_MINUTES) + FIRST_DAY - (minute < from ? 1 : 0);
   const weekday = weekdays[((day % 7) + 7) % 7];
   return weekday !== undefined && quiet.days.includes(weekday);
-}
-
-function toMinutes(text: string): number {
-  const [hours = 0, minutes = 0] = text.split(':').map(Number);
-  return hours * 60 + minutes;
 }

@@ -13,11 +13,15 @@ import { type AlertRuleRecord, type Condition, conditions } from './rule-input.t
 
 const MINUTE_MS = 60_000;
 const MAX_ACCOUNTS = 100_000;
-/** Maximum numbers of endpoints whose dead events are counted, and of events counted for each. */
-const MAX_ENDPOINTS = 100;
+/** Maximum numbers of values that count for one rule: endpoints with dead events, and failed messages. */
+const MAX_COUNTED: { readonly [condition in Condition]?: number } = {
+  dead_events: 100,
+  messages_failed: 500,
+};
+/** Maximum number of dead events counted for each endpoint. */
 const MAX_DEAD = 100;
-/** Maximum number of failed messages counted, and their maximum age (ms). */
-const MAX_FAILED = 500;
+/** Maximum number of failed messages read for all rules, and their maximum age (ms). */
+const MAX_FAILED = 10_000;
 const FAILED_MS = 24 * 3_600_000;
 const READS_AT_ONCE = 8;
 
@@ -25,7 +29,8 @@ const READS_AT_ONCE = 8;
 interface Measured {
   /** Accounts that the value concerns. Empty: all. */
   readonly accounts: readonly string[];
-  readonly value: number;
+  /** A function reads it at the first call. */
+  readonly value: number | (() => Promise<number>);
 }
 
 /** The tables that values are read from. */
@@ -47,7 +52,12 @@ export function createValueReader(
     read.set(condition, known);
     const all = await known;
     const within = accounts === null ? all : all.filter((one) => isWithin(one, accounts));
-    const values = within.map(({ value }) => value);
+    // Limited after the filter, so that other accounts cannot hide those of the rule.
+    const values = await Promise.all(
+      within
+        .slice(0, MAX_COUNTED[condition])
+        .map(({ value }) => (typeof value === 'number' ? value : value())),
+    );
     const isDuration = conditions[condition].unit === 'minutes';
     return values.reduce((a, b) => (isDuration ? Math.max(a, b) : a + b), 0);
   };
@@ -85,13 +95,15 @@ const readers: Readonly<
     });
   },
   async dead_events({ table }, region) {
-    const sinks = (await listEndpoints(table, region))
+    const limit = pLimit(READS_AT_ONCE);
+    const sinks = await listEndpoints(table, region);
+    return sinks
       .sort((a, b) => (b.health.lastFailedAt ?? 0) - (a.health.lastFailedAt ?? 0))
-      .slice(0, MAX_ENDPOINTS);
-    return pLimit(READS_AT_ONCE).map(sinks, async ({ id, accounts }) => ({
-      accounts,
-      value: (await table.query({ pk: deadPk(region, id), limit: MAX_DEAD })).length,
-    }));
+      .map(({ id, accounts }) => {
+        let count: Promise<number> | undefined;
+        const read = async () => (await table.query({ pk: deadPk(region, id), limit: MAX_DEAD })).length;
+        return { accounts, value: () => (count ??= limit(read)) };
+      });
   },
   async notifications_delayed({ table }, region, now) {
     const since = await oldestDelayed(table, region, now);

@@ -9,7 +9,7 @@ import type { Endpoint } from '../delivery/endpoint-views.ts';
 import { withHealthOfParts } from '../delivery/sink.ts';
 import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
 import { isId } from '../validation.ts';
-import { FAILURES_POLICY, type FailureLimit, limitFailures } from './auth-rate-limit.ts';
+import { createFailureLimit, FAILURES_POLICY } from './auth-rate-limit.ts';
 import type { ApiEnv } from './env.ts';
 import type { Caller, Keyring } from './keys.ts';
 import { one } from './parameters.ts';
@@ -26,31 +26,34 @@ export function isFor({ accounts }: Caller, account: string): boolean {
 export const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
   accounts.every((account) => isFor(caller, account));
 
-/** Rejects requests without a valid key or ID token. `failures`: counters that others use too. Default: its own. */
-export function requireKey(keyring: Keyring, failures?: FailureLimit): MiddlewareHandler<ApiEnv> {
-  const authenticate = limitFailures(keyring, failures);
+const CHALLENGE = 'Bearer realm="jobwire"';
+
+/**
+ * Rejects requests without a valid key or ID token. After too many failures, requests from an address are rejected unread, unless
+ * their key is known. `failures`: counters that others use too. Default: its own.
+ */
+export function requireKey(keyring: Keyring, failures = createFailureLimit()): MiddlewareHandler<ApiEnv> {
   return async (c, next) => {
     const key = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
-    const outcome = key === undefined ? undefined : await authenticate(key, c.env?.clientAddress);
-    switch (outcome?.kind) {
-      case 'caller':
-        c.set('caller', outcome.caller);
-        return next();
-      case 'too many failures':
-        return tooManyFailures(c, outcome.limit);
-      default: {
-        const error = outcome ? ', error="invalid_token"' : '';
-        return problem(c, 'unauthorized', {
-          detail: outcome
-            ? 'The API key or ID token is not valid. Send a valid one as `Authorization: Bearer <key>`.'
-            : 'Send an API key, or the ID token of a signed-in user, as `Authorization: Bearer <key>`.',
-          headers: {
-            'www-authenticate': `Bearer realm="jobwire"${error}`,
-            ...(outcome && rateLimitHeaders(FAILURES_POLICY, outcome.limit)),
-          },
-        });
-      }
+    if (key === undefined) {
+      return problem(c, 'unauthorized', {
+        detail: 'Send an API key, or the ID token of a signed-in user, as `Authorization: Bearer <key>`.',
+        headers: { 'www-authenticate': CHALLENGE },
+      });
     }
+    const address = c.env?.clientAddress;
+    const reached = keyring.isKnown(key) ? undefined : await failures.reached(address);
+    if (reached) return tooManyFailures(c, reached);
+    const caller = await keyring.verify(key);
+    if (!caller) {
+      const headers = rateLimitHeaders(FAILURES_POLICY, await failures.add(address));
+      return problem(c, 'unauthorized', {
+        detail: 'The API key or ID token is not valid. Send a valid one as `Authorization: Bearer <key>`.',
+        headers: { 'www-authenticate': `${CHALLENGE}, error="invalid_token"`, ...headers },
+      });
+    }
+    c.set('caller', caller);
+    return next();
   };
 }
 
@@ -143,7 +146,8 @@ export const ofOwnEndpoint: Subject<Endpoint> = {
   async find(asked, parts) {
     const found = await ofEndpoint.find(asked, parts);
     if (found instanceof Response || isEndpointKind(found.kind)) return found;
-    const kind = asked.c.req.method === 'GET' ? 'not-found' : 'conflict';
+    const isRead = asked.c.req.method === 'GET' || asked.c.req.method === 'HEAD';
+    const kind = isRead ? 'not-found' : 'conflict';
     const detail = `The endpoint "${found.id}" is built in. Built-in endpoints do not support this operation.`;
     return problem(asked.c, kind, { detail });
   },

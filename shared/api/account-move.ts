@@ -21,6 +21,7 @@ import {
   finishFormer,
   importIncomplete,
   locked,
+  manageable,
   readAccount,
   taken,
   toFirstRevision,
@@ -88,9 +89,15 @@ export async function beginMove(
 }
 
 /** Ends a move in the former cell: the log is open again, and notifications are sent. The account stays paused. */
-export async function cancelMove(deps: AccountDeps, ref: AccountRef): Promise<ChangedAccount | Rejection> {
+export async function cancelMove(
+  deps: AccountDeps,
+  ref: AccountRef,
+  expected: Expectation = {},
+): Promise<ChangedAccount | Rejection> {
   const record = await deps.table.get(keys.account(ref));
   if (!record) return unknownAccount(ref.account);
+  const rejection = manageable(deps, record, ref, expected);
+  if (rejection) return rejection;
   if (record.movedTo === undefined) return rejected(`The account "${ref.account}" is not being moved.`);
   const busy = await releaseNotifications(deps, ref);
   if (busy) return busy;
@@ -100,7 +107,7 @@ export async function cancelMove(deps: AccountDeps, ref: AccountRef): Promise<Ch
     when: [['epoch', 'present']],
   });
   const set = { movedTo: undefined, movedEnd: undefined, pausedBeforeMove: undefined };
-  return edit(deps, ref, {}, () => ({ set }));
+  return edit(deps, ref, expected, () => ({ set }));
 }
 
 /** Returns a page of the data of an account whose move has begun. */
@@ -291,7 +298,7 @@ async function createImported(
     const put = { ...keys.linkKey(region), key: begin.linkKey };
     const own = (await table.write({ put, when: [['pk', 'absent']] })).item;
     if (own?.key !== begin.linkKey) {
-      const reason = `This cell cannot recognize the suppressed addresses of the account, because it and the former cell store addresses with different keys. Move "${id}" to a cell that has not sent notifications yet, or to which other accounts of the former cell were moved.`;
+      const reason = `This cell cannot recognize the suppressed addresses of the account, because the two cells store hashes of addresses that depend on different keys. Move "${id}" to a cell that has not sent notifications yet, or to which other accounts of the former cell were moved before.`;
       return { kind: 'conflict', reason };
     }
   }

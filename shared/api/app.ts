@@ -136,7 +136,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
 }
 
 function toParts(deps: ApiDeps): RouteParts {
-  const { regions, now, growth, deliveries } = deps;
+  const { regions, now, growth, deliveries, notifications, alerts, manage } = deps;
   // Concurrent readers of the same data share reads.
   const [table, log] = [shareTableReads(deps.table), shareReads(deps.log)];
   const documents = deps.readFile && documentsFrom(deps.readFile);
@@ -160,25 +160,15 @@ function toParts(deps: ApiDeps): RouteParts {
     pairingStarts: createFailureLimit(),
     pairingGuesses: createFailureLimit(),
     schemas,
-    get documents() {
-      return present(documents);
-    },
     isCurrent: (caller) => deps.keyring.isCurrent(caller),
     isDeclared: deps.isDeclared ?? (() => false),
     checkWrites: deps.checkWrites,
-    get deliveries() {
-      return present(deliveries);
-    },
-    get notifications() {
-      return present(deps.notifications);
-    },
-    messages: deps.notifications?.history,
-    get alerts() {
-      return present(deps.alerts);
-    },
-    get manage() {
-      return present(deps.manage);
-    },
+    messages: notifications?.history,
+    // Routes with absent dependencies are not served.
+    ...({ documents, deliveries, notifications, alerts, manage } as Pick<
+      RouteParts,
+      'documents' | 'deliveries' | 'notifications' | 'alerts' | 'manage'
+    >),
     report: (c, cause) => deps.onError?.(cause, about(c)),
   };
 }
@@ -359,12 +349,6 @@ function createSchemas(baseUrl: string): RouteParts['schemas'] {
 function documentsFrom(read: NonNullable<ApiDeps['readFile']>): Documents {
   const load = createStaticReader(read);
   return { reference: createReference(load, Object.keys(tags)), read: load };
-}
-
-/** Returns a dependency of a served route; routes with absent dependencies are not served. */
-function present<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error('A route is served without its dependency.');
-  return part;
 }
 
 function about(c: Context<ApiEnv>): AnsweredRequest {

@@ -12,8 +12,8 @@
  */
 import { hash, randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
+import { expandIPv6 } from 'hono/utils/ipaddr';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
-import type { Caller, Keyring } from './keys.ts';
 import type { RateLimitState } from './rate-limit-headers.ts';
 
 /** Maximum number of failures in a window, and length of a window from its first failure. */
@@ -27,16 +27,6 @@ export const FAILURES_POLICY = {
 };
 /** Number of counters. About 5 MB if all are in use. */
 const PLACES = 16_384;
-
-/** Result of an authentication. */
-export type Authenticated =
-  | { readonly kind: 'caller'; readonly caller: Caller }
-  | { readonly kind: 'unknown key'; readonly limit: RateLimitState }
-  /** The key was not verified. */
-  | { readonly kind: 'too many failures'; readonly limit: RateLimitState };
-
-/** Authenticates a key sent from an address (`undefined` if unknown). Throws `TableError`. */
-export type Authenticate = (shown: string, address: string | undefined) => Promise<Authenticated>;
 
 /** Counts failures by address. */
 export interface FailureLimit {
@@ -60,20 +50,6 @@ export function createFailureLimit(): FailureLimit {
   };
 }
 
-/** Limits the failures of a keyring. */
-export function limitFailures(
-  keyring: Pick<Keyring, 'verify' | 'isKnown'>,
-  failures = createFailureLimit(),
-): Authenticate {
-  return async (shown, address) => {
-    const limit = keyring.isKnown(shown) ? undefined : await failures.reached(address);
-    if (limit) return { kind: 'too many failures', limit };
-    const caller = await keyring.verify(shown);
-    if (caller) return { kind: 'caller', caller };
-    return { kind: 'unknown key', limit: await failures.add(address) };
-  };
-}
-
 function toState(counted: {
   readonly consumedPoints: number;
   readonly msBeforeNext: number;
@@ -93,16 +69,5 @@ function toBucket(address: string | undefined, salt: Uint8Array): string {
 function toNetwork(address: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
   if (mapped !== undefined || !isIPv6(address)) return mapped ?? address;
-  const [head = '', tail] = address.split('::');
-  const groups = (text: string) => (text === '' ? [] : text.split(':'));
-  const all = tail === undefined ? groups(head) : [...groups(head), ...zerosFor(head, tail), ...groups(tail)];
-  return all
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':');
-
-  function zerosFor(before: string, after: string): string[] {
-    const there = groups(before).length + groups(after).length + (after.includes('.') ? 1 : 0);
-    return Array.from({ length: 8 - there }, () => '0');
-  }
+  return expandIPv6(address.replace(/%.*/, '')).toLowerCase().split(':').slice(0, 4).join(':');
 }

@@ -38,7 +38,7 @@ export const countedAccounts = {
           region,
           accounts: z.array(z.string()).describe('Ids of the accounts.'),
           jobs: count.describe(
-            'Number of surplus jobs in the totals: the open jobs of all these accounts, without those of the account with the most jobs.',
+            'Number of jobs that the totals count too often: the open jobs of all these accounts, minus those of the account with the most jobs.',
           ),
         })
         .meta({ id: 'CountedTwice' }),

@@ -7,7 +7,7 @@ import { parseAccept } from 'hono/utils/accept';
 import * as z from 'zod';
 import { formatCsvRow, getField } from '../csv.ts';
 
-/** How the entries of a page become rows. */
+/** Conversion of the entries of a page to rows. */
 export interface CsvPage {
   /** Name of the array in the response. */
   readonly field: string;

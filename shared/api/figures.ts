@@ -2,8 +2,8 @@
 import pLimit from 'p-limit';
 import * as z from 'zod';
 import { count, type RecordOf } from '../representation.ts';
-import { type AccountRef, accountPk, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
-import type { Item, Table } from '../storage/table.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Item, Key } from '../storage/table.ts';
 import { toOpenJobCounts } from '../tracking/open-jobs.ts';
 import { countAttention, type QueueDeps } from './attention/queue.ts';
 import { AttentionCounts } from './attention/views.ts';
@@ -35,7 +35,7 @@ export const Figures = z
       .object({
         onTime: count.describe('Number of jobs that were dispatched at or before their due time.'),
         of: count.describe('Number of dispatched jobs that have a due date.'),
-        days: count.describe('Number of days, up to and including `day`.'),
+        days: count.describe('Length of the counted period in days. The field `day` is its last day.'),
       })
       .describe('Dispatches on time.'),
     days: z
@@ -55,12 +55,14 @@ export async function readFigures(
   const first = new Date(Date.parse(day) - (FIGURE_DAYS - 1) * 86_400_000).toISOString().slice(0, 10);
   const days = dayRange(first, day, FIGURE_DAYS) ?? [];
   const [open, byDay, accounts, attention] = await Promise.all([
-    readOpen(deps.table, regions, caller),
-    readDays(deps.table, regions, caller, days),
-    readAccounts(deps.table, regions, caller),
+    read(keys.openJobs),
+    pLimit(QUERIES_AT_ONCE).map(days, async (one) => {
+      return [one, await read((ref) => keys.rollup(ref, one))] as const;
+    }),
+    read(keys.account),
     countAttention(deps, regions, caller),
   ]);
-  const { days: rows } = sumDays(days, byDay);
+  const { days: rows } = sumDays(days, new Map(byDay));
   const counts = open.map((item) => toOpenJobCounts(item).counts);
   const chart = toChart(counts, deps.now());
   const rated = rows.slice(-RATE_DAYS);
@@ -73,33 +75,11 @@ export async function readFigures(
     onTime: { onTime, of: rated.reduce((sum, row) => sum + row.late, onTime), days: RATE_DAYS },
     ...{ days: rows, attention },
   };
-}
 
-const refsOf = (regions: readonly string[], accounts: readonly string[]): AccountRef[] =>
-  regions.flatMap((region) => accounts.map((account) => ({ region, account })));
-
-async function readOpen(table: Table, regions: readonly string[], { accounts }: Caller): Promise<Item[]> {
-  if (accounts !== null) return table.getMany(refsOf(regions, accounts).map(keys.openJobs));
-  return (await Promise.all(regions.map((region) => table.query({ pk: openJobsPk(region) })))).flat();
-}
-
-async function readAccounts(table: Table, regions: readonly string[], { accounts }: Caller): Promise<Item[]> {
-  if (accounts !== null) return table.getMany(refsOf(regions, accounts).map(keys.account));
-  return (await Promise.all(regions.map((region) => table.query({ pk: accountPk(region) })))).flat();
-}
-
-async function readDays(
-  table: Table,
-  regions: readonly string[],
-  { accounts }: Caller,
-  days: readonly string[],
-): Promise<ReadonlyMap<string, readonly Item[]>> {
-  const pages = await pLimit(QUERIES_AT_ONCE).map(days, async (day) => {
-    const items =
-      accounts === null
-        ? await Promise.all(regions.map((region) => table.query({ pk: rollupPk(region, day) })))
-        : [await table.getMany(refsOf(regions, accounts).map((ref) => keys.rollup(ref, day)))];
-    return [day, items.flat()] as const;
-  });
-  return new Map(pages);
+  /** Reads the items of all accounts of the regions, which are in one partition for each region, or of the accounts of the key. */
+  async function read(toKey: (ref: AccountRef) => Key): Promise<Item[]> {
+    const toKeys = (account: string) => regions.map((region) => toKey({ region, account }));
+    if (caller.accounts !== null) return deps.table.getMany(caller.accounts.flatMap(toKeys));
+    return (await Promise.all(toKeys('').map(({ pk }) => deps.table.query({ pk })))).flat();
+  }
 }

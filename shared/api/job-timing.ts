@@ -60,13 +60,13 @@ export const jobTiming = {
     })
     .nullable()
     .describe(
-      'Lines of the job that are furthest from dispatch. Of the statuses of all lines, theirs is the one after which jobs of the account usually need the most time until dispatch. The statuses are those in the job detail when it was last fetched. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
+      'Lines of the job that are furthest behind. A line is furthest behind if its status has the longest median time until dispatch, compared with the statuses of the other lines of the job. The statuses are those in the job detail that was fetched last. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
     ),
   risk: z
     .enum(RISKS)
     .nullable()
     .describe(
-      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs (see `forecast.remaining`) needed longer until dispatch than the time that remains until this job is due. `on-track`: at most a quarter of them needed longer. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
+      '`late`: see `late`. `at-risk`: this job may become late. Comparable jobs (see `forecast.remaining`) are those that were still undispatched after the same time in the status. From that point, more than a quarter of them needed more time until dispatch than remains until this job is due. `on-track`: at most a quarter of them took longer. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
     ),
   forecast: z
     .object({
@@ -78,23 +78,25 @@ export const jobTiming = {
       remaining: z
         .object({
           p50Hours: hours.describe(
-            'Median of the time from now until dispatch, in hours. Half of the comparable jobs were dispatched within T plus this time after entering the status (see `remaining`).',
+            'Median of the time from now until dispatch, in hours. Half of the comparable jobs were dispatched no later than T + `p50Hours` after they entered the status (T: see `remaining`).',
           ),
           p90Hours: hours.describe(
-            '90th percentile of the time from now until dispatch, in hours. 90 % of the comparable jobs were dispatched within T plus this time after entering the status (see `remaining`).',
+            '90th percentile of the time from now until dispatch, in hours. 90 % of the comparable jobs were dispatched no later than T + `p90Hours` after they entered the status (T: see `remaining`).',
           ),
           jobs: jobs.describe('Number of comparable jobs.'),
-          longer: jobs.describe('Number of comparable jobs that needed longer than `hoursLeft`.'),
+          longer: jobs.describe(
+            'Number of comparable jobs that were dispatched later than T + `hoursLeft` after they entered the status.',
+          ),
         })
         .nullable()
         .describe(
-          `Usual time from now until dispatch. T is the time for which this job has been in its status. Comparable jobs are the jobs of this account that had the same status, and were not dispatched within T after entering it. If there are fewer than ${MIN_JOBS} such jobs, T is 0, so all jobs that had this status are comparable. \`null\`: unknown.`,
+          `Usual time from now until dispatch. T is the time for which this job has been in its status. Comparable jobs are the jobs of this account that had the same status, and were not dispatched within T after entering it. If there are fewer than ${MIN_JOBS} such jobs, all jobs that had this status are compared, as if this job had just entered it (T = 0). \`null\`: unknown.`,
         ),
       unknown: z
         .enum(UNKNOWN_RISKS)
         .nullable()
         .describe(
-          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs that had this status, and whose duration is known, were dispatched in the current month and the two months before. \`null\`: the risk is known.`,
+          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: of the jobs dispatched in the current month and the two months before, fewer than ${MIN_JOBS} have a known time from entering this status until dispatch. \`null\`: the risk is known.`,
         ),
       flaggedAt: timestampOrNull.describe(
         'Time of the poll that first found the job at risk for its current due date. `null`: no poll has found it at risk.',
@@ -115,7 +117,7 @@ export const StatusDurations = z
     fromMonth: z
       .string()
       .describe(
-        `Earliest month with a counted stay or dispatch, within the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC). If there is none: the current month.`,
+        `Earliest month with a stay or dispatch that these statistics include, within the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC). If there is none: the current month.`,
       ),
     minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
     statuses: z
@@ -163,7 +165,7 @@ export const StatusDurations = z
   .meta({
     id: 'StatusDurations',
     description:
-      'For each status: how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. A stay or a dispatch is counted in the month in which Jobwire observed its end. It is counted only if its duration is known precisely enough.',
+      'For each status: how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. A stay or a time until dispatch is counted in the month in which Jobwire observed its end. It is counted only if its duration is known precisely enough.',
   });
 export type StatusDurations = z.infer<typeof StatusDurations>;
 

@@ -185,7 +185,7 @@ export const JOB_SORTS = [
 type JobOrder = 'jobNumber' | 'dateDue' | 'dateOut';
 export type JobSort = JobOrder | `-${JobOrder}`;
 
-/** What a list contains of a job besides its state. */
+/** Fields of a job in a list, besides its state. */
 export type JobExpansion = 'detail' | 'events';
 
 /** Query of a list of jobs. `cursor` must be of the same account, filter and sort order; see {@link isCursorOf}. */
@@ -492,7 +492,7 @@ function lastSeenListed(snapshot: Snapshot, lastGoodCrawlStartedAt: number | nul
   return sinceListed(snapshot, { lastGoodCrawlStartedAt });
 }
 
-/** What a job is compared with: the last complete crawl, the usual durations, and the time (epoch ms). */
+/** Facts with which a job is compared: the last complete crawl, the usual durations, and the time (epoch ms). */
 interface Comparison {
   readonly lastGood: number | null;
   readonly durations: Durations;

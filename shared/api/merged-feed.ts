@@ -412,6 +412,26 @@ export function parsePlaces(
     const cursor = parseCursor(rest);
     if (!cursor) return undefined;
     if (regions.includes(region)) places.set(region, cursor);
+    // `<epoch>.<number>` names no region. Only the position in a feed that was not started has no epoch.
+    else if (cursor.epoch === undefined && cursor.sequence > 0) return undefined;
   }
   return places.size > 0 || isPart ? places : undefined;
+}
+
+/**
+ * Returns the position of a cursor from the time when only one region was served. It names no region, so its region is the one
+ * whose feed has its epoch. If that feed was not started then, all events are new.
+ */
+export async function findPlace(
+  { feed, regions }: Pick<CellFeedDeps, 'feed' | 'regions'>,
+  text: string,
+): Promise<GivenPlaces | undefined> {
+  const cursor = parseCursor(text);
+  if (cursor?.epoch === undefined) return cursor?.sequence === 0 ? new Map() : undefined;
+  for (const region of regions) {
+    const head = await feed.head(region);
+    const isHere = head && resolveCursor(head, { epoch: cursor.epoch, sequence: 0 }) !== undefined;
+    if (isHere) return new Map([[region, cursor]]);
+  }
+  return undefined;
 }

@@ -8,6 +8,7 @@ import { webhookHeaders } from '../events/asyncapi.ts';
 import { catalogue, eventTypes } from '../events/catalogue.ts';
 import { getExample } from '../events/examples.ts';
 import { eventComponents, type JsonSchema, pascalCase } from '../events/schemas.ts';
+import { withOpenEnums } from '../json-schema.ts';
 import { mapValues } from '../map-values.ts';
 import { VERSION } from '../version.ts';
 import { IdempotencyKey } from './idempotency.ts';
@@ -86,7 +87,7 @@ export function openApiDocument(): object {
       title: 'Jobwire',
       version: VERSION,
       description:
-        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API. Events about outages and endpoints are in a separate log, that of the region. If several deployments of Jobwire (cells) serve a region, each has its own log of the region. The ordering API returns a list of the active jobs of an account. On request, it also returns a list of the active and the closed jobs, and the detail of a single job. An endpoint is a webhook URL or an SQS queue to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. In addition to the listed kinds, every operation can return `request-blocked` (403) and, on AWS, `too-many-requests` (429). To get the next page of a list, send the `next` of the current page as `after`. If a POST request with an `Idempotency-Key` is repeated, it returns the first response and is not executed again, unless that response was a 429 or 5xx. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
+        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API. Events about outages and endpoints are in the separate log of the region. If several deployments of Jobwire (cells) serve a region, each has its own log of the region. The ordering API returns a list of the active jobs of an account. On request, it also returns a list of the active and the closed jobs, and the detail of a single job. An endpoint is a webhook URL or an SQS queue to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. In addition to the listed kinds, every operation can return `request-blocked` (403) and, on AWS, `too-many-requests` (429). To get the next page of a list, send the `next` of the current page as `after`. If a POST request with an `Idempotency-Key` is repeated, it returns the first response and is not executed again, unless that response was a 429 or 5xx. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
     },
     servers: [{ url: '/', description: 'Server that returned this document.' }],
     tags: [
@@ -163,7 +164,7 @@ function toResponse(
 }
 
 const CSV_HEADERS = {
-  Link: 'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page. In an event feed, the last page is the one that ends at the last event of the log.',
+  Link: 'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page of a list, and in an event feed if the log contains no further events at present.',
 };
 const CSV = { 'text/csv': { schema: { type: 'string' as const } } };
 
@@ -209,6 +210,7 @@ interface Document {
 interface Operation {
   readonly operationId: string;
   readonly parameters?: readonly { readonly name: string }[];
+  readonly requestBody?: unknown;
   readonly responses: Record<string, Response>;
 }
 
@@ -264,10 +266,37 @@ function completed(document: Document): object {
       }
     }
   }
-  for (const schema of Object.values(schemas)) dropObjectDefaults(schema);
+  const inputs = getInputSchemas(document);
+  for (const [name, schema] of Object.entries(schemas)) {
+    dropObjectDefaults(schema);
+    if (!inputs.has(name)) schemas[name] = withOpenEnums(schema);
+  }
   document.components.headers = HEADERS;
   document.webhooks = webhooks();
   return document;
+}
+
+/** The parts of a document that contain the schemas of request bodies. */
+interface WithInputs {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly requestBody?: unknown }>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, unknown>> };
+}
+
+/** Returns the names of the schemas of request bodies, and of the schemas within them. */
+export function getInputSchemas({ paths, components }: WithInputs): ReadonlySet<string> {
+  const names = new Set<string>();
+  const add = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [key, part] of Object.entries(value)) {
+      if (key !== '$ref') add(part);
+      else {
+        const name = String(part).replace(/^.*\//, '');
+        if (!names.has(name)) add(components.schemas[names.add(name) && name]);
+      }
+    }
+  };
+  for (const { requestBody } of Object.values(paths).flatMap((item) => Object.values(item))) add(requestBody);
+  return names;
 }
 
 /** Removes object defaults, which code generators do not support. Descriptions contain them. */

@@ -34,7 +34,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   'too-many-streams':
     'The limit of open streams and long polls is reached: that of the API key or, on AWS, that of all keys of the cell together. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended in the meantime.',
   'too-many-requests':
-    'Too many pairings of wall displays are in progress. On AWS, the same problem is returned if the API key has reached its limit of requests per minute, or if the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
+    'Too many pairings of wall displays are in progress. On AWS, the same problem is returned if the API key has reached its limit of requests per minute, or if the rate limit of API Gateway was exceeded. Wait `Retry-After` seconds.',
   'request-blocked':
     'On AWS: the request was blocked by the web application firewall, or it was malformed. Self-hosted: the host of the request is not served.',
   'internal-server-error': 'An unexpected error occurred. It is logged under `requestId`.',

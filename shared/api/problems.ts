@@ -33,7 +33,7 @@ export type ProblemKind = keyof typeof problems;
 
 /** Members of a problem besides those of its kind. */
 export interface ProblemParts {
-  /** What is wrong and what is accepted. */
+  /** Explanation of the error, with the accepted values. */
   readonly detail: string;
   /** Path of the parameter or field. */
   readonly field?: string;
@@ -97,7 +97,7 @@ export function rejectionProblem(
         return problem(c, 'precondition-failed', { field: 'If-Match', detail: reason });
       }
       const headers = { 'retry-after': String(RETRY_SECONDS) };
-      return problem(c, 'conflict', { ...parts, ...(why === 'busy' ? { headers } : {}) });
+      return problem(c, 'conflict', { ...parts, ...(why ? { headers } : {}) });
     }
   }
 }

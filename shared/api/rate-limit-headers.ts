@@ -9,7 +9,7 @@ interface RateLimitPolicy {
   readonly windowSeconds?: number;
 }
 
-/** What is left of a limit. */
+/** State of a limit: the requests that are left. */
 export interface RateLimitState {
   readonly remaining: number;
   /** Time until more of the quota may be available (seconds). */

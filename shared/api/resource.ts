@@ -55,7 +55,7 @@ interface Resource<N extends string, P extends string, V extends z.ZodType, S, C
   readonly view?: (record: S, caller: Caller, parts: RouteParts) => RecordOf<V>;
 }
 
-/** What a route says of itself. Summaries and descriptions are those of the document. */
+/** Description of a route. Summaries and descriptions are those of the document. */
 type Texts = Pick<Route['spec'], 'description'> & { readonly summary?: string };
 
 /** The declaration of a change, for a subject of type `T`. */

@@ -329,7 +329,14 @@ export function route<
         const expected = spec.conditional ? parseIfMatch(c, revision) : {};
         if (expected instanceof Response) return expected;
         const record = await spec.record?.(call, parts);
-        const outcome = await handle({ ...call, expected, generators: making }, parts);
+        let outcome = await handle({ ...call, expected, generators: making }, parts);
+        // Without `If-Match`, a change that lost a race is performed on the changed resource.
+        const mayRepeat = spec.conditional && expected.revision === undefined;
+        for (let attempt = 1; mayRepeat && attempt < ATTEMPTS && isLostRace(outcome); attempt += 1) {
+          const found = await spec.of?.find(asked, parts);
+          if (found instanceof Response) return found;
+          outcome = await handle({ ...call, subject: found as S, expected, generators: making }, parts);
+        }
         const response = toResponse(c, { ...spec.answer, encode }, outcome, expected);
         const isIdle = 'body' in outcome && spec.hasEffect?.(outcome.body as RecordOf<A>) === false;
         if (response.ok && !isIdle) await record?.();
@@ -340,6 +347,13 @@ export function route<
       return executeOnce(c, parts, respond);
     },
   };
+}
+
+/** Maximum number of attempts of a change while others change the resource. */
+const ATTEMPTS = 3;
+
+function isLostRace(outcome: Answered<unknown>): boolean {
+  return 'why' in outcome && outcome.why === 'changed';
 }
 
 /** Returns a function that declares a route with a tag. Default method: GET. */

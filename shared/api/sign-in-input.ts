@@ -1,5 +1,6 @@
 /** Settings of the sign-in of users, in both configuration files. Free of Node. */
 import * as z from 'zod';
+import { isLoopbackHost } from '../loopback.ts';
 import { id as accountId } from '../validation.ts';
 import { ROLES } from './key-input.ts';
 
@@ -15,8 +16,7 @@ const MAX_GROUPS = 100;
 export function isSafeUrl(text: string): boolean {
   const url = URL.parse(text);
   if (!url || url.username || url.password) return false;
-  const isLoopback = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback);
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname));
 }
 
 /** Sign-in of users with OpenID Connect. */
@@ -69,7 +69,7 @@ export const SignInSettings = z.strictObject({
       return length > 0 && length <= MAX_GROUPS;
     }, GROUPS_RULE)
     .describe(
-      'Groups with access, by the name in the claim. A member of several groups gets the highest role of these groups, for the accounts of the groups that have this role. Users in none of the groups have no access.',
+      'Groups with access, by the name in the claim. If a user is a member of several groups, only the groups that grant the highest role are used. The user gets this role, for the accounts of these groups. The other groups add nothing, not even read access to their accounts. Users in none of the groups have no access.',
     )
     .meta({
       examples: [{ operations: { role: 'operate' }, 'acme-sales': { role: 'read', accounts: ['acme'] } }],

@@ -46,7 +46,7 @@ export class NoAccessError extends Error {
   override readonly name = 'NoAccessError';
 }
 
-/** What a page needs to send a user to the issuer. */
+/** Data with which a page sends a user to the issuer. */
 export interface Issuer {
   readonly authorizationEndpoint: string;
   /** Where a user signs out. `null` if the issuer has no such page. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
+import { parseAccept } from 'hono/utils/accept';
 
 /** A body with its compressed form and its entity tag. */
 export interface StaticBody {
@@ -61,11 +62,7 @@ function isCurrent(ifNoneMatch: string | null, etag: string): boolean {
 }
 
 function acceptsGzip(acceptEncoding: string): boolean {
-  const weights = new Map(
-    acceptEncoding.split(',').map((one) => {
-      const [coding = '', ...rest] = one.split(';').map((part) => part.trim().toLowerCase());
-      return [coding, Number(rest.find((part) => part.startsWith('q='))?.slice(2) ?? 1)];
-    }),
-  );
-  return (weights.get('gzip') ?? weights.get('*') ?? 0) > 0;
+  const codings = parseAccept(acceptEncoding.toLowerCase());
+  const gzip = codings.find(({ type }) => type === 'gzip') ?? codings.find(({ type }) => type === '*');
+  return gzip !== undefined && gzip.q > 0;
 }

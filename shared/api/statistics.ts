@@ -34,7 +34,9 @@ const totals = {
 /** Statistics of a day. */
 export const Rollup = z
   .object({
-    day: day.describe('Calendar day at the production location of the job. UTC if its time zone is unknown.'),
+    day: day.describe(
+      'Calendar day. A job is counted on the day at its own production location, or on the UTC day if the time zone of the location is unknown.',
+    ),
     ...totals,
   })
   .meta({

@@ -4,6 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { html, raw } from 'hono/html';
+import { parseAccept } from 'hono/utils/accept';
 import type { Branding } from '../notifications/records.ts';
 import { type Channel, type Locale, locales } from '../notifications/types.ts';
 
@@ -15,6 +16,8 @@ export type UnsubscribeView =
   | 'unsubscribed'
   /** A user of the account entered the suppression. The link cannot remove it. */
   | 'unsubscribed by account'
+  /** The address is not unsubscribed, but suppressed for another reason. The link cannot remove it. */
+  | 'suppressed'
   /** The address was just subscribed again. */
   | 'resubscribed'
   /** The link is that of a preview or a test e-mail. */
@@ -27,6 +30,7 @@ interface PageTexts {
   readonly subscribed: readonly [head: string, text: string, button: string];
   readonly unsubscribed: readonly [head: string, text: string, button: string];
   readonly 'unsubscribed by account': readonly [head: string, text: string];
+  readonly suppressed: readonly [head: string, text: string];
   readonly resubscribed: readonly [head: string, text: string, button: string];
   readonly preview: readonly [head: string, text: string];
   readonly unknown: readonly [head: string, text: string];
@@ -49,6 +53,10 @@ const en = (channel: Channel): PageTexts => {
     'unsubscribed by account': [
       'You are unsubscribed',
       `{name} has recorded that no ${messages} are sent to this ${address}. To receive them again, contact {name}.`,
+    ],
+    suppressed: [
+      `No ${messages} are sent to this ${address}`,
+      `${channel === 'email' ? 'An earlier e\u2011mail was returned, or was marked as spam.' : 'The number has opted out of text messages, or an earlier text message could not be delivered.'} To receive ${messages} again, contact {name}.`,
     ],
     resubscribed: [
       'You are subscribed again',
@@ -83,6 +91,10 @@ const de = (channel: Channel): PageTexts => {
     'unsubscribed by account': [
       'Sie sind abgemeldet',
       `{name} hat vermerkt, dass keine ${messages} mehr an ${address} gehen sollen. Wenn Sie wieder welche möchten, wenden Sie sich bitte an {name}.`,
+    ],
+    suppressed: [
+      `An ${address} gehen keine ${messages}`,
+      `${channel === 'email' ? 'Eine frühere E\u2011Mail kam zurück oder wurde als Spam gemeldet.' : 'Die Nummer hat SMS abbestellt, oder eine frühere SMS war nicht zustellbar.'} Wenn Sie wieder ${messages} möchten, wenden Sie sich bitte an {name}.`,
     ],
     resubscribed: [
       'Sie sind wieder angemeldet',
@@ -120,6 +132,10 @@ const fr = (channel: Channel): PageTexts => {
     'unsubscribed by account': [
       'Désabonnement confirmé',
       `{name} a noté que ${address} ne doit plus recevoir ${none}. Pour en recevoir de nouveau, adressez-vous à {name}.`,
+    ],
+    suppressed: [
+      `Aucun ${channel === 'email' ? 'e\u2011mail' : 'SMS'} n’est envoyé à ${address}`,
+      `${channel === 'email' ? 'Un e\u2011mail précédent a été renvoyé ou signalé comme indésirable.' : 'Le numéro a refusé les SMS, ou un SMS précédent n’a pas pu être remis.'} Pour en recevoir de nouveau, adressez-vous à {name}.`,
     ],
     resubscribed: [
       'Abonnement rétabli',
@@ -203,17 +219,8 @@ ${
 
 /** Returns the preferred supported locale of an `Accept-Language` header, or the fallback. */
 export function selectLocale(acceptLanguage: string | undefined, fallback: Locale): Locale {
-  const wanted = (acceptLanguage ?? '')
-    .slice(0, 500)
-    .split(',')
-    .map((one) => {
-      const [tag = '', ...more] = one.split(';').map((part) => part.trim().toLowerCase());
-      const weight = more.find((part) => part.startsWith('q='))?.slice(2);
-      return { tag, weight: weight === undefined ? 1 : Number(weight) || 0 };
-    })
-    .filter(({ weight }) => weight > 0)
-    .sort((a, b) => b.weight - a.weight);
-  for (const { tag } of wanted) {
+  const wanted = parseAccept((acceptLanguage ?? '').slice(0, 500).toLowerCase());
+  for (const { type: tag } of wanted.filter(({ q }) => q > 0)) {
     const language = tag.slice(0, 2);
     const matchesLanguage = (locale: Locale) => locale.slice(0, 2) === language && /^..(-|$)/.test(tag);
     const found =

@@ -1,4 +1,4 @@
-/** What SNS, SQS and EventBridge have in common: events are sent in batches, and each entry has its own result. */
+/** Common parts of SNS, SQS and EventBridge: events are sent in batches, and each entry has its own result. */
 import { hash } from 'node:crypto';
 import type { MessageAttributeValue, PublishBatchResponse } from '@aws-sdk/client-sns';
 import { formatCode } from '../error-codes.ts';
@@ -45,7 +45,7 @@ export interface Message {
 export interface BatchService<Entry> {
   /** Name of the service, for reasons. */
   readonly name: string;
-  /** What it sends to, for reasons: `topic`. */
+  /** Name of the destination in reasons: `topic`. */
   readonly target: string;
   /** Base URL of the HTTP API: an event that is too large for the service is fetched from its feed. */
   readonly publicUrl: string;

@@ -173,6 +173,11 @@ export class CursorRuns {
     return this.#open.length > 0 || this.isWaiting;
   }
 
+  /** Whether every due cursor is at its head. */
+  get isDone(): boolean {
+    return !this.hasMore && this.#deferred.size === 0;
+  }
+
   /** Whether a cursor waits for its turn. */
   get isWaiting(): boolean {
     return this.#waiting.size > 0;

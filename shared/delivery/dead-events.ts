@@ -1,5 +1,5 @@
 /**
- * Dead events that are sent again. A replay of dead events has a filter and the time of its start, so that events
+ * Dead events that are sent again. A replay of dead events has a filter and the time of the last death, so that events
  * that die later are not part of it. Its cursors move from dead event to dead event. A dead event that is
  * delivered is deleted, so that the list contains only what was never delivered.
  */
@@ -24,7 +24,7 @@ export interface RejectedEventFilter {
   readonly to?: number | undefined;
 }
 
-/** The dead events of a replay: those that match the filter, and died not later than `until`, its start (epoch ms). */
+/** The dead events of a replay: those that match the filter, and died not later than `until` (epoch ms). */
 export interface DeadSelection {
   readonly filter: RejectedEventFilter;
   readonly until: number;
@@ -53,9 +53,10 @@ export function matchesRejected(
 }
 
 /** Returns the dead events that a stored replay sends; nothing if it sends events of the log. */
-export function toDeadSelection({ dead, createdAt }: Item): { readonly dead?: DeadSelection } {
+export function toDeadSelection({ dead, until, createdAt }: Item): { readonly dead?: DeadSelection } {
   if (typeof dead !== 'string') return {};
-  return { dead: { filter: JSON.parse(dead) as RejectedEventFilter, until: Number(createdAt) } };
+  // Replays that an earlier version stored have only the time of their start.
+  return { dead: { filter: JSON.parse(dead) as RejectedEventFilter, until: Number(until ?? createdAt) } };
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The delivery log: every attempt to deliver an event and its outcome, retained in the history table for a
- * time. It is only read for review and affects no delivery, so a drain continues if an entry cannot be
+ * time. It is only displayed and affects no delivery, so a drain continues if an entry cannot be
  * stored.
  *
  * The entries of a sink are spread over a few partitions by event id, because one partition accepts a limited

@@ -46,7 +46,7 @@ interface Counters {
 
 type EndpointRef = Pick<SinkRecord, 'region' | 'id' | 'createdAt'>;
 
-/** What is counted of an attempt: its start (epoch ms), its outcome, and the HTTP status of the response. */
+/** Counted facts of an attempt: its start (epoch ms), its outcome, and the HTTP status of the response. */
 interface CountedAttempt {
   readonly at: number;
   readonly outcome: 'delivered' | 'rejected' | 'retry';

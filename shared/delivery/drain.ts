@@ -525,7 +525,8 @@ class Drain {
     // A failure of the former settings says nothing about the current ones, which get their own probe.
     if (hasFailed && (await this.#isChanged())) this.#status.forgetFailure();
     const { failure } = this.#status;
-    const { health, isStored } = await this.#status.conclude();
+    const isIdle = !hasFailed && this.#runs.isDone && this.#parked.count === 0;
+    const { health, isStored } = await this.#status.conclude(isIdle);
     const { nextSendAt } = this.#pacer;
     await this.#lease.release({
       // Not written twice: the operator may have enabled the sink since the event was recorded.

@@ -9,6 +9,7 @@ import { CELL_LOG, cellLog, getDrainNames, isPart, keys, pad } from '../storage/
 import type { Item } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { attemptNow } from './attempt.ts';
+import { requestDrain } from './endpoint-data.ts';
 import {
   type EndpointDeps,
   endpointNotFound,
@@ -39,8 +40,8 @@ export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, e
 
 /**
  * Enables an endpoint that was disabled or waits after a failure. It resumes at its positions, with one probe
- * first. The record of its disabled event stays, so that its recovery is emitted. Also for sinks that are
- * built in or that the configuration declares.
+ * first. A failing endpoint with nothing left to deliver is active after the next drain. The record of its disabled
+ * event stays, so that its recovery is emitted. Also for sinks that are built in or that the configuration declares.
  */
 export async function enableEndpoint(
   deps: EndpointDeps,
@@ -59,7 +60,9 @@ export async function enableEndpoint(
     const { pk, sk } = part;
     if (set) await deps.table.write({ update: { pk, sk }, set, when: [['pk', 'present']] });
   }
-  return updateEndpointItem(deps, region, id, expected, enable, { declared: true });
+  const outcome = await updateEndpointItem(deps, region, id, expected, enable, { declared: true });
+  if (outcome.kind === 'changed') await requestDrain(deps, { region, id });
+  return outcome;
 }
 
 /**

@@ -103,7 +103,7 @@ export async function removeRemains(
 ): Promise<{ readonly count: number; readonly fence: number }> {
   const parts = await Promise.all(dataPartitions(region, id).map((pk) => table.query({ pk })));
   const items = parts.flat();
-  // Before the cursors, which name the account of the item. The item of an endpoint of several accounts has none.
+  // Before the cursors, which name the account: earlier versions stored the item of an endpoint of one account under it.
   const accounts = new Set(parts[0]?.map(({ sk }) => toAccount(sk)));
   for (const account of ['', ...(accounts.size === 1 ? accounts : [])]) {
     const item = `${account}~endpoint~${id}`;
@@ -125,16 +125,29 @@ export async function removeAllData(deps: EndpointDeps, region: string, id: stri
   return remains.count > 0 || Boolean(secrets);
 }
 
-/** Deletes the cursors, including those of replays, of accounts that a sink does not follow. */
+/** Deletes the cursors, including those of replays, and the parked and dead events of accounts that a sink does not follow. */
 export async function removeUnfollowed({ table }: EndpointDeps, record: SinkRecord): Promise<void> {
-  const cursors = await table.query({ pk: cursorPk(record.region, record.id) });
-  const unfollowed = cursors.filter(({ sk }) => !follows(record, toAccount(sk)));
+  const { region, id } = record;
+  const partitions = [cursorPk, parkedPk, deadPk].map((pk) => table.query({ pk: pk(region, id) }));
+  const items = (await Promise.all(partitions)).flat();
+  const unfollowed = items.filter(({ sk }) => !follows(record, toAccount(sk)));
   await deleteItems(table, unfollowed);
   const others = record.accounts.length > 0 ? [ALL_ACCOUNTS] : [];
-  await removeFollowers(table, record.region, record.id, [
-    ...others,
-    ...unfollowed.map(({ sk }) => toAccount(sk)),
-  ]);
+  await removeFollowers(table, region, id, [...others, ...unfollowed.map(({ sk }) => toAccount(sk))]);
+}
+
+/**
+ * Requests a drain of a sink from which undelivered events were removed. If nothing is left to deliver, the drain finds that the sink is no
+ * longer failing. `account`: one that the sink follows. Default: that of its first cursor.
+ */
+export async function requestDrain(
+  { table, now }: Pick<EndpointDeps, 'table' | 'now'>,
+  { region, id }: Pick<SinkRecord, 'region' | 'id'>,
+  account?: string,
+): Promise<void> {
+  const [first] = account === undefined ? await table.query({ pk: cursorPk(region, id), limit: 1 }) : [];
+  const name = account ?? first?.sk;
+  if (name !== undefined) await markCursorDue(table, { region, id }, name, now());
 }
 
 /** Removes index entries of accounts that a sink no longer follows. Any that remain have no effect. */

@@ -151,7 +151,7 @@ export const endpointFields = {
   ...filterFields,
   headers,
   concurrency: integerFrom(1, MAX_LANES).describe(
-    `Maximum number of jobs whose events are sent in parallel, 1 to ${MAX_LANES}. The number adapts to the endpoint. Default: ${MAX_LANES}.`,
+    `Maximum number of jobs whose events are sent in parallel, 1 to ${MAX_LANES}. The actual number adapts to the endpoint. Default: ${MAX_LANES}.`,
   ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')

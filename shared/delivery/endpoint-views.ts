@@ -62,7 +62,7 @@ export const Endpoint = z
     state: z
       .enum(['active', 'paused', 'failing', 'disabled'])
       .describe(
-        'State of deliveries. `failing`: nothing has been delivered since the last failure. See `…/health`.',
+        'State of deliveries. `failing`: nothing has been delivered since the last failure, and events are still to be delivered. See `…/health`.',
       ),
     paused: z
       .boolean()
@@ -88,7 +88,7 @@ export const EndpointHealth = z
     state: z
       .enum(['active', 'paused', 'failing', 'disabled'])
       .describe(
-        'State of deliveries. `failing`: nothing has been delivered since the last failure. `disabled`: nothing is sent until the endpoint is enabled.',
+        'State of deliveries. `failing`: nothing has been delivered since the last failure, and events are still to be delivered. `disabled`: nothing is sent until the endpoint is enabled.',
       ),
     waitUntil: timestampOrNull.describe('Time of the next attempt after a failure.'),
     problem: textOrNull.describe('Error message of the current problem.'),
@@ -103,7 +103,7 @@ export const EndpointHealth = z
         oldestAt: timestampOrNull.describe('Time at which the oldest parked event was parked.'),
       })
       .describe(
-        'Parked events. The endpoint rejected them or failed because of them, or they wait for such an event.',
+        'Parked events: events that the endpoint rejected or that made it fail, and later events of the same job, which wait behind them.',
       ),
     dead: count.describe(
       'Number of dead events: events that the endpoint rejected on every attempt. At most 100 are counted.',

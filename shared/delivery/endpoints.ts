@@ -4,7 +4,7 @@
  * effective partial state:
  *
  *   create   lock ── remains of an earlier one gone ── secrets ── followers ── cursors ── sink item
- *   change   lock ── secrets ── followers ── cursors of added accounts ── sink item ── these cursors due ── cursors of removed accounts gone
+ *   change   lock ── secrets ── followers ── cursors of added accounts ── sink item ── these cursors due ── data of removed accounts gone
  *   delete   lock ── sink item gone ── cursors, parked and dead events, replays gone ── secrets gone
  *
  * Followers are the index of sinks by account. Without its sink item an endpoint does not exist, even if other items remain. The lock excludes concurrent
@@ -47,6 +47,7 @@ import {
   removeFollowers,
   removeRemains,
   removeUnfollowed,
+  requestDrain,
 } from './endpoint-data.ts';
 import {
   ATTEMPTS,
@@ -132,7 +133,8 @@ export async function createEndpoint(
     const fence = Math.max(now, lock.fence + 1, remains.fence + 1);
     const { headers } = fields;
     if (secret !== null) {
-      await deps.secrets.save(region, id, { secrets: [secret], ...(headers ? { headers } : {}), creation });
+      const url = record.target;
+      await deps.secrets.save(region, id, { secrets: [secret], url, ...(headers && { headers }), creation });
     }
     await putFollowers(deps.table, record);
     await putCursors(deps, record, place.positions, fence);
@@ -161,7 +163,7 @@ export async function createEndpoint(
 
 /**
  * Changes an endpoint: absent fields stay, `null` removes a restriction. Its revision stays if nothing changes. Added accounts start
- * now or at `start`. The log positions of removed accounts are deleted.
+ * now or at `start`. The log positions of removed accounts, and their parked and dead events, are deleted.
  */
 export async function updateEndpoint(
   deps: EndpointDeps,
@@ -210,12 +212,9 @@ export async function updateEndpoint(
         const kept = await deps.secrets.load(region, id);
         if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
         const next = withHeaders(kept, change.headers, before.target, record.target);
-        if (next) await deps.secrets.save(region, id, next);
-        replaced = next && kept;
-        isSame &&= isDeepStrictEqual(
-          selectHeaders(next ?? kept, record.target),
-          selectHeaders(kept, before.target),
-        );
+        await deps.secrets.save(region, id, next);
+        replaced = kept;
+        isSame &&= isDeepStrictEqual(selectHeaders(next), selectHeaders(kept, before.target));
       }
       await putFollowers(deps.table, record);
       // A running drain does not follow these accounts yet; the next one has a higher token.
@@ -241,7 +240,10 @@ export async function updateEndpoint(
         await keepCursorsDue(deps, record, place.positions.keys());
       }
       // Also completes the cleanup of an earlier, interrupted change.
-      if ('accounts' in change) await removeUnfollowed(deps, record);
+      if ('accounts' in change) {
+        await removeUnfollowed(deps, record);
+        await requestDrain(deps, record);
+      }
       return { kind: 'changed' as const, endpoint: toEndpoint(current) };
     });
     if (outcome) return outcome;
@@ -297,6 +299,7 @@ export async function removeAccountFromEndpoints(
         ? await deleteEndpoint(deps, region, id, { revision })
         : await updateEndpointItem(deps, region, id, { revision }, () => ({ accounts: others }));
     await removeFollowers(deps.table, region, id, [account]);
+    if (others.length > 0) await requestDrain(deps, { region, id }, others[0]);
     done &&= outcome.kind === 'deleted' || outcome.kind === 'changed';
   }
   return done;
@@ -318,24 +321,20 @@ export async function tidyEndpoints(deps: EndpointDeps, region: string): Promise
   return stale.length;
 }
 
-/**
- * Returns the secrets with the headers after a change; `undefined` if nothing changes. `headers` absent:
- * unchanged. If URL and headers change together, requests to the former URL keep the former headers.
- */
+/** Returns the secrets with the headers after a change. `headers` absent: unchanged. Requests to the former URL keep the former headers. */
 function withHeaders(
   kept: EndpointSecrets,
   headers: Readonly<Record<string, string>> | null | undefined,
   formerUrl: string,
   url: string,
-): EndpointSecrets | undefined {
-  if (headers === undefined && !kept.former) return undefined;
-  const { headers: _, former: __, ...others } = kept;
-  const current = selectHeaders(kept, formerUrl);
+): EndpointSecrets {
+  const { headers: _, ...others } = kept;
+  const current = selectHeaders(kept, formerUrl) ?? {};
   const next = headers === undefined ? current : headers;
   return {
-    ...others,
+    ...{ ...others, url },
     ...(next && Object.keys(next).length > 0 ? { headers: next } : {}),
-    ...(headers !== undefined && url !== formerUrl ? { former: { url: formerUrl, headers: current } } : {}),
+    ...(url === formerUrl ? {} : { former: { url: formerUrl, headers: current } }),
   };
 }
 

@@ -73,7 +73,7 @@ interface Timeouts {
   readonly connectMs: number;
   /** Limit for a whole attempt, from the start of the connection to the end of the response. */
   readonly totalMs: number;
-  /** How long an idle connection is kept. */
+  /** Time for which an idle connection is kept. */
   readonly idleMs: number;
 }
 

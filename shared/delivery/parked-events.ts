@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import { deadPk, drainDue, keys, parkedPk } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
+import { markCursorDue } from './sink.ts';
 
 /** An event that was dead-lettered after its last attempt. */
 export interface DeadEvent extends Omit<ParkedEvent, 'retryAt'> {
@@ -116,6 +117,9 @@ export async function discardAllParked(
       });
     }),
   );
+  // If nothing is left to deliver, a drain finds that the sink is no longer failing.
+  const accounts = new Set(lanes.filter(({ isWhole }) => isWhole).map(({ first }) => first.account));
+  await calls.map(accounts, (account) => markCursorDue(table, { region, id: sink }, account, now));
   return toParkedOutcome(which, gone);
 }
 
@@ -125,7 +129,7 @@ interface ParkedEventSelection {
   readonly isWanted: (parked: ParkedEvent) => boolean;
 }
 
-/** Returns the selected events by lane, each with the first event of its lane. */
+/** Returns the selected events by lane, with the first event of the lane. `isWhole`: all events of the lane are selected. */
 async function selectLanes(
   table: Table,
   region: string,
@@ -137,7 +141,7 @@ async function selectLanes(
   return [...Map.groupBy(parked, formatLaneName).values()].flatMap((lane) => {
     const [first] = lane;
     const chosen = lane.filter((event) => isWanted(event) && (!wanted || wanted.has(event.eventId)));
-    return first && chosen.length > 0 ? [{ first, chosen }] : [];
+    return first && chosen.length > 0 ? [{ first, chosen, isWhole: chosen.length === lane.length }] : [];
   });
 }
 

@@ -83,12 +83,16 @@ async function readDead(
   return { items, complete: false };
 }
 
-/** Returns the range of each account from its first to its last dead event. */
+/**
+ * Returns the range of each account from its first to its last dead event. The time of the last death can be later than now: the clock may
+ * have been set back.
+ */
 function toDeadEvents(dead: readonly DeadEvent[], filter: RejectedEventFilter): DeadEvents {
   const ranges = [...Map.groupBy(dead, ({ account }) => account)].map(([account, events]) => ({
     account,
     position: (events[0]?.sequence ?? 1) - 1,
     end: events.at(-1)?.sequence ?? 0,
   }));
-  return { filter, count: dead.length, ranges };
+  const until = dead.reduce((last, { diedAt }) => Math.max(last, diedAt), 0);
+  return { filter, until, count: dead.length, ranges };
 }

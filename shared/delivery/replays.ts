@@ -18,7 +18,7 @@ import { drainDue, keys, replayPk } from '../storage/schema.ts';
 import { deleteItems, type Item, type Key, type Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { type AttemptDeps, attemptNow } from './attempt.ts';
-import { type RejectedEventFilter, toDeadSelection } from './dead-events.ts';
+import { type DeadSelection, type RejectedEventFilter, toDeadSelection } from './dead-events.ts';
 import { listFollowedLogs } from './endpoint-data.ts';
 import { type ResourceGenerators, withLock } from './endpoint-edits.ts';
 import { NewReplay } from './endpoint-input.ts';
@@ -69,9 +69,8 @@ export async function startReplay(
   return startOnce(deps, region, sink, id, (record) => createReplay(deps, record, id, range));
 }
 
-/** Dead events to replay: those that match the filter, between the first and the last of each account. */
-export interface DeadEvents {
-  readonly filter: RejectedEventFilter;
+/** Dead events to replay: the selected ones between the first and the last of each account. */
+export interface DeadEvents extends DeadSelection {
   readonly count: number;
   readonly ranges: readonly Range[];
 }
@@ -91,7 +90,7 @@ export async function startDeadReplay(
   return startOnce(deps, region, sink, id, (record) =>
     storeReplay(deps, record, {
       ...{ id, ranges: dead.ranges, total: dead.count, filter: {}, late: [] },
-      dead: dead.filter,
+      dead,
     }),
   );
 }
@@ -158,7 +157,7 @@ async function storeReplay(
     readonly total: number;
     readonly filter: EventFilter;
     readonly late: readonly string[];
-    readonly dead?: RejectedEventFilter;
+    readonly dead?: DeadSelection;
   },
 ): Promise<Started | Rejection> {
   const { region, id: sink } = record;
@@ -174,7 +173,8 @@ async function storeReplay(
     ...keys.replay(region, sink, id),
     createdAt: deps.now(),
     filter: JSON.stringify(filter),
-    dead: dead && JSON.stringify(dead),
+    dead: dead && JSON.stringify(dead.filter),
+    until: dead?.until,
     accounts: ranges.map(({ account }) => account),
     ranges: JSON.stringify(ranges),
     total,

@@ -24,9 +24,11 @@ export const EndpointSecrets = z.object({
   /** Custom headers of each request: their values may be credentials. */
   headers: z.record(z.string(), z.string()).optional(),
   /**
-   * Headers of requests to the former URL, if a change replaced URL and headers together: a drain that still sends to the
-   * former URL must not send the new credentials there.
+   * URL that the headers are for: a drain that still sends to an earlier URL must not send the new credentials there. Absent in those saved
+   * by earlier versions.
    */
+  url: z.string().optional(),
+  /** The URL before the last change of the URL, and its headers. */
   former: z.object({ url: z.string(), headers: z.record(z.string(), z.string()) }).optional(),
   /**
    * Creation id of their endpoint, as in its record: an id can be reused. Absent in those saved by earlier
@@ -95,7 +97,7 @@ export interface SigningReader {
   /**
    * Returns secrets and headers for the next request. `record` is the endpoint's record as the caller has
    * read it. Without it, the current endpoint of the id is used. Throws {@link SecretError}, also if the id
-   * now belongs to another endpoint.
+   * now belongs to another endpoint, or if the URL was changed more than once since.
    */
   (region: string, endpoint: string, record?: Pick<SinkRecord, 'target' | 'creation'>): Promise<Signing>;
   /** Drops the cached data of an endpoint: the next call reads it from the store. */
@@ -106,8 +108,9 @@ export interface SigningReader {
 export const SIGNING_MAX_AGE_MS = 5_000;
 
 /**
- * Creates a reader that caches secrets for `maxAgeMs`, by endpoint and creation: a re-created endpoint never gets the cached
- * secrets of its predecessor. Changes in the same process apply at once through {@link withCacheInvalidation}.
+ * Creates a reader that caches secrets for `maxAgeMs`, by endpoint, creation and URL. So a re-created endpoint never gets the cached
+ * secrets of its predecessor, and a new URL never gets the cached headers of the former one. Changes in the same process apply at once
+ * through {@link withCacheInvalidation}.
  */
 export function createSigningReader(
   store: Pick<SigningSecrets, 'load'>,
@@ -131,14 +134,16 @@ export function createSigningReader(
     record: Partial<Pick<SinkRecord, 'target' | 'creation'>> = {},
   ): Promise<Signing> {
     const place = `${region}/${endpoint}`;
-    const name = `${place}/${record.creation ?? ''}`;
+    const name = `${place}/${record.creation ?? ''}/${record.target ?? ''}`;
     names.set(place, (names.get(place) ?? new Set()).add(name));
     const kept = await load(name);
     const { creation = kept.creation } = record;
     if (kept.creation !== undefined && kept.creation !== creation) {
       throw new SecretError(endpoint, 'belongs to another endpoint of the same id.');
     }
-    return { secrets: listActiveSecrets(kept, now()), headers: selectHeaders(kept, record.target) };
+    const headers = selectHeaders(kept, record.target);
+    if (!headers) throw new SecretError(endpoint, 'is for another URL of the endpoint.');
+    return { secrets: listActiveSecrets(kept, now()), headers };
   }
   return Object.assign(read, {
     forget(region: string, endpoint: string) {
@@ -149,12 +154,13 @@ export function createSigningReader(
   });
 }
 
-/** Returns the headers of requests to a URL. */
+/** Returns the headers of requests to a URL (default: the current one). `undefined` for a URL before the former one. */
 export function selectHeaders(
-  kept: EndpointSecrets,
-  url: string | undefined,
-): Readonly<Record<string, string>> {
-  return (kept.former && kept.former.url === url ? kept.former.headers : kept.headers) ?? NO_HEADERS;
+  { url: current, headers = NO_HEADERS, former }: EndpointSecrets,
+  url = current,
+): Readonly<Record<string, string>> | undefined {
+  if (current === undefined || url === current) return headers;
+  return url === former?.url ? former?.headers : undefined;
 }
 
 /** One shared object, because the common part of requests is rebuilt only if it changed. */

@@ -1,4 +1,4 @@
-/** What a drain learns of its sink: lost events, failures, and the health that follows, recorded on the cell's log. */
+/** Observations of a drain about its sink: lost events, failures, and the health that follows, recorded on the cell's log. */
 import type { EventDraft } from '../events/event.ts';
 import { cellLog, getDrainNames, keys } from '../storage/schema.ts';
 import type { TransactOutcome, Write } from '../storage/table.ts';
@@ -25,6 +25,8 @@ type SinkEvent =
     }
   | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
   | { readonly type: 'endpoint.recovered'; readonly disabledAt: string };
+
+const NOT_FAILING = { failures: 0, failingSince: null, problem: null, suspects: [] };
 
 /** The status of one sink during one drain. */
 export class SinkStatus {
@@ -128,11 +130,13 @@ export class SinkStatus {
   }
 
   /**
-   * Returns the health at the end of the drain. Records that the sink is disabled if it is; `isStored`: the health was stored with that
-   * event.
+   * Returns the health at the end of the drain. `isIdle`: the drain did not fail, and nothing is left to deliver. Then the sink is no longer
+   * failing, although nothing may have been delivered. Records that the sink is disabled if it is; `isStored`: the health was stored with
+   * that event.
    */
-  async conclude(): Promise<{ readonly health: SinkHealth; readonly isStored: boolean }> {
-    const health = this.#computeHealth();
+  async conclude(isIdle: boolean): Promise<{ readonly health: SinkHealth; readonly isStored: boolean }> {
+    const computed = this.#computeHealth();
+    const health = isIdle ? { ...computed, ...NOT_FAILING } : computed;
     // A drain begins only while the sink is enabled. So it was disabled now, also if an earlier time was recorded.
     if (health.disabledAt === null || (await this.#isAnnounced())) return { health, isStored: false };
     const announced = { ...health, announcedAt: health.disabledAt };

@@ -14,6 +14,7 @@ import {
   cursorPk,
   drainDue,
   getDrainNames,
+  isPart,
   keys,
   sinkPk,
 } from '../storage/schema.ts';
@@ -206,7 +207,8 @@ export function registerSink(
  * Stores sinks of one region, or updates known ones; their cursors stay. A new sink starts at the current heads
  * of the logs it follows. Accounts that are registered later are delivered from their beginning. An account that
  * is added again is delivered from its cursor, which becomes due at `now` (epoch ms). A failing sink is probed at once if its target
- * changes, or if it was paused. Unchanged items are not written.
+ * changes, or if it was paused. A divided sink whose target changes is also enabled: a deployment has replaced its topic or bus.
+ * Unchanged items are not written.
  * Each head is read twice, however many sinks follow its log.
  */
 export async function registerSinks(
@@ -243,9 +245,11 @@ export async function registerSinks(
     const item = await table.get(keys.sink(sink.region, sink.id));
     if (item && hasAttributes(item, attributes)) return;
     await putFollowers(table, sink);
+    const isMoved = item !== undefined && item.target !== sink.target;
+    if (isMoved) await enableParts(table, sink, now);
     const set = {
       ...attributes,
-      ...(item && item.target !== sink.target ? { waitUntil: undefined } : {}),
+      ...(isMoved ? { waitUntil: undefined } : {}),
       ...(item?.paused === true && !sink.paused ? resumeHealth(item, now) : {}),
     };
     await table.write({ update: keys.sink(sink.region, sink.id), set });
@@ -257,6 +261,19 @@ export async function registerSinks(
   }
   // Last, because a drain of a sink that does not follow the account ends its due work.
   await limit.map(behind, ({ sink, account }) => markCursorDue(table, sink, account, now));
+}
+
+/** Enables the parts of a divided sink that has a new target. Failures at the former target do not count. */
+async function enableParts(table: Table, { region, id }: SinkRecord, now: number): Promise<void> {
+  const names = getDrainNames(id).filter(isPart);
+  const parts = await table.getMany(names.map((name) => keys.sinkState(region, name)));
+  const enabled = { disabledAt: undefined, disabledReason: undefined };
+  await Promise.all(
+    parts.map((part) => {
+      const { pk, sk } = part;
+      return table.write({ update: { pk, sk }, set: { ...resumeHealth(part, now), ...enabled } });
+    }),
+  );
 }
 
 /** Marks a cursor due, unless it is due or was deleted. */

@@ -4,6 +4,7 @@
  * One file: it is one list.
  */
 import * as z from 'zod';
+import { withOpenEnums } from '../json-schema.ts';
 import { once } from '../once.ts';
 import { textOrNull as text } from '../representation.ts';
 import { getSchemaPath } from './types.ts';
@@ -139,7 +140,7 @@ export const catalogue = {
         .nullable()
         .optional()
         .describe(
-          'Whether the job was dispatched after its due time. If the due date has no time of day, or the time 00:00, the job is due by the end of that day at the production location. `null`: unknown. The job has no due date, or the result depends on a time zone that is unknown. The result is also unknown if `dateOut` has no time of day and the result depends on that time. Absent in events recorded by older versions of Jobwire.',
+          'Whether the job was dispatched after its due time. If the due date has no time of day, or the time 00:00, the job is due by the end of that day at the production location. `null`: unknown, for one of these reasons: the job has no due date, the result depends on an unknown time zone, or `dateOut` has no time of day and the result depends on it. Absent in events recorded by older versions of Jobwire.',
         ),
       lateBySeconds: z
         .int()
@@ -151,7 +152,7 @@ export const catalogue = {
     })),
   },
   'job.dispatch_revoked': {
-    when: 'A dispatch was revoked: `dateOut` was cleared, and the job detail confirmed it.',
+    when: 'A dispatch was revoked: `dateOut` was cleared in the list, and the job detail confirmed this. For a job that has left the list, the detail alone is sufficient.',
     data: fields(() => ({ ...ofJob, changes: z.object({ dateOut: change(text) }) })),
   },
   'job.tracking_added': {
@@ -166,7 +167,7 @@ export const catalogue = {
     })),
   },
   'job.tracking_removed': {
-    when: 'Tracking numbers or links were removed, and the job detail confirmed it.',
+    when: 'Tracking numbers or links were removed from the list, and the job detail confirmed this. For a job that has left the list, the detail alone is sufficient.',
     data: fields(() => ({ ...ofJobWithoutChanges, tracking: z.array(trackingEntry) })),
   },
   'job.due_date_changed': {
@@ -262,12 +263,18 @@ export const catalogue = {
         .describe(
           '`true`: Jobwire inferred the cancellation from the absence of the job, because the ordering API does not report cancellations.',
         ),
-      jobStatus: text.describe('Status name in the job detail.'),
+      jobStatus: text.describe(
+        'Status name in the job detail that was fetched last. `null`: no detail contained a status.',
+      ),
     })),
   },
   'job.unavailable': {
     when: 'A job no longer exists in the ordering API: the request for its detail returns 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result.',
-    data: fields(() => ({ ...ofJobWithoutChanges, inferred: z.literal(true), jobStatus: text })),
+    data: fields(() => ({
+      ...ofJobWithoutChanges,
+      inferred: z.literal(true),
+      jobStatus: text.describe('Always `null`, because the job no longer exists.'),
+    })),
   },
   'job.reopened': {
     when: 'A closed, cancelled or unavailable job is in the list of active jobs again.',
@@ -281,19 +288,19 @@ export const catalogue = {
     data: fields(() => ({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) })),
   },
   'order_group.partially_dispatched': {
-    when: 'The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group, and again only with the first dispatch after all dispatches of the group were revoked. Not emitted after `order_group.dispatched`.',
+    when: 'The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group. If all dispatches of the group are revoked, the next dispatch causes the event again. Not emitted after `order_group.dispatched`.',
     data: fields(() => ({
       ...ofGroup,
       openJobs: z
         .array(z.int())
         .describe('Job numbers of the jobs of the group that are not dispatched yet.'),
       excludedJobs,
-      dispatchedCount: z.int().describe('Number of `jobs`.'),
+      dispatchedCount: z.int().describe('Number of dispatched jobs: the length of `jobs`.'),
       openCount: z.int().describe('Number of `openJobs`.'),
     })),
   },
   'order_group.dispatched': {
-    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again in two cases: an ignored job is dispatched later, or all jobs are dispatched again after a job was added or a dispatch was revoked.',
+    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Three changes can cause another event: an ignored job is dispatched, a job is added to the group, or a dispatch is revoked. The event is then emitted again as soon as all jobs of the group are dispatched.',
     data: fields(() => ({
       ...ofGroup,
       excludedJobs,
@@ -309,7 +316,7 @@ export const catalogue = {
     data: fields(() => ({ ...ofAccount, openJobs: z.int() })),
   },
   'account.poll_failing': {
-    when: 'Several consecutive polls failed. No changes are observed until a poll succeeds.',
+    when: 'Several consecutive polls failed or were incomplete. Until a poll succeeds, not all changes are observed.',
     data: fields(() => ({ ...ofAccount, consecutiveFailures: z.int(), reason: z.string() })),
   },
   'account.poll_recovered': {
@@ -325,7 +332,7 @@ export const catalogue = {
     data: fields(() => ofAccount),
   },
   'account.identity_mismatch': {
-    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms one of two things: that the credentials are correct again, or that the account now has the other id.',
+    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms one of two things: that the credentials have been corrected, or that the account now has the new id (`actualId`).',
     data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {
@@ -469,7 +476,7 @@ export type Observed = z.infer<typeof observed>;
 export function getDataSchema(type: string, baseUrl = ''): object | undefined {
   const entry = Object.hasOwn(catalogue, type) ? catalogue[type as EventType] : undefined;
   if (!entry) return undefined;
-  const { $schema, ...schema } = z.toJSONSchema(entry.data(), { io: 'input' });
+  const { $schema, ...schema } = withOpenEnums(z.toJSONSchema(entry.data(), { io: 'input' }));
   return {
     $schema,
     $id: `${baseUrl}${getSchemaPath(type)}`,

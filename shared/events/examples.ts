@@ -211,7 +211,7 @@ const drafts: Drafts = {
   'account.poll_recovered': aboutAccount('2026-03-02T11:38:05.677Z', { failedPolls: 4 }),
   'account.credentials_rejected': aboutAccount('2026-03-03T09:00:02.345Z', {
     reason:
-      'The client id or the client secret is wrong (HTTP 401). Compare both with those that the operator of the ordering API issued; only the latest secret is valid. They are valid only in the region of the account ("us").',
+      'The client id or the client secret is wrong (HTTP 401). Compare both with those that the operator of the ordering API issued; only the latest secret is valid. The id and the secret are valid only in the region of the account ("us").',
   }),
   'account.credentials_accepted': aboutAccount('2026-03-03T09:32:03.120Z', {}),
   'account.identity_mismatch': aboutAccount('2026-03-03T09:34:02.986Z', {

@@ -3,12 +3,13 @@
  * as components of their own. Generated from the catalogue.
  */
 import * as z from 'zod';
+import { withOpenEnums } from '../json-schema.ts';
 import { catalogue, type EventType, eventTypes } from './catalogue.ts';
 
 /** A JSON Schema, or a part of one. */
 export type JsonSchema = { readonly [name: string]: unknown };
 
-/** What components are referred to by. */
+/** Prefix of references to components. */
 const COMPONENTS = '#/components/schemas/';
 
 /** Whether an event is in the log of a region rather than an account's. */
@@ -38,7 +39,7 @@ function toPlainSchema(schema: z.ZodType): JsonSchema {
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },
   });
-  return plain;
+  return withOpenEnums(plain);
 }
 
 /** Objects that are part of many events. */

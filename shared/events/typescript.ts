@@ -4,6 +4,7 @@
  */
 import type { JsonSchema as Schema } from '../json-schema.ts';
 import { catalogue, eventTypes, getDataSchema } from './catalogue.ts';
+import { sharedSchemas } from './schemas.ts';
 
 /** Keywords that do not affect types. */
 const WITHOUT_A_TYPE = new Set(
@@ -39,6 +40,7 @@ const WITH_A_TYPE = new Set([
   'anyOf',
   'oneOf',
   'enum',
+  'x-extensible-enum',
   'const',
 ]);
 
@@ -47,22 +49,11 @@ export function typesOfEvents(): string {
   const { job, observed } = getSchema('job.created').properties ?? {};
   const parcel = job?.properties?.tracking?.items;
   if (!job || !observed || !parcel) throw new Error('job.created lacks the named schemas.');
+  const describe = (component: string) => String(sharedSchemas()[component]?.description);
   const shapes: readonly Shape[] = [
-    {
-      name: 'TrackingEntry',
-      schema: parcel,
-      about: 'A parcel, identified by its number, or by its link if it has no number.',
-    },
-    {
-      name: 'JobSummary',
-      schema: job,
-      about: 'The job after the change. Texts written by customers are untrusted: escape them for display.',
-    },
-    {
-      name: 'Observed',
-      schema: observed,
-      about: 'Times between which the change happened: after `since`, and at or before `at`.',
-    },
+    { name: 'TrackingEntry', schema: parcel, about: describe('TrackingEntry') },
+    { name: 'JobSummary', schema: job, about: describe('Job') },
+    { name: 'Observed', schema: observed, about: describe('Observed') },
   ];
   const named = shapes.map((shape) => {
     const others = shapes.filter((other) => other !== shape);
@@ -112,6 +103,7 @@ export function toType(schema: Schema, shapes: readonly Shape[], indent: string,
   }
   switch (schema.type) {
     case 'string':
+      return schema['x-extensible-enum']?.map(literal).join(' | ') ?? 'string';
     case 'boolean':
     case 'number':
     case 'null':

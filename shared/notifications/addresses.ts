@@ -37,5 +37,7 @@ export function checkMobile(text: string, region: string): CheckedAddress {
 }
 
 /** Returns the address of a recipient for a channel, or `null` if there is none. */
-export const getAddress = (recipient: Recipient, channel: Channel): string | null =>
-  channel === 'email' ? recipient.email : recipient.mobile;
+export const getAddress = (
+  { email, mobile }: Pick<Recipient, 'email' | 'mobile'>,
+  channel: Channel,
+): string | null => (channel === 'email' ? email : mobile);

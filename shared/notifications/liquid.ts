@@ -1,5 +1,6 @@
 /** Renders Liquid templates, with limits of time, memory and output. */
-import { Liquid, LiquidError, type Template as Parsed } from 'liquidjs';
+import { CaptureTag, type Context, Liquid, LiquidError, type Template as Parsed } from 'liquidjs';
+import { getOrCreate } from '../get-or-create.ts';
 import { escapeHtml } from '../html.ts';
 import { oneLine } from './template-variables.ts';
 import type { Locale } from './types.ts';
@@ -89,24 +90,17 @@ function rewordLiquidMessage(complaint: string): string {
 }
 
 export function parse(source: string, { liquid, parsed }: Engine): Parsed[] {
-  let template = parsed.get(source);
-  if (!template) {
-    template = liquid.parse(source);
+  return getOrCreate(parsed, source, () => {
+    const template = liquid.parse(source);
     if (parsed.size >= MAX_PARSED) parsed.clear();
-    parsed.set(source, template);
-  }
-  return template;
+    return template;
+  });
 }
 
 /** Returns the engine for an output mode and a locale, with its plural rules. In HTML all output is escaped. */
 export function getEngine(mode: Mode, locale: Locale): Engine {
-  const key = `${mode} ${locale}`;
-  let engine = engines.get(key);
-  if (!engine) {
-    engine = { liquid: createLiquid(mode, locale), parsed: new Map() };
-    engines.set(key, engine);
-  }
-  return engine;
+  const create = () => ({ liquid: createLiquid(mode, locale), parsed: new Map() });
+  return getOrCreate(engines, `${mode} ${locale}`, create);
 }
 
 function createLiquid(mode: Mode, locale: Locale): Liquid {
@@ -116,7 +110,7 @@ function createLiquid(mode: Mode, locale: Locale): Liquid {
     ownPropertyOnly: true,
     parseLimit: 250_000,
     memoryLimit: 5_000_000,
-    ...(mode === 'html' && { outputEscape: (value) => escapeHtml(stringify(value)) }),
+    ...(mode === 'html' && { outputEscape }),
   });
   limitOutput(liquid);
   const plurals = new Intl.PluralRules(locale);
@@ -130,14 +124,38 @@ function createLiquid(mode: Mode, locale: Locale): Liquid {
   // Filters that evaluate expressions for each element bypass the limits of time and memory.
   for (const name of Object.keys(liquid.filters)) if (name.endsWith('_exp')) liquid.unregisterFilter(name);
   if (mode === 'html') {
-    liquid.registerFilter('escape', (value: unknown) => value);
-    liquid.registerFilter('escape_once', (value: unknown) => value);
-    liquid.registerFilter('newline_to_br', {
-      raw: true,
-      handler: (value: unknown) => escapeHtml(stringify(value)).replace(/\r?\n/g, '<br />\n'),
-    });
+    for (const name of ['escape', 'escape_once', 'xml_escape'])
+      liquid.registerFilter(name, (value: unknown) => value);
+    liquid.registerFilter('newline_to_br', (value: unknown) => new TextWithBreaks(stringify(value)));
+    liquid.registerTag('capture', TextCapture);
   }
   return liquid;
+}
+
+/** A text whose line breaks are `<br />` in HTML. Filters and captures use it as a text. */
+class TextWithBreaks extends String {
+  toHtml(): string {
+    return escapeHtml(String(this)).replace(/\r?\n/g, '<br />\n');
+  }
+}
+
+/** Name of the register with the number of captures that are being rendered. */
+const CAPTURES = 'captures';
+
+/** The tag `capture`. It captures text without escaping it: the text is escaped when it is output. */
+class TextCapture extends CaptureTag {
+  override *render(context: Context): Generator<unknown, void, string> {
+    const captures: number = context.getRegister(CAPTURES, 0);
+    context.setRegister(CAPTURES, captures + 1);
+    yield* super.render(context);
+    context.setRegister(CAPTURES, captures);
+  }
+}
+
+/** Escapes a value that is output, unless it is captured. */
+function outputEscape(this: { readonly context: Context }, value: unknown): string {
+  if (this.context.getRegister(CAPTURES, 0) > 0) return stringify(value);
+  return value instanceof TextWithBreaks ? value.toHtml() : escapeHtml(stringify(value));
 }
 
 /** Counts output and captures of templates as memory. Otherwise a text that captures itself twice would grow without limit. */

@@ -74,16 +74,17 @@ export async function listMessages(
   return { messages, ...(last === undefined ? {} : { next: last }) };
 }
 
-/** Returns the messages of a region that did not reach their recipients, newest first, since a time (epoch ms). */
+/** Returns the messages of a region that did not reach their recipients, newest first, since a time (epoch ms). `to`: id of the newest. */
 export async function listUndelivered(
   history: Table,
   region: string,
   since: number,
   limit: number,
+  to?: string,
 ): Promise<Message[]> {
-  const from = toMessageId('', since);
+  const range = { from: toMessageId('', since), ...(to !== undefined && { to }) };
   const pk = failedMessagesPk(region);
-  return (await history.query({ index: 'failures', pk, from, descending: true, limit })).map(toMessage);
+  return (await history.query({ index: 'failures', pk, ...range, descending: true, limit })).map(toMessage);
 }
 
 /** Time (ms) between the change that a message reports and its failure: retries and later feedback. */

@@ -15,7 +15,7 @@ import {
   failedMessagesPk,
   keys,
   notifyDue,
-  parseMessageDue,
+  parseNotifyDue,
 } from '../storage/schema.ts';
 import {
   type Clause,
@@ -35,13 +35,14 @@ import { isUndelivered, type MessageState, type NoticeContent } from './types.ts
 /** Retention of the history of messages, days. */
 const HISTORY_DAYS = 180;
 
-/** Retention of a work item after its message is final, days. During this time no message is created twice, and feedback finds it. */
-const WORK_DAYS = 14;
+/**
+ * Retention of a work item after its message is final, days. During this time no message is created twice, feedback finds it, and later
+ * messages are compared with it: longer than threads remember a quiet job.
+ */
+const WORK_DAYS = 40;
 
-/** The same for dispatches and cancellations, which later messages correct: longer than threads remember a quiet job. */
-const CORRECTED_WORK_DAYS = 40;
-
-const correctedKinds: readonly Message['kind'][] = ['dispatched', 'dispatch_revoked', 'cancelled'];
+/** The same for notes, with which no message is compared. */
+const NOTE_WORK_DAYS = 14;
 
 /** Time until a journal entry falls due whose writer did not delete it. */
 const JOURNAL_MS = 60_000;
@@ -74,6 +75,8 @@ export interface Work {
   readonly dueSince?: number | undefined;
   /** Whether there was an attempt with unknown outcome. True of each message that is claimed. Sending such an e-mail again is a repeat. */
   readonly maybeSent: boolean;
+  /** Number of attempts that failed with the whole channel. They do not lengthen the delay before a retry. */
+  readonly channelFailures: number;
   /** SMS segments counted for it, and the month. */
   readonly reserved: { readonly month: string; readonly segments: number } | null;
   /** Feedback that arrived before the send was recorded. */
@@ -179,6 +182,7 @@ export interface Change {
   readonly set?: {
     readonly claim?: string | undefined;
     readonly maybeSent?: boolean | undefined;
+    readonly channelFailures?: number | undefined;
     readonly reserved?: string | undefined;
     readonly feedback?: string | undefined;
   };
@@ -250,6 +254,7 @@ export async function createMessages(
       bytes: 0,
       claim: null,
       maybeSent: false,
+      channelFailures: 0,
       reserved: null,
       feedback: null,
     }),
@@ -417,7 +422,7 @@ function getWrittenAttributes(write: Write) {
 /** Returns the writes of a change. The first one is on the message's own item. */
 function toWrites(now: number, { work, message, set = {}, along = [] }: Change): Write[] {
   const isDone = isFinal(message.state);
-  const days = correctedKinds.includes(message.kind) ? CORRECTED_WORK_DAYS : WORK_DAYS;
+  const days = message.kind === 'note' ? NOTE_WORK_DAYS : WORK_DAYS;
   const place: Record<string, string | number | undefined> = isDone
     ? {
         ...{ duePk: undefined, dueSk: undefined, heldPk: undefined, heldSk: undefined },
@@ -473,8 +478,9 @@ export function toWork(item: Item): Work {
     ...(JSON.parse(String(item.work)) as Omit<NewWork, 'ref' | 'message'>),
     ...{ revision: Number(item.revision), bytes: estimateSize(item) },
     claim: claim && { id: claim.id, until: claim.until },
-    dueSince: typeof item.dueSk === 'string' ? parseMessageDue(item.dueSk) : undefined,
+    dueSince: typeof item.dueSk === 'string' ? parseNotifyDue(item) : undefined,
     maybeSent: item.maybeSent === true || claim !== null,
+    channelFailures: Number(item.channelFailures ?? 0),
     reserved: typeof reserved === 'string' ? (JSON.parse(reserved) as Work['reserved']) : null,
     feedback: typeof feedback === 'string' ? (JSON.parse(feedback) as Feedback) : null,
   };

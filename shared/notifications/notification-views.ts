@@ -57,7 +57,7 @@ export const NotificationSettings = z
       'Length of the notification window, in seconds. Changes of an order group within this time after the first change are combined into one message.',
     ),
     maxAgeHours: count.describe(
-      'Maximum age of a change, in hours. Customers are not notified of older changes. The age of a dispatch is counted from its dispatch date. The age of any other change is counted from its observation.',
+      'Maximum age of a change, in hours. Customers are not notified of older changes. The age of a dispatch is counted from its dispatch date. The age of any other change is counted from its observation. An SMS that becomes too old during quiet hours can still be sent within an hour after they end.',
     ),
     locale: locale.describe('Locale of recipients that have no locale of their own.'),
     zone: zone.describe('Time zone of recipients that have no time zone of their own.'),
@@ -139,7 +139,9 @@ export const Message = z
     jobs: z.array(z.int()).describe('Job numbers of the jobs in the message.'),
     channel: channel
       .nullable()
-      .describe('Channel. `null`: no message was created. `reason` contains the reason.'),
+      .describe(
+        'Channel. `null`: this entry only records that no message was created, and `reason` contains the reason.',
+      ),
     to: z
       .object({
         recipient: z
@@ -153,14 +155,14 @@ export const Message = z
         zone,
       })
       .nullable()
-      .describe('Recipient of the message.'),
+      .describe('Recipient of the message. `null`: no message was created.'),
     state: z
       .enum(getKeys(messageStates), `must be one of ${getKeys(messageStates).join(', ')}`)
       .describe(describeValues(messageStates)),
     reason: z
       .enum(getKeys(messageReasons))
       .nullable()
-      .describe(`Reason why the message was not sent or failed. ${describeValues(messageReasons)}`),
+      .describe(`Reason why the message failed or was not sent. ${describeValues(messageReasons)}`),
     detail: textOrNull.describe('Details of the reason.'),
     createdAt: timestamp,
     dueAt: timestampOrNull.describe('Scheduled time.'),
@@ -192,9 +194,7 @@ export const JobRecipient = z
     address: z.string().describe(`E-mail address or mobile number. ${MASKED}`),
     locale,
     zone,
-    kinds: z
-      .array(kind)
-      .describe('Kinds of messages that follow from events and that the recipient receives.'),
+    kinds: z.array(kind).describe('Kinds of event messages that the recipient receives.'),
     reason: z
       .enum(getKeys(messageReasons))
       .nullable()

@@ -1,34 +1,44 @@
 /** Age of the oldest unsent notification. */
-import { dueUntil, NOTIFY_SHARDS, notifyDuePk, parseMessageDue } from '../storage/schema.ts';
-import type { Table } from '../storage/table.ts';
+import { dueUntil, NOTIFY_SHARDS, notifyDuePk, parseNotifyDue } from '../storage/schema.ts';
+import type { Item, Query, Table } from '../storage/table.ts';
 
-/** Maximum number of waiting messages read in each partition: those whose next attempts are due first. */
+/** Maximum number of notices and of messages read in each partition: those that are processed next. */
 const MAX_WAITING = 100;
 
 /**
- * Returns the earliest time since which a window has been expired or a message has been due (epoch ms). `undefined` if nothing is due.
- * `now` is epoch ms. Reads each of the index's partitions once, for any content.
+ * Returns the earliest time since which a notice or a message has been due (epoch ms). `undefined` if nothing is due. A notice counts from
+ * the end of its window, also while it is postponed. A message counts only while it is due: from the time of its next attempt. `now` is epoch
+ * ms. Reads each of the index's partitions once, for any content.
  */
 export async function oldestUnsent(table: Table, region: string, now: number): Promise<number | undefined> {
-  const partitions = [...listPartitions('notices', region), ...listPartitions('messages', region)];
-  const found = await Promise.all(
-    partitions.map((pk) => table.query({ pk, index: 'due', to: dueUntil(now), limit: 1 })),
-  );
-  return earliest(found.flat().map(({ dueSk }) => Date.parse(String(dueSk).split('#')[0] ?? '')));
+  const [notices, messages] = await Promise.all([
+    queryDue(table, 'notices', region, { limit: MAX_WAITING }),
+    queryDue(table, 'messages', region, { to: dueUntil(now), limit: 1 }),
+  ]);
+  const times = messages.map(({ dueSk }) => Date.parse(String(dueSk).split('#')[0] ?? ''));
+  return earliest([...notices.map(parseNotifyDue), ...times], now);
 }
 
 /** As {@link oldestUnsent}, but a message counts from the time at which it was first due, also while it waits for its next attempt. */
 export async function oldestDelayed(table: Table, region: string, now: number): Promise<number | undefined> {
-  const [due, ...waiting] = await Promise.all([
-    oldestUnsent(table, region, now),
-    ...listPartitions('messages', region).map((pk) => table.query({ pk, index: 'due', limit: MAX_WAITING })),
-  ]);
-  const since = waiting.flat().map(({ dueSk }) => parseMessageDue(String(dueSk)));
-  return earliest([...(due === undefined ? [] : [due]), ...since.filter((time) => time <= now)]);
+  const found = await Promise.all(
+    (['notices', 'messages'] as const).map((what) => queryDue(table, what, region, { limit: MAX_WAITING })),
+  );
+  return earliest(found.flat().map(parseNotifyDue), now);
 }
 
-const listPartitions = (what: 'notices' | 'messages', region: string): string[] =>
-  Array.from({ length: NOTIFY_SHARDS }, (_, shard) => notifyDuePk(what, region, shard));
+/** Reads a range of all partitions, ordered within each. */
+export async function queryDue(
+  table: Table,
+  what: 'notices' | 'messages',
+  region: string,
+  range: Pick<Query, 'to' | 'limit'>,
+): Promise<Item[]> {
+  const shards = Array.from({ length: NOTIFY_SHARDS }, (_, shard) => notifyDuePk(what, region, shard));
+  return (await Promise.all(shards.map((pk) => table.query({ ...range, pk, index: 'due' })))).flat();
+}
 
-const earliest = (times: readonly number[]): number | undefined =>
-  times.length === 0 ? undefined : Math.min(...times);
+function earliest(times: readonly number[], now: number): number | undefined {
+  const past = times.filter((time) => time <= now);
+  return past.length === 0 ? undefined : Math.min(...past);
+}

@@ -8,7 +8,15 @@ import { withoutAddresses } from './send-decision.ts';
 import type { SendDeps } from './send-report.ts';
 import type { Template } from './template.ts';
 import { resolveTemplate } from './templates.ts';
-import type { Channel, Locale, MessageKind, OutgoingEmail, OutgoingSms, SendOutcome } from './types.ts';
+import type {
+  Channel,
+  JobFacts,
+  Locale,
+  MessageKind,
+  OutgoingEmail,
+  OutgoingSms,
+  SendOutcome,
+} from './types.ts';
 import { createUnsubscribeUrl } from './unsubscribe.ts';
 
 /** Maximum length of stored text of a sent message, characters. */
@@ -37,12 +45,13 @@ export class ReadyRenderer {
   /** Renders a message. Returns the changed message if its template fails. Throws if the renderer fails: the message stays due. */
   async render(
     work: Work,
-    { settings, jobs }: Pick<Ready, 'settings'> & { readonly jobs: readonly number[] },
+    { settings, jobs: facts }: Pick<Ready, 'settings'> & { readonly jobs: readonly JobFacts[] },
     before: readonly Message[],
   ): Promise<Ready | Message> {
     const { ref, message, content } = work;
     const { channel, to } = message;
     if (!channel || !to) throw new Error('The message has no recipient.');
+    const jobs = facts.map(({ jobNumber }) => jobNumber);
     const unsubscribeUrl = await createUnsubscribeUrl(this.#deps, ref, channel, to.address);
     // An account's own text for cancellations would say the opposite of their correction. A note has no templates.
     const template =
@@ -50,7 +59,7 @@ export class ReadyRenderer {
         ? undefined
         : await this.#template(ref, content.kind, channel, to.locale);
     const input = {
-      content: { ...content, jobs: content.jobs.filter(({ jobNumber }) => jobs.includes(jobNumber)) },
+      content: { ...content, jobs: facts },
       ...{ recipient: to, branding: settings.branding, replyTo: settings.replyTo, unsubscribeUrl, template },
     };
     const failed = (reason: string): Message => {

@@ -4,7 +4,7 @@ import { getRevision, rejected, withoutUndefined } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
 import type { Checked } from '../validation.ts';
-import { checkMobile } from './addresses.ts';
+import { checkMobile, getAddress } from './addresses.ts';
 import { kindNames, type NewRecipient, type RecipientUpdate } from './notification-input.ts';
 import type { Recipient } from './records.ts';
 import {
@@ -47,7 +47,7 @@ export function toPointerWrite(ref: AccountRef, scope: Scope, recipient: string)
 /** Settable fields of a recipient. */
 export type RecipientInput = Omit<z.infer<typeof NewRecipient>, 'id'>;
 
-/** Returns the fields of a recipient with a change applied. */
+/** Returns the fields of a recipient with a change applied. If all its addresses are used, the channels follow the changed addresses. */
 export function applyChange(before: Recipient, change: RecipientUpdate): RecipientInput {
   const { scope, name, email, mobile, locale, zone, channels, kinds, paused } = before;
   const { orderGroup, orderNumber, jobNumber, ...others } = change;
@@ -55,9 +55,10 @@ export function applyChange(before: Recipient, change: RecipientUpdate): Recipie
   const isReplaced = Object.values(named).some((value) => value !== undefined && value !== null);
   const former = scopeFields(scope);
   const place = isReplaced ? named : { ...former, ...withoutUndefined(named) };
+  const hasAll = channels.length === listChannels(before).length;
   return {
     ...{ name, email, mobile, locale, zone, paused },
-    ...{ channels: [...channels], kinds: [...kinds] },
+    ...{ channels: hasAll ? null : [...channels], kinds: [...kinds] },
     ...withoutUndefined(others),
     ...place,
   };
@@ -80,9 +81,9 @@ export function toRecipientFields(region: string, given: RecipientInput): Checke
   if (number?.kind === 'rejected') return reject(`mobile ${number.rule}`);
   const mobile = number?.address ?? null;
   if (email === null && mobile === null) return reject('email is required unless mobile is given');
-  const addresses = { email, sms: mobile };
-  const wanted = given.channels ?? channels.filter((channel) => addresses[channel] !== null);
-  const missing = wanted.find((channel) => addresses[channel] === null);
+  const possible = listChannels({ email, mobile });
+  const wanted = given.channels ?? possible;
+  const missing = wanted.find((channel) => !possible.includes(channel));
   if (missing) {
     const field = missing === 'email' ? 'email' : 'mobile';
     return reject(`${field} is required for the channel ${missing}`);
@@ -93,6 +94,11 @@ export function toRecipientFields(region: string, given: RecipientInput): Checke
     kinds: kindNames.filter((kind) => (given.kinds ?? DEFAULT_KINDS).includes(kind)),
   };
   return { kind: 'checked', value };
+}
+
+/** Returns the channels for which there is an address. */
+function listChannels(addresses: Pick<Recipient, 'email' | 'mobile'>): Channel[] {
+  return channels.filter((channel) => getAddress(addresses, channel) !== null);
 }
 
 export const reject = (reason: string) => rejected(`${reason}.`);

@@ -53,8 +53,13 @@ export function formatCsvRow(recipient: { readonly [column in Column]: unknown }
 /** Maximum size of one import request: the API accepts 100,000 bytes, and each row takes several writes. */
 const CHUNK_BYTES = 80_000;
 const CHUNK_ROWS = 250;
+/** Length to which a record is cut that is larger than a request. The API then reports its line. */
+const CUT_LENGTH = 10_000;
 
-/** Splits a file into parts for one request each, every one with the header. Records are never split. */
+/**
+ * Splits a file into parts for one request each, every one with the header. Records are never split. If the quotes of a record do not match
+ * and it is larger than a request, the API gets its beginning, and no later records.
+ */
 export function splitCsv(text: string): { readonly csv: string; lineOf(line: number): number }[] {
   const [first, ...others] = splitRecords(text.replace(/^\ufeff/, ''));
   // Excel's separator line belongs to the header.
@@ -63,7 +68,8 @@ export function splitCsv(text: string): { readonly csv: string; lineOf(line: num
   const rows = isSeparator ? others.slice(1) : others;
   if (head === undefined) return [{ csv: '', lineOf: (line) => line }];
   const chunks: { rows: string[]; bytes: number; first: number }[] = [];
-  for (const { text: row, line } of rows) {
+  for (const { text, line } of rows) {
+    const row = requestSize(text) > CHUNK_BYTES ? cutRecord(text) : text;
     const bytes = requestSize(row);
     const last = chunks.at(-1);
     if (last && last.bytes + bytes <= CHUNK_BYTES && last.rows.length < CHUNK_ROWS) {
@@ -72,6 +78,7 @@ export function splitCsv(text: string): { readonly csv: string; lineOf(line: num
     } else {
       chunks.push({ rows: [row], bytes: requestSize(head.text) + bytes, first: line });
     }
+    if (row !== text && row.split('"').length % 2 === 0) break;
   }
   if (chunks.length === 0) return [{ csv: head.text, lineOf: (line) => line }];
   const before = countLines(head.text);
@@ -100,6 +107,12 @@ function splitRecords(text: string): { readonly text: string; readonly line: num
   }
   if (begins < text.length) records.push({ text: text.slice(begins), line });
   return records;
+}
+
+/** Returns the first lines of a large record, or the beginning of its only line. */
+function cutRecord(text: string): string {
+  const cut = text.slice(0, CUT_LENGTH);
+  return cut.slice(0, cut.lastIndexOf('\n') + 1) || `${cut}\n`;
 }
 
 const countLines = (text: string): number => text.match(/\r\n|\r|\n/g)?.length ?? 0;

@@ -66,16 +66,11 @@ export function renderSmsText(input: RenderInput, time: Time, cutting = true): R
   const detailed: RenderedSms[] = [];
   for (const room of DETAILS) {
     const candidate = attempt(room);
-    if (candidate.segments === 1) {
-      if (detailed.length === 0) return candidate;
-      detailed.push(candidate);
-      break;
-    }
+    if (candidate.segments === 1) return candidate;
     detailed.push(candidate);
   }
-  const least = Math.min(...detailed.map((candidate) => candidate.segments));
-  const best = detailed.find((candidate) => candidate.segments === least);
-  if (best && least <= MAX_SEGMENTS) return best;
+  const [best] = detailed.sort((a, b) => a.segments - b.segments);
+  if (best && best.segments <= MAX_SEGMENTS) return best;
   let last: RenderedSms | undefined;
   for (const room of LESS) {
     last = attempt(room);

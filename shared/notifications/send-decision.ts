@@ -1,14 +1,16 @@
 /** Decisions about due messages: whether to send one, and its state after an attempt. Pure. */
 import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
+import { sameTime } from '../tracking/timestamps.ts';
 import { getAddress } from './addresses.ts';
 import { normalizeAddress } from './email-address.ts';
+import { addKnownParcels, findNewParcels } from './known-parcels.ts';
 import { applyFeedback, isFinal, type Work } from './messages.ts';
 import type { Suppression } from './notification-views.ts';
 import { acceptsMessage } from './recipient-fields.ts';
 import { matchesScope } from './recipient-matching.ts';
 import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { quietUntil } from './sms-limits.ts';
-import { addKnownParcels, findNewParcels, sameDispatch } from './thread.ts';
+import { sameDispatch } from './thread.ts';
 import { truncate } from './thread-event.ts';
 import { changeTime } from './thread-windows.ts';
 import type {
@@ -28,6 +30,9 @@ const JITTER: Jitter = { least: 0.9, range: 0.2 };
 
 const HOUR_MS = 3_600_000;
 
+/** Time after quiet hours to send an SMS that became too old during them. */
+const AFTER_QUIET_MS = HOUR_MS;
+
 const MAX_DETAIL = 300;
 
 /** State that the verdict on a due message depends on. */
@@ -43,14 +48,14 @@ export interface DecisionContext {
   readonly openJobs: ReadonlyMap<number, number>;
   /** Earlier messages of its thread to the same address, as far as they still exist. */
   readonly before: readonly Message[];
-  /** Jobs of which the message is new to the address ({@link findNews}). */
-  readonly news: ReadonlySet<number>;
+  /** Facts that are new to the address, by job number ({@link findNews}). */
+  readonly news: ReadonlyMap<number, JobFacts>;
   readonly canSend: boolean;
 }
 
 /** Verdict on a due message. */
 export type Decision =
-  | { readonly kind: 'send'; readonly settings: NotificationSettings; readonly jobs: readonly number[] }
+  | { readonly kind: 'send'; readonly settings: NotificationSettings; readonly jobs: readonly JobFacts[] }
   /** The changed message. */
   | { readonly kind: 'change'; readonly message: Message }
   /** It has to wait for another message, and there is nothing to record. */
@@ -97,9 +102,7 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
     addressed.some(({ scope }) => isAbout(scope, content, facts)),
   );
   if (wanted.length === 0) return finish('suppressed', 'no_recipient');
-  const current = wanted.filter(
-    (facts) => now <= changeTime(content, facts) + settings.maxAgeHours * HOUR_MS,
-  );
+  const current = wanted.filter((facts) => now <= getDeadline(message, changeTime(content, facts), settings));
   if (current.length === 0) {
     return message.attempts > 0
       ? finish('failed', 'attempts_exhausted', message.detail)
@@ -115,7 +118,7 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
   const pending = before.find(({ state }) => !isFinal(state));
   if (pending) return waitUntil(pending.state === 'waiting' ? (pending.dueAt ?? now) : now);
   if (open.length > 0) return waitUntil(Math.max(...open));
-  const covered = jobs.filter((job) => news.has(job));
+  const covered = jobs.flatMap((job) => news.get(job) ?? []);
   if (covered.length === 0) return finish('suppressed', 'revoked', NO_NEWS[content.kind]);
   if (!settings.dryRun && !canSend) return finish('failed', 'no_channel');
   if (channel === 'sms' && !settings.dryRun) {
@@ -137,7 +140,7 @@ function isAbout(scope: Scope, { orderGroup }: NoticeContent, { jobNumber, order
 
 /** Returns a message after an attempt. `before`: whether an earlier attempt may have reached the recipient. */
 export function afterAttempt(
-  { message }: Work,
+  { message, channelFailures }: Pick<Work, 'message' | 'channelFailures'>,
   outcome: SendOutcome,
   {
     now,
@@ -151,12 +154,15 @@ export function afterAttempt(
     readonly giveUpAt: number;
   },
 ): {
-  readonly message: Message /** Whether an attempt may have reached the recipient and another one may follow. */;
+  readonly message: Message;
+  /** Whether an attempt may have reached the recipient and another one may follow. */
   readonly maybeSent: boolean;
+  /** Number of attempts that failed with the whole channel, if this one did. */
+  readonly channelFailures?: number;
 } {
   // A message that was certainly not accepted is no repeat.
   const unrepeated = { ...message, repeats: message.repeats - (before ? 1 : 0) };
-  const step = scheduledWait(RETRY_MS, Math.max(1, message.attempts)) ?? 0;
+  const step = scheduledWait(RETRY_MS, Math.max(1, message.attempts - channelFailures)) ?? 0;
   const again = (least: number, delay: number): number => {
     const dueAt = now + Math.max(least, Math.round(withJitter(delay, JITTER, random)));
     // The next check is at the latest when the message is given up.
@@ -181,7 +187,11 @@ export function afterAttempt(
       // A failure of the whole channel does not count as the message's own.
       const dueAt = again(outcome.afterMs ?? 0, outcome.everything ? (RETRY_MS[0] ?? 0) : step);
       const detail = withoutAddresses(outcome.reason, message);
-      return { message: { ...unrepeated, state: 'waiting', detail, dueAt }, maybeSent: before };
+      return {
+        message: { ...unrepeated, state: 'waiting', detail, dueAt },
+        maybeSent: before,
+        ...(outcome.everything ? { channelFailures: channelFailures + 1 } : {}),
+      };
     }
     case 'unknown': {
       const detail = withoutAddresses(outcome.reason, message);
@@ -205,22 +215,44 @@ export function withoutAddresses(text: string, { to }: Pick<Message, 'to'>): str
     .slice(0, MAX_DETAIL);
 }
 
-export const getExpiry = ({ content }: Work, { maxAgeHours }: NotificationSettings): number =>
-  Math.max(...content.jobs.map((facts) => changeTime(content, facts))) + maxAgeHours * HOUR_MS;
+/** Returns the time (epoch ms) after which no job of a message is sent. */
+export const getExpiry = ({ message, content }: Work, settings: NotificationSettings): number =>
+  getDeadline(message, Math.max(...content.jobs.map((facts) => changeTime(content, facts))), settings);
+
+/**
+ * Returns the time (epoch ms) after which a change is too old for a message. An SMS that would become too old during quiet hours can be
+ * sent for {@link AFTER_QUIET_MS} after them: otherwise quiet hours longer than `maxAgeHours` would suppress it.
+ */
+function getDeadline(
+  { channel, to }: Pick<Message, 'channel' | 'to'>,
+  changedAt: number,
+  { maxAgeHours, sms }: NotificationSettings,
+): number {
+  const deadline = changedAt + maxAgeHours * HOUR_MS;
+  if (channel !== 'sms' || !to) return deadline;
+  const quietEnd = quietUntil(sms.quietHours, to.zone, deadline);
+  return quietEnd > deadline ? quietEnd + AFTER_QUIET_MS : deadline;
+}
 
 /** Details of messages that are not new to their address, by the kind of their content. */
 const NO_NEWS: Partial<Record<ContentKind, string>> = {
   dispatched: 'The dispatch was already sent to this address.',
+  tracking: 'The parcels were already sent to this address.',
   dispatch_revoked: 'The dispatch was not sent to this address.',
+  due_date_changed: 'The recipient already knows this due date.',
   reinstated: 'The cancellation that it corrects was not sent to this address.',
 };
 
 /** States in which a message has reached its recipient, as far as known. An SMS with an unknown outcome may have. */
 const RECEIVED: readonly MessageState[] = ['sent', 'unknown', 'complained'];
 
+/** An earlier message to the same address. */
+type Earlier = Pick<Work, 'content' | 'message' | 'maybeSent'>;
+
 /**
- * Returns the jobs of which a message is new to its address: a dispatch, unless the address knows it, and its parcels if it wants tracking; a
- * revocation, if the address knows a dispatch; the correction of a cancellation, if the cancellation was sent; and all jobs of any other
+ * Returns the facts of a message that are new to its address, by job number: a dispatch, unless the address knows it, and its parcels if it
+ * wants tracking; parcels that no earlier message to the address contained; a due date, with the former one that the address knows; a
+ * revocation, if the address knows a dispatch; the correction of a cancellation, if the cancellation was sent; and all facts of any other
  * message. An address knows a dispatch if it got neither a revocation nor a cancellation after it. `before` are the earlier messages to the
  * address by key. `dryRun`: simulated messages count. `wantsTracking`: whether a recipient gets messages of the kind `tracking`.
  */
@@ -231,17 +263,22 @@ export function findNews(
     corrects,
     dispatches,
   }: Pick<Work, 'content' | 'before' | 'corrects' | 'dispatches'>,
-  before: ReadonlyMap<string, Pick<Work, 'content' | 'message' | 'maybeSent'>>,
+  before: ReadonlyMap<string, Earlier>,
   options: { readonly dryRun: boolean; readonly wantsTracking: boolean },
-): ReadonlySet<number> {
+): ReadonlyMap<number, JobFacts> {
   const isReceived = ({ message: { state } }: Pick<Work, 'message'>): boolean =>
     RECEIVED.includes(state) || (options.dryRun && state === 'dry_run');
-  /** Parcels of the job in messages that the address got. */
-  const findParcels = (job: number): Parcel[] =>
-    [...before.values()]
-      .filter((work) => isReceived(work) && work.message.jobs.includes(job))
-      .flatMap(({ content: { jobs } }) => jobs.find((one) => one.jobNumber === job)?.tracking ?? []);
-  const isNews = ({ jobNumber, dateOut, tracking }: JobFacts): boolean => {
+  /** Facts of the jobs in messages that the address got. */
+  const received = [...before.values()]
+    .filter(isReceived)
+    .flatMap(({ content, message }) => content.jobs.filter((one) => message.jobs.includes(one.jobNumber)));
+  /** Parcels of a job that are in none of these facts. */
+  const findParcels = ({ jobNumber, tracking }: JobFacts, known: readonly JobFacts[]): Parcel[] => {
+    const parcels = known.flatMap((one) => one.tracking);
+    return findNewParcels(tracking, addKnownParcels({}, jobNumber, parcels, 0), jobNumber);
+  };
+  const isNews = (facts: JobFacts): boolean => {
+    const { jobNumber, dateOut } = facts;
     const findLast = (places: readonly string[], kinds: readonly ContentKind[]) =>
       places
         .flatMap((key) => before.get(key) ?? [])
@@ -261,10 +298,8 @@ export function findNews(
         if (content.kind === 'dispatch_revoked') return known !== undefined;
         const knownOut = known?.jobs.find((one) => one.jobNumber === jobNumber)?.dateOut ?? null;
         if (knownOut === null || dateOut === null || !sameDispatch(knownOut, dateOut)) return true;
-        return (
-          options.wantsTracking &&
-          findNewParcels(tracking, addKnownParcels({}, findParcels(jobNumber), 0)).length > 0
-        );
+        const ofJob = received.filter((one) => one.jobNumber === jobNumber);
+        return options.wantsTracking && findParcels(facts, ofJob).length > 0;
       }
       case 'reinstated': {
         const place = corrects?.[jobNumber];
@@ -274,5 +309,33 @@ export function findNews(
         return true;
     }
   };
-  return new Set(content.jobs.filter(isNews).map(({ jobNumber }) => jobNumber));
+  /**
+   * Due dates of a job that the address may know, from before the messages that it missed. The first one assumes that messages with an
+   * unknown outcome were not received, the second one that they were.
+   */
+  const findDueDates = ({ jobNumber, formerDateDue }: JobFacts): (string | null)[] => {
+    const earlier = keys
+      .flatMap((key) => before.get(key) ?? [])
+      .filter((work) => work.content.kind === content.kind);
+    return [isReceived, (work: Earlier) => isReceived(work) || work.maybeSent].map((isKnown) => {
+      const last = earlier.findLastIndex((work) => isKnown(work) && work.message.jobs.includes(jobNumber));
+      const missed = earlier.slice(last + 1).flatMap(({ content: { jobs } }) => jobs);
+      return (missed.find((one) => one.jobNumber === jobNumber) ?? { formerDateDue }).formerDateDue;
+    });
+  };
+  const toNews = (facts: JobFacts): JobFacts[] => {
+    switch (content.kind) {
+      case 'tracking': {
+        const tracking = findParcels(facts, received);
+        return tracking.length > 0 ? [{ ...facts, tracking }] : [];
+      }
+      case 'due_date_changed': {
+        const former = findDueDates(facts).find((date) => !sameTime(date, facts.dateDue));
+        return former === undefined ? [] : [{ ...facts, formerDateDue: former }];
+      }
+      default:
+        return isNews(facts) ? [facts] : [];
+    }
+  };
+  return new Map(content.jobs.flatMap(toNews).map((facts) => [facts.jobNumber, facts]));
 }

@@ -474,6 +474,7 @@ class SendRun {
     const along = back ? await toReturnWrites(table, work.ref, back) : [];
     const set = {
       ...{ claim: undefined, ...(after.maybeSent ? { maybeSent: true } : {}) },
+      ...(after.channelFailures === undefined ? {} : { channelFailures: after.channelFailures }),
       ...(back ? { reserved: undefined } : {}),
     };
     return { work, change: { work, message, set, along }, latencyMs };

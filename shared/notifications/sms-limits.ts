@@ -1,7 +1,7 @@
 /** Limits of SMS: quiet hours of a recipient, and monthly segments of an account. */
-import { tzOffset } from '@date-fns/tz/tzOffset';
 import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
+import { getOffset, parseMinutes } from '../zone-times.ts';
 import type { QuietHours } from './records.ts';
 
 const MINUTE_MS = 60_000;
@@ -38,20 +38,9 @@ export function quietUntil(quiet: QuietHours | null, zone: string, now: number):
   return at;
 }
 
-function parseMinutes(time: string): number {
-  const [hours = '0', minutes = '0'] = time.split(':');
-  return Number(hours) * 60 + Number(minutes);
-}
-
 function minuteOfDay(zone: string, at: number): number {
   const minutes = Math.floor(at / MINUTE_MS) + getOffset(zone, at);
   return ((minutes % DAY_MINUTES) + DAY_MINUTES) % DAY_MINUTES;
-}
-
-/** Returns the offset from UTC in minutes. An unknown zone counts as UTC. */
-function getOffset(zone: string, at: number): number {
-  const offset = tzOffset(zone, new Date(at));
-  return Number.isFinite(offset) ? offset : 0;
 }
 
 /** SMS segments of an account in a month. */

@@ -1,11 +1,11 @@
 /** E-mail transport by an SMTP server, for self-hosted Jobwire. */
 import { createPrivateKey } from 'node:crypto';
-import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createTransport } from 'nodemailer';
 import DKIM from 'nodemailer/lib/dkim';
 import { findCode, formatCode } from '../error-codes.ts';
+import { isLoopbackHost } from '../loopback.ts';
 import { compose, getDomain, INVALID_ADDRESS, parseSender, toAsciiAddress } from './email.ts';
 import type { ChannelProblem, EmailTransport, SendOutcome } from './types.ts';
 
@@ -93,7 +93,7 @@ function toServer({ host, port, secure = false, user, password, ca }: ServerConf
     ...{ host, port, secure },
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
     // Passwords are never sent unencrypted. On loopback no third party can read them.
-    requireTLS: !secure && user !== undefined && !isLoopback(host),
+    requireTLS: !secure && user !== undefined && !isLoopbackHost(host),
     ...(ca === undefined ? {} : { tls: { ca } }),
   };
 }
@@ -177,13 +177,7 @@ interface Handover {
 /** Returns the bytes of a mail as a stream. They are read only when the server accepts the mail. */
 function toStream(stage: Handover): Readable {
   stage.at = 'talking';
-  const bytes = new Readable({
-    read() {
-      this.push(stage.raw);
-      this.push(null);
-    },
-  });
-  return bytes.once('end', () => {
+  return Readable.from([stage.raw], { objectMode: false }).once('end', () => {
     stage.at = 'handed';
   });
 }
@@ -271,8 +265,4 @@ function createSigner({ domain, selector, privateKey }: DkimKey): DKIM {
     privateKey,
     headerFieldNames: SIGNED_HEADERS.join(':'),
   });
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

@@ -120,24 +120,15 @@ export async function liftSuppression(
   return { kind: 'lifted' };
 }
 
-/** Returns the suppression of an address for an account. `undefined` if there is none. */
-export async function findSuppression(
-  table: Table,
-  ref: AccountRef,
-  channel: Channel,
-  address: string,
-): Promise<Suppression | undefined> {
-  return (await findSuppressions(table, [{ ref, channel, address }]))[0];
-}
-
 /** Returns the suppressions of several addresses, in their order. */
 export async function findSuppressions(
   table: Table,
-  asked: readonly { readonly ref: AccountRef; readonly channel: Channel; readonly address: string }[],
+  asked: readonly (Addressed & { readonly ref: AccountRef })[],
 ): Promise<(Suppression | undefined)[]> {
   const places = await Promise.all(
-    asked.map(async ({ ref, channel, address }) => {
-      const sealed = await toSealed(table, ref, { channel, address });
+    asked.map(async ({ ref, ...addressed }) => {
+      const { channel } = addressed;
+      const sealed = await toSealed(table, ref, addressed);
       return { channel, sealed, keys: toKeys(ref, channel, sealed) };
     }),
   );

@@ -2,6 +2,7 @@
  * Variables of templates: customer text sanitized for one line, dates as text, and each parcel once, with its jobs. All values are plain
  * text, which the channel escapes.
  */
+import { getOrCreate } from '../get-or-create.ts';
 import { dayNamed, readTimes } from '../tracking/timestamps.ts';
 import type { RenderInput } from './render-types.ts';
 import { texts } from './texts/texts.ts';
@@ -185,12 +186,7 @@ function takeGraphemes(text: string, length: number): string {
   // No character of these ranges combines with the one before it.
   if (/^[ -\u02ff\u2010-\u2027]*$/.test(text.slice(0, length + 1))) return text.slice(0, length);
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
-  let end = 0;
-  for (const { segment, index } of graphemes.segment(text.slice(0, length + 100))) {
-    if (index + segment.length > length) break;
-    end = index + segment.length;
-  }
-  return text.slice(0, end);
+  return text.slice(0, graphemes.segment(text.slice(0, length + 100)).containing(length)?.index);
 }
 
 /** Text that needs no processing: printable ASCII and Latin letters, without consecutive spaces. */
@@ -296,18 +292,12 @@ function getCarrier(link: string | null): string | null {
 function groupShipments(jobs: readonly JobView[]): Shipment[] {
   const contents = new Map<ParcelView, JobView[]>();
   for (const job of jobs) {
-    for (const parcel of job.parcels) {
-      const others = contents.get(parcel);
-      if (others) others.push(job);
-      else contents.set(parcel, [job]);
-    }
+    for (const parcel of job.parcels) getOrCreate(contents, parcel, () => []).push(job);
   }
   const shipments = new Map<string, { parcels: ParcelView[]; jobs: JobView[] }>();
   for (const [parcel, inside] of contents) {
     const key = inside.map((job) => job.number).join();
-    const shipment = shipments.get(key);
-    if (shipment) shipment.parcels.push(parcel);
-    else shipments.set(key, { parcels: [parcel], jobs: inside });
+    getOrCreate(shipments, key, () => ({ parcels: [], jobs: inside })).parcels.push(parcel);
   }
   return [...shipments.values()];
 }

@@ -9,7 +9,7 @@ import { checkEmail, normalizeAddress } from './email-address.ts';
 import { toRecipient } from './recipient-fields.ts';
 import { readItemsByScope } from './recipient-matching.ts';
 import type { NotificationSettings } from './records.ts';
-import { findSuppression } from './suppressions.ts';
+import { findSuppressions } from './suppressions.ts';
 import type { EmailTransport, OutgoingEmail } from './types.ts';
 
 /** Maximum number of test e-mails of an account in an hour. */
@@ -54,12 +54,11 @@ export async function sendTestEmail(
   const { address } = checked;
   if (!(await isOwnAddress(table, settings, address, own))) {
     return rejected(
-      'to must be the address of the signed-in user, the reply-to address of the settings, or the address of a recipient for the whole account.',
+      'to must be the address of the signed-in user, the reply-to address of the settings, or the address of a recipient who gets messages about all jobs of the account.',
     );
   }
-  if (await findSuppression(table, settings, 'email', address)) {
-    return rejected('to is a suppressed address. Lift its suppression first.');
-  }
+  const [suppression] = await findSuppressions(table, [{ ref: settings, channel: 'email', address }]);
+  if (suppression) return rejected('to is a suppressed address. Lift its suppression first.');
   if (!(await count(deps, settings))) {
     const reason = `The account has sent ${TEST_EMAILS_PER_HOUR} test e-mails in this hour. Retry in the next hour.`;
     return { kind: 'conflict', reason };

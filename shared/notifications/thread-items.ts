@@ -1,6 +1,6 @@
 /** Items that store threads. */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { type AccountRef, keys, notifyDue } from '../storage/schema.ts';
+import { type AccountRef, keys, notifyDue, parseNotifyDue } from '../storage/schema.ts';
 import { type Item, type Key, type Table, TableError, type Write } from '../storage/table.ts';
 import { emptyThread, isEmptyThread, type Thread } from './thread.ts';
 import { nextDueTime } from './thread-windows.ts';
@@ -38,13 +38,17 @@ export interface Stored {
   /** Incremented by every write. 0 if there is no item. */
   readonly revision: number;
   readonly dueSk: string | undefined;
+  /** Time at which it was first due (epoch ms). Infinity if it is not in the index. */
+  readonly dueSince: number;
 }
+
+const UNPLACED = { dueSk: undefined, dueSince: Number.POSITIVE_INFINITY };
 
 export async function load(table: Table, ref: AccountRef, name: string): Promise<Stored> {
   const item = await table.get(keys.thread(ref, name));
   if (item) return toStored(item);
   const orderGroup = name.startsWith('=') ? name.slice(1) : null;
-  return { name, thread: emptyThread(orderGroup), revision: 0, dueSk: undefined };
+  return { name, thread: emptyThread(orderGroup), revision: 0, ...UNPLACED };
 }
 
 export function toStored(item: Item): Stored {
@@ -52,10 +56,17 @@ export function toStored(item: Item): Stored {
   const json = state instanceof Uint8Array ? inflateRawSync(state).toString('utf8') : String(state);
   return {
     name: String(item.name),
-    thread: JSON.parse(json) as Thread,
+    thread: JSON.parse(json, renameFormer) as Thread,
     revision: Number(item.revision),
-    dueSk: item.dueSk as string | undefined,
+    ...(typeof item.dueSk === 'string' ? { dueSk: item.dueSk, dueSince: parseNotifyDue(item) } : UNPLACED),
   };
+}
+
+/** Reviver of threads that were stored before the field `told` was renamed. */
+function renameFormer(this: { notified?: unknown }, key: string, value: unknown): unknown {
+  if (key !== 'told') return value;
+  this.notified = value;
+  return undefined;
 }
 
 /** Serializes the state of a thread. */
@@ -94,10 +105,12 @@ export function toWrite(
 ): Exclude<Write, { check: Key }> | undefined {
   const key = keys.thread(ref, name);
   const due = nextDueTime(thread, graceMs);
+  // A closed notice keeps the time at which it was first due, because its window is gone.
+  const closedSince = thread.frozen.length > 0 ? stored.dueSince : Number.POSITIVE_INFINITY;
   const place =
     due === undefined
       ? { duePk: undefined, dueSk: undefined }
-      : notifyDue('notices', ref, key.sk, Math.max(due, notBefore ?? 0, 0));
+      : notifyDue('notices', ref, key.sk, Math.max(due, notBefore ?? 0, 0), Math.min(due, closedSince));
   const exists = stored.revision > 0;
   const when = exists ? ([['revision', '=', stored.revision]] as const) : ([['pk', 'absent']] as const);
   const isFinished = isEmptyThread(thread);

@@ -8,18 +8,19 @@
  * finished is handed out again with the same content and id.
  */
 import pLimit from 'p-limit';
+import { getOrCreate } from '../get-or-create.ts';
 import {
   type AccountRef,
   dueUntil,
   keys,
   logPk,
-  NOTIFY_SHARDS,
   notifyDue,
-  notifyDuePk,
+  parseNotifyDue,
   threadPk,
 } from '../storage/schema.ts';
 import { type Item, type Key, MAX_ITEM_BYTES, type Table } from '../storage/table.ts';
 import { recordUnsent } from './notice-history.ts';
+import { queryDue } from './oldest-unsent.ts';
 import { type FoldSettings, readFoldSettings } from './settings.ts';
 import { checkNotice, type FrozenNotice, removeNotice, type Thread, threadName } from './thread.ts';
 import {
@@ -76,28 +77,23 @@ export async function takeDueNotices(
 ): Promise<ClosedNotice[]> {
   const { table, now } = deps;
   const accounts = new Map<string, Promise<AccountState>>();
-  const readAccountOnce = (ref: AccountRef): Promise<AccountState> => {
-    const known = accounts.get(ref.account) ?? readAccount(table, ref);
-    accounts.set(ref.account, known);
-    return known;
-  };
+  const readAccountOnce = (ref: AccountRef) =>
+    getOrCreate(accounts, ref.account, () => readAccount(table, ref));
   const notices: ClosedNotice[] = [];
   let isAnyDone = false;
   let fault: { readonly cause: unknown } | undefined;
   for (let round = 0; round < MAX_ROUNDS && notices.length < limit; round += 1) {
     const due = await dueThreads(table, region, now(), limit);
-    await pLimit(THREADS_AT_ONCE).map(due, async ({ pk, sk }) => {
+    await pLimit(THREADS_AT_ONCE).map(due, async (item) => {
       if (notices.length >= limit) return;
-      const ref = { region, account: pk.slice(threadPk({ region, account: '' }).length) };
-      // Index items have more attributes than the key, and DynamoDB rejects them as a key.
-      const key = { pk, sk };
+      const ref = { region, account: item.pk.slice(threadPk({ region, account: '' }).length) };
       try {
-        notices.push(...(await takeDueFromThread(deps, ref, key, await readAccountOnce(ref))));
+        notices.push(...(await takeDueFromThread(deps, ref, toKey(item), await readAccountOnce(ref))));
         isAnyDone = true;
       } catch (cause) {
         fault ??= { cause };
         failed?.(ref, cause);
-        await postpone(table, ref, key, now() + FAILED_MS).catch(() => undefined);
+        await postpone(table, ref, item, now() + FAILED_MS).catch(() => undefined);
       }
     });
     // Threads that wait for events are delayed now, so others may be first in the index.
@@ -109,20 +105,18 @@ export async function takeDueNotices(
 
 /** Returns the keys of threads with windows to close or notices to hand out again, longest due first. */
 async function dueThreads(table: Table, region: string, now: number, limit: number): Promise<Item[]> {
-  const shards = await Promise.all(
-    Array.from({ length: NOTIFY_SHARDS }, (_, shard) =>
-      table.query({ index: 'due', pk: notifyDuePk('notices', region, shard), to: dueUntil(now), limit }),
-    ),
-  );
-  const due = shards.flat().sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
-  return due.slice(0, limit);
+  const due = await queryDue(table, 'notices', region, { to: dueUntil(now), limit });
+  return due.sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1)).slice(0, limit);
 }
 
 /** Postpones a thread to `dueAt` (epoch ms), for any content. */
-async function postpone(table: Table, ref: AccountRef, key: Key, dueAt: number): Promise<void> {
-  const place = notifyDue('notices', ref, key.sk, dueAt);
-  await table.write({ update: key, set: place, when: [['duePk', 'present']] });
+async function postpone(table: Table, ref: AccountRef, item: Item, dueAt: number): Promise<void> {
+  const place = notifyDue('notices', ref, item.sk, dueAt, parseNotifyDue(item));
+  await table.write({ update: toKey(item), set: place, when: [['duePk', 'present']] });
 }
+
+/** Items of the index have more attributes than the key, and DynamoDB rejects them as a key. */
+const toKey = ({ pk, sk }: Key): Key => ({ pk, sk });
 
 /** State of an account that closing depends on. */
 interface AccountState {
@@ -164,7 +158,7 @@ async function takeDueFromThread(
     const stored = parseStored(item);
     if (!stored) {
       // The operator has to repair the item. Other threads proceed meanwhile.
-      await postpone(table, ref, key, at + UNREADABLE_MS);
+      await postpone(table, ref, item, at + UNREADABLE_MS);
       return [];
     }
     const giveAt = at + REISSUE_MS;
@@ -241,11 +235,7 @@ export async function findValidJobs(
     return { valid, open };
   }
   const threads = new Map<string, Promise<Stored>>();
-  const loaded = (name: string): Promise<Stored> => {
-    const known = threads.get(name) ?? load(table, ref, name);
-    threads.set(name, known);
-    return known;
-  };
+  const loaded = (name: string) => getOrCreate(threads, name, () => load(table, ref, name));
   for (const facts of content.jobs) {
     let name = thread;
     const visited = new Set<string>();

@@ -1,10 +1,9 @@
 /** Windows of a thread, and how they become notices. Pure decisions. */
 
+import { addKnownParcels, findNewParcels } from './known-parcels.ts';
 import {
-  addKnownParcels,
   type Entry,
   type FrozenNotice,
-  findNewParcels,
   kinds,
   type NoticePlace,
   type Thread,
@@ -151,7 +150,7 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
   const id = `${observedAt.toString(36).padStart(9, '0')}-${thread.count}`;
   const after = markNotified({ ...thread, entries: left }, { kind, entries, observedAt, because, id });
   const included = jobs.filter((facts) => kind !== 'tracking' || isUndone || facts.tracking.length > 0);
-  // Another job's notice has covered all of these parcels since.
+  // Another notice about the job has covered all of these parcels since.
   if (included.length === 0) return after;
   const ordered = included.toSorted((a, b) => a.jobNumber - b.jobNumber);
   const corrects =
@@ -237,14 +236,15 @@ function jobFacts(thread: Thread, { kind, job: jobNumber }: Entry, isUndone: boo
     dateOut: job?.out ?? null,
     dateDue: kind === 'due_date_changed' && job?.due ? truncate(job.due.holds) : (facts?.dateDue ?? null),
     formerDateDue: kind === 'due_date_changed' && job?.due ? truncate(job.due.known) : null,
-    tracking: kind === 'tracking' && !isUndone ? findNewParcels(tracking, thread.parcels) : tracking,
+    tracking:
+      kind === 'tracking' && !isUndone ? findNewParcels(tracking, thread.parcels, jobNumber) : tracking,
     ...(kind === 'dispatched' && job?.outBy !== undefined ? { dispatchedBy: job.outBy } : {}),
   };
 }
 
 /**
  * Marks the content of a notice as notified. A dispatch or cancellation that is not sent because of its age or the settings is treated as
- * never observed.
+ * never observed: a dispatch that was notified before stays notified, so that its revocation is sent.
  */
 function markNotified(
   thread: Thread,
@@ -266,7 +266,7 @@ function markNotified(
     const next = markJobNotified(job, kind, { observedAt, place, isSent: because === null });
     jobs[number] = pending.has(number) ? next : { ...next, facts: null };
     if (kind === 'tracking' || (kind === 'dispatched' && because === null)) {
-      parcels = addKnownParcels(parcels, job.facts?.tracking ?? [], job.at);
+      parcels = addKnownParcels(parcels, number, job.facts?.tracking ?? [], job.at);
     }
   }
   return { ...thread, jobs, parcels };
@@ -281,16 +281,16 @@ function markJobNotified(
   switch (kind) {
     case 'dispatched':
       if (job.out === null) return job;
-      if (!isSent) return { ...job, out: null, told: null };
+      if (!isSent) return { ...job, out: null };
       return {
-        ...{ ...job, told: { out: job.out, in: observedAt, revoked: false }, dispatches },
-        cancelled: { holds: job.cancelled.holds, told: false },
+        ...{ ...job, notified: { out: job.out, in: observedAt, revoked: false }, dispatches },
+        cancelled: { holds: job.cancelled.holds, notified: false },
       };
     case 'tracking':
       return job;
     case 'dispatch_revoked':
       return {
-        ...{ ...job, told: job.told && { ...job.told, revoked: true } },
+        ...{ ...job, notified: job.notified && { ...job.notified, revoked: true } },
         ...(isSent ? { dispatches } : {}),
       };
     case 'due_date_changed':
@@ -298,10 +298,12 @@ function markJobNotified(
     case 'cancelled':
       return {
         ...job,
-        cancelled: isSent ? { holds: true, told: true, notice: place } : { holds: false, told: false },
+        cancelled: isSent
+          ? { holds: true, notified: true, notice: place }
+          : { holds: false, notified: false },
         ...(isSent ? { dispatches } : {}),
       };
     case 'reinstated':
-      return { ...job, cancelled: { holds: false, told: false } };
+      return { ...job, cancelled: { holds: false, notified: false } };
   }
 }

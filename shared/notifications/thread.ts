@@ -10,8 +10,15 @@
  * last event that changed it.
  */
 import { dayNamed, readTimes, sameTime } from '../tracking/timestamps.ts';
+import {
+  addAliases,
+  findNewParcels,
+  type KnownParcels,
+  moveKnownParcels,
+  updateMentions,
+} from './known-parcels.ts';
 import type { JobIdentity } from './recipient-matching.ts';
-import { type Mark, parcelKey, type ThreadEvent, truncate } from './thread-event.ts';
+import { type Mark, type ThreadEvent, truncate } from './thread-event.ts';
 import {
   type JobFacts,
   type MessageReason,
@@ -39,13 +46,13 @@ export interface ThreadJob {
    * The last notified dispatch: its `dateOut`, the `observedAt` of its notice, and whether its revocation was notified. `null` if there is
    * none.
    */
-  readonly told: { readonly out: string; readonly in: number; readonly revoked: boolean } | null;
+  readonly notified: { readonly out: string; readonly in: number; readonly revoked: boolean } | null;
   /** Notices about its dispatches, their revocations and its cancellations, oldest first. Absent: none. */
   readonly dispatches?: readonly NoticePlace[];
   /** `notice`: the notice of the cancellation, absent in threads of former releases. `back`: whether the job returned since. */
   readonly cancelled: {
     readonly holds: boolean;
-    readonly told: boolean;
+    readonly notified: boolean;
     readonly notice?: NoticePlace;
     readonly back?: boolean;
   };
@@ -107,8 +114,7 @@ export interface Thread {
   readonly jobs: Readonly<Record<string, ThreadJob>>;
   readonly entries: readonly Entry[];
   readonly frozen: readonly FrozenNotice[];
-  /** Notified parcels by {@link parcelKey}: whether with a link, and the time of the last mention (epoch ms). */
-  readonly parcels: Readonly<Record<string, { readonly link: boolean; readonly at: number }>>;
+  readonly parcels: KnownParcels;
   /** Ids of the last notified notices, oldest first. */
   readonly earlier: readonly string[];
   /** Number of notices so far. */
@@ -116,9 +122,7 @@ export interface Thread {
 }
 
 /** Jobs of which nothing is new leave the thread. */
-const DAY_MS = 86_400_000;
-
-const QUIET_MS = 30 * DAY_MS;
+const QUIET_MS = 30 * 86_400_000;
 
 /** Maximum number of notified parcels that a thread remembers. */
 const MAX_KNOWN_PARCELS = 10_000;
@@ -150,7 +154,9 @@ export function fold(thread: Thread, event: ThreadEvent, windowMs: number, now: 
   if (known && !isBefore(known.mark, event.mark)) return thread;
   const before = known && known.movedTo === undefined ? known : undefined;
   const { dispatched: _, ...applied } = applyEvent(before ?? newJob(event), event);
-  const job: ThreadJob = event.job.dateOut === null ? applied : { ...applied, dispatched: true };
+  // A revocation may have been observed while notifications were off.
+  const job: ThreadJob =
+    event.job.dateOut === null ? { ...applied, out: null } : { ...applied, dispatched: true };
   const parcels = updateMentions(addAliases(thread.parcels, event), event);
   const entries = updateEntries(thread.entries, event, wantedKinds(job, event, parcels), windowMs, now);
   const hasPending = entries.some((entry) => entry.job === number && !entry.undone);
@@ -186,18 +192,14 @@ export function moveBetweenThreads(
       ? job
       : isBefore(job.mark, other.mark)
         ? {
-            ...{ ...other, told: other.told ?? job.told, out: other.out ?? job.out, dispatches },
+            ...{ ...other, notified: other.notified ?? job.notified, out: other.out ?? job.out, dispatches },
             // Its return was folded there before the event that moves it.
             cancelled: other.cancelled.back ? { ...job.cancelled, holds: false } : other.cancelled,
           }
-        : { ...job, told: job.told ?? other.told, dispatches };
+        : { ...job, notified: job.notified ?? other.notified, dispatches };
   const mine = from.entries.filter((entry) => entry.job === number);
   const taken = mine.filter(
     ({ kind }) => !to.entries.some((entry) => entry.kind === kind && entry.job === number && !entry.undone),
-  );
-  const keysOfJob = event.job.tracking.map(parcelKey);
-  const parcels = Object.fromEntries(
-    Object.entries(from.parcels).filter(([key]) => keysOfJob.includes(key) && to.parcels[key] === undefined),
   );
   const gone: ThreadJob = { ...newJob(event), mark: event.mark, at: event.time, movedTo: toName };
   return {
@@ -209,7 +211,7 @@ export function moveBetweenThreads(
     to: {
       ...to,
       entries: [...to.entries, ...taken],
-      parcels: { ...to.parcels, ...parcels },
+      parcels: moveKnownParcels(from.parcels, to.parcels, event),
       jobs: { ...to.jobs, [number]: joined },
     },
   };
@@ -244,7 +246,7 @@ export function checkNotice(
   };
   switch (content.kind) {
     case 'dispatched':
-      if (job.told?.in !== content.observedAt || job.told.revoked) return false;
+      if (job.notified?.in !== content.observedAt || job.notified.revoked) return false;
       return findOpen('dispatched', 'dispatch_revoked') ?? job.out !== null;
     case 'tracking':
       return findOpen('dispatch_revoked') ?? (job.out !== null && !findOpen('dispatched'));
@@ -270,8 +272,8 @@ function isBefore(a: Mark, b: Mark): boolean {
 
 function newJob({ mark, time }: ThreadEvent): ThreadJob {
   return {
-    ...{ mark, at: time, out: null, told: null, due: null, facts: null },
-    cancelled: { holds: false, told: false },
+    ...{ mark, at: time, out: null, notified: null, due: null, facts: null },
+    cancelled: { holds: false, notified: false },
   };
 }
 
@@ -296,8 +298,6 @@ function applyEvent(job: ThreadJob, { type, changes, zone, job: now }: ThreadEve
       const { outBy: _, ...rest } = job;
       return { ...rest, ...toDispatch(now.dateOut, zone), cancelled: { ...job.cancelled, holds: false } };
     }
-    case 'job.dispatch_revoked':
-      return { ...job, out: null };
     case 'job.cancelled':
       return { ...job, cancelled: { ...job.cancelled, holds: true, back: false } };
     case 'job.reopened':
@@ -311,10 +311,10 @@ function applyEvent(job: ThreadJob, { type, changes, zone, job: now }: ThreadEve
       // A corrected date is the same dispatch.
       const to = changes.dateOut?.to ?? null;
       if (to === null || job.out === null) return job;
-      const isNotified = job.told !== null && sameDispatch(job.told.out, job.out);
+      const isNotified = job.notified !== null && sameDispatch(job.notified.out, job.out);
       const { outBy: _, ...rest } = job;
-      const told = job.told && isNotified ? { ...job.told, out: to } : job.told;
-      return { ...rest, ...toDispatch(to, zone), told };
+      const notified = job.notified && isNotified ? { ...job.notified, out: to } : job.notified;
+      return { ...rest, ...toDispatch(to, zone), notified };
     }
     default:
       return job;
@@ -329,19 +329,20 @@ export function sameDispatch(a: string, b: string): boolean {
 /** Returns the kinds of changes that customers are to be notified of for a job. */
 function wantedKinds(
   job: ThreadJob,
-  event: ThreadEvent,
-  parcels: Thread['parcels'],
+  { job: { jobNumber, tracking } }: ThreadEvent,
+  parcels: KnownParcels,
 ): ReadonlySet<NoticeKind> {
-  const { out, told, due, cancelled } = job;
-  const isNotified = out !== null && told !== null && !told.revoked && sameDispatch(told.out, out);
+  const { out, notified, due, cancelled } = job;
+  const isNotified =
+    out !== null && notified !== null && !notified.revoked && sameDispatch(notified.out, out);
   const wanted = new Set<NoticeKind>();
   if (out !== null && !isNotified) wanted.add('dispatched');
-  if (out === null && told !== null && !told.revoked) wanted.add('dispatch_revoked');
-  if (isNotified && findNewParcels(event.job.tracking, parcels).length > 0) wanted.add('tracking');
+  if (out === null && notified !== null && !notified.revoked) wanted.add('dispatch_revoked');
+  if (isNotified && findNewParcels(tracking, parcels, jobNumber).length > 0) wanted.add('tracking');
   if (due && !sameTime(due.known, due.holds) && !isDispatched(job)) wanted.add('due_date_changed');
-  if (cancelled.holds && !cancelled.told) wanted.add('cancelled');
+  if (cancelled.holds && !cancelled.notified) wanted.add('cancelled');
   // A dispatch corrects the cancellation as well.
-  if (!cancelled.holds && cancelled.told && !isDispatched(job)) wanted.add('reinstated');
+  if (!cancelled.holds && cancelled.notified && !isDispatched(job)) wanted.add('reinstated');
   return wanted;
 }
 
@@ -363,9 +364,10 @@ function updateEntries(
     if (live && !wanted.has(kind)) {
       next = next.map((entry) => (entry === live ? { ...entry, undone: true } : entry));
     } else if (!live && wanted.has(kind)) {
-      // Tracking is notified when it arrives, not when another event happens to a job that has tracking.
+      // Tracking and a revocation are notified when they arrive, not when another event happens to the job.
       if (kind === 'tracking' && !/^job\.(?:tracking_added|tracking_updated|dispatched)$/.test(event.type))
         continue;
+      if (kind === 'dispatch_revoked' && event.type !== 'job.dispatch_revoked') continue;
       const former = mine.find((entry) => time < entry.at + entry.windowMs);
       const entry: Entry = former
         ? { ...former, undone: false }
@@ -381,7 +383,7 @@ function sameJob(a: ThreadJob, b: ThreadJob): boolean {
   const text = ({ mark: _, at: __, ...rest }: ThreadJob): string =>
     JSON.stringify([
       ...[rest.movedTo, rest.out, rest.outBy, rest.dispatched],
-      ...[rest.told, rest.cancelled, rest.due, rest.facts],
+      ...[rest.notified, rest.cancelled, rest.due, rest.facts],
     ]);
   return text(a) === text(b);
 }
@@ -393,49 +395,6 @@ function toFacts({ job }: ThreadEvent): Facts {
     dateDue: truncate(job.dateDue),
     tracking: job.tracking,
   };
-}
-
-/** Returns the parcels that customers know, with those of a message. `at`: its time (epoch ms). */
-export function addKnownParcels(
-  parcels: Thread['parcels'],
-  tracking: readonly Parcel[],
-  at: number,
-): Thread['parcels'] {
-  const known = { ...parcels };
-  for (const parcel of tracking) {
-    const key = parcelKey(parcel);
-    known[key] = { link: parcel.link !== null || known[key]?.link === true, at };
-  }
-  return known;
-}
-
-/** Returns the parcels that customers do not know yet, or know without a link. */
-export function findNewParcels(tracking: readonly Parcel[], parcels: Thread['parcels']): Parcel[] {
-  return tracking.filter((parcel) => {
-    const told = parcels[parcelKey(parcel)];
-    return !told || (!told.link && parcel.link !== null);
-  });
-}
-
-/** Copies the entry of a notified parcel that got a number or another link: it is still the same parcel. */
-function addAliases(parcels: Thread['parcels'], { parcels: moved }: ThreadEvent): Thread['parcels'] {
-  let next = parcels;
-  for (const { from, to } of moved) {
-    const known = next[parcelKey(from)];
-    const key = parcelKey(to);
-    if (known && next[key] === undefined) next = { ...next, [key]: known };
-  }
-  return next;
-}
-
-/** Updates the time of mention of notified parcels, at most once a day, so that not every event changes the thread. */
-function updateMentions(parcels: Thread['parcels'], { job, time }: ThreadEvent): Thread['parcels'] {
-  const stale = job.tracking.flatMap((parcel) => {
-    const key = parcelKey(parcel);
-    const known = parcels[key];
-    return known && known.at + DAY_MS <= time ? [[key, { ...known, at: time }] as const] : [];
-  });
-  return stale.length === 0 ? parcels : { ...parcels, ...Object.fromEntries(stale) };
 }
 
 /** Removes jobs and parcels that are old at `time` (epoch ms) and have no pending notice. */

@@ -13,7 +13,7 @@ export const messageKinds = {
   dispatch_revoked: 'A dispatch was revoked after a message about it was sent.',
   due_date_changed: 'The due date of jobs changed.',
   cancelled:
-    'Jobs seem to be cancelled: the ordering API no longer lists them. If the jobs are listed again, a correction of the same kind is sent.',
+    'Jobs seem to be cancelled: the ordering API no longer lists them. If the jobs are listed again, another message of this kind corrects the first one.',
 } as const;
 export type MessageKind = keyof typeof messageKinds;
 

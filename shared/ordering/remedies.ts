@@ -4,7 +4,7 @@ import { ACCOUNT, ACTIVE_JOBS } from './client.ts';
 import type { OrderingError, OrderingErrorKind } from './errors.ts';
 import { isTokenRequest } from './tokens.ts';
 
-/** What a request uses. A fault of it concerns the setting that contains its address. */
+/** Endpoint that a request uses. A fault of it concerns the setting that contains its address. */
 export type Part = 'token' | 'api';
 
 const PLACES: Record<Part, { readonly what: string; readonly setting: string }> = {
@@ -47,7 +47,7 @@ export function describeFault(part: Part, region: string, fault: OrderingError, 
         return `The server at authUrl rejected the request${http}, but does not seem to be a token endpoint: the response is not an OAuth error. Check the path of ${where}, and realm. If both are correct, check the client id and the client secret.`;
       return /disabled/i.test(detail)
         ? `The account or its client is disabled${http}. Ask the operator of the ordering API to enable it.`
-        : `The client id or the client secret is wrong${http}. Compare both with those that the operator of the ordering API issued; only the latest secret is valid. They are valid only in the region of the account ("${region}").`;
+        : `The client id or the client secret is wrong${http}. Compare both with those that the operator of the ordering API issued; only the latest secret is valid. The id and the secret are valid only in the region of the account ("${region}").`;
     case 'unauthorized':
       return `A token was issued, but the ordering API rejects it${http}. Check that realm and ${where} belong to the same region, and whether the account is disabled there.`;
     case 'forbidden':

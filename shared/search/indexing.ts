@@ -25,7 +25,7 @@ export async function removeEntriesOf(table: Table, ref: AccountRef, items: read
 /** Progress of a pass: the account that it has reached. */
 interface Progress {
   readonly account: string;
-  /** What is read next of the account. */
+  /** Data of the account that is read next. */
   readonly part: 'jobs' | 'recipients' | 'nothing';
   /** Sort key of the last item that was read of this part. */
   readonly after: string;

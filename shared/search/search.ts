@@ -51,7 +51,7 @@ export type SearchResult = z.infer<typeof SearchResult>;
 
 const BLANK = { account: null, jobNumber: null, id: null, status: null, description: null };
 
-/** What to search for. */
+/** Searched value. */
 export interface SearchQuery {
   readonly text: string;
   readonly kinds: readonly SearchKind[];
@@ -59,7 +59,7 @@ export interface SearchQuery {
   readonly limit: number;
 }
 
-/** What the caller may find. */
+/** Results that the caller may see. */
 export interface SearchScope {
   /** `null`: all accounts. */
   readonly accounts: readonly string[] | null;

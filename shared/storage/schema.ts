@@ -54,7 +54,7 @@ export const stateSchema = {
   },
 } as const satisfies TableSchema;
 
-/** The history table: records that are only read for review and expire by TTL. */
+/** The history table: records that are displayed or counted, on which no poll or delivery depends. They expire by TTL. */
 export const historySchema = {
   partitionKey: 'pk',
   sortKey: 'sk',
@@ -177,7 +177,7 @@ export const keys = {
     pk: markedJobPk(ref.region),
     sk: `${ref.account}#${pad(jobNumber, 12)}`,
   }),
-  /** What users have done with an item of the attention queue; `item` begins with its account. */
+  /** Actions of users on an item of the attention queue. `item` begins with its account, if it depends on that. */
   attention: (region: string, item: string): Key => ({ pk: attentionPk(region), sk: item }),
   /** One entry of the history of an item of the attention queue, by number. */
   attentionEntry: (region: string, item: string, entry: number): Key => ({
@@ -387,8 +387,8 @@ export const sentToRecipientPk = (ref: AccountRef, recipient: string): string =>
   `SENTTO#${formatRef(ref)}#${recipient}`;
 
 /**
- * Returns the place in the `due` index of a thread whose window is open, or of a queued message. `since`: time at which a message that is
- * retried was first due (epoch ms).
+ * Returns the place in the `due` index of a thread whose window is open, or of a queued message. `since`: time at which a late notice, or a
+ * message that is retried, was first due (epoch ms).
  */
 export function notifyDue(
   what: 'notices' | 'messages',
@@ -403,10 +403,12 @@ export function notifyDue(
     dueSk: `${formatTimestamp(dueAt)}#${ref.account}#${sk}${first}`,
   };
 }
-/** Returns the time at which a queued message was first due (epoch ms) from its sort key in the `due` index. */
-export function parseMessageDue(dueSk: string): number {
-  const [dueAt = '', _account, _key, since = dueAt] = dueSk.split('#');
-  return Date.parse(since);
+/** Returns the time at which a thread or a queued message was first due (epoch ms) from its place in the `due` index. */
+export function parseNotifyDue({ sk, dueSk }: { readonly sk: string; readonly dueSk?: unknown }): number {
+  const [dueAt = '', account = ''] = String(dueSk).split('#', 2);
+  // The key can contain `#`.
+  const since = String(dueSk).slice(`${dueAt}#${account}#${sk}#`.length);
+  return Date.parse(since || dueAt);
 }
 /** Partition of one shard of a region's threads or messages in the `due` index. */
 export const notifyDuePk = (what: 'notices' | 'messages', region: string, shard: number): string =>

@@ -234,19 +234,18 @@ export type Place = readonly [sort: string, pk: string, sk: string];
 export function toStored(item: Item): Stored {
   const parts: Uint8Array[] = [];
   let length = 0;
-  const plain: Record<string, unknown> = Object.create(null);
+  const binary: Record<string, unknown> = Object.create(null);
   for (const [name, value] of Object.entries(item)) {
     if (value instanceof Uint8Array) {
-      plain[name] = { bytes: [length, length + value.byteLength] };
+      binary[name] = { bytes: [length, length + value.byteLength] };
       parts.push(value);
       length += value.byteLength;
     } else if (typeof value === 'number' && !Number.isFinite(value)) {
       throw new RequestRejected(`${name} is ${value}, which cannot be stored`);
-    } else {
-      plain[name] = value;
     }
   }
-  return { json: JSON.stringify(plain), bytes: parts.length === 0 ? null : Buffer.concat(parts, length) };
+  if (parts.length === 0) return { json: JSON.stringify(item), bytes: null };
+  return { json: JSON.stringify({ ...item, ...binary }), bytes: Buffer.concat(parts, length) };
 }
 
 /** Converts a stored form to its item. */

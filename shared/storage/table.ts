@@ -90,7 +90,7 @@ export interface Units {
   readonly write: number;
 }
 
-/** How durable a write is. Default: a write that has succeeded survives a power failure. */
+/** Durability of a write. Default: a write that has succeeded survives a power failure. */
 export interface Durability {
   /**
    * A power failure can undo the write, together with all later relaxed ones; the end of the process cannot. For data that is written

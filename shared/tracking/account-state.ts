@@ -22,10 +22,16 @@ export type PollResult =
       readonly absence?: { readonly counts: Absence; readonly ruling: Ruling };
     }
   /**
-   * The poll could not observe or commit something. `accepted`: the upstream API nevertheless answered with
-   * these credentials.
+   * The poll could not observe or commit something.
+   * - `accepted`: the upstream API nevertheless answered with these credentials.
+   * - `covered`: something was read of every page of the list.
    */
-  | { readonly kind: 'failed'; readonly problem: unknown; readonly accepted: boolean }
+  | {
+      readonly kind: 'failed';
+      readonly problem: unknown;
+      readonly accepted: boolean;
+      readonly covered?: boolean;
+    }
   /** The credentials belong to another account than the pinned one (rule 9). */
   | { readonly kind: 'mismatch'; readonly expectedId: number; readonly actualId: number };
 
@@ -44,7 +50,7 @@ export interface Transition {
   readonly events: readonly EventDraft[];
 }
 
-/** Maximum time between polls while they fail (rule 11), unless the interval is longer (s). */
+/** Maximum time between polls while they fail (rules 11 and 12), unless the interval is longer (s). */
 const MAX_BACK_OFF_SECONDS = 900;
 /** Maximum `Retry-After` that the poller honors (ms). A longer one is an upstream error and is capped. */
 const MAX_ASKED_MS = 86_400_000;
@@ -149,8 +155,9 @@ export function transition(
       const reason = describeProblem(result.problem, account.region);
       const regionFails = before.regionFails === true;
       // While a region fails, only a few of its accounts are polled anyway. All must be polled when it
-      // recovers.
-      const doublings = regionFails ? 0 : Math.min(consecutiveFailures - 1, 10);
+      // recovers. If every page is answered, upstream is not failing.
+      const isSteady = regionFails || result.covered === true;
+      const doublings = isSteady ? 0 : Math.min(consecutiveFailures - 1, 10);
       const backOffMs = backoff(doublings, {
         first: intervalMs,
         max: Math.max(intervalMs, MAX_BACK_OFF_SECONDS * 1000),

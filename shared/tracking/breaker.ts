@@ -14,6 +14,7 @@ import type { EventLog } from '../log/log.ts';
 import { OrderingError, type OrderingErrorKind } from '../ordering/errors.ts';
 import { type AccountRef, cellLog, formatTimestamp, keys } from '../storage/schema.ts';
 import { type Item, type Table, TableError, type Value, type Write } from '../storage/table.ts';
+import { isFromFuture } from './clock-tolerance.ts';
 
 /** State of a region's upstream API as observed by the polls. Times are epoch ms. */
 export interface Upstream {
@@ -121,7 +122,7 @@ export function afterFailure(before: Upstream, failure: Failure): Step | undefin
 }
 
 function longer(run: FailureRun | null, { account, at, reason }: Failure): FailureRun {
-  if (run === null || at - run.lastAt > RUN_GAP_MS) {
+  if (run === null || at - run.lastAt > RUN_GAP_MS || isFromFuture(run.lastAt, at)) {
     return { since: at, lastAt: at, failedPolls: 1, accounts: [account], reason };
   }
   const { since, accounts } = run;
@@ -142,11 +143,12 @@ function longer(run: FailureRun | null, { account, at, reason }: Failure): Failu
 export function afterAnswer(before: Upstream, at: number): Step | undefined {
   const { run, openedAt } = before;
   // An answer older than the first failure, reported late by a slow poll, proves nothing about the time
-  // since.
-  if (run === null || at < run.since) return undefined;
+  // since. If the clock was set back, the answer is not older.
+  if (run === null || (at < run.since && !isFromFuture(run.since, at))) return undefined;
   const next = { revision: before.revision + 1, run: null, openedAt: null };
   if (openedAt === null) return { next };
-  const data = { since: formatTimestamp(run.since), durationSeconds: Math.round((at - run.since) / 1000) };
+  const durationSeconds = Math.max(0, Math.round((at - run.since) / 1000));
+  const data = { since: formatTimestamp(run.since), durationSeconds };
   return { next, event: { type: 'upstream.recovered', time: at, data } };
 }
 
@@ -249,15 +251,18 @@ async function stored(
  * the breaker is open. Then it is a few, at most once per {@link PROBE_EVERY_MS} across all callers.
  */
 export async function claimable(table: Table, region: string, now: number): Promise<number> {
-  const { openedAt } = await readUpstream(table, region);
-  if (openedAt === null) return Number.POSITIVE_INFINITY;
+  const item = await table.get(keys.upstream(region));
+  if (item?.openedAt === undefined) return Number.POSITIVE_INFINITY;
+  const probedAt = Number(item.probedAt ?? 0);
+  // A later time is from before the clock was set back.
+  if (Math.abs(now - probedAt) < PROBE_EVERY_MS) return 0;
   // Independent of the revision, so that it does not conflict with the results of polls.
   const turn = await table.write({
     update: keys.upstream(region),
     set: { probedAt: now },
     when: [
       ['openedAt', 'present'],
-      ['probedAt', 'absent or <=', now - PROBE_EVERY_MS],
+      ['probedAt', 'absent or =', probedAt],
     ],
   });
   return turn.done ? PROBES : 0;

@@ -58,6 +58,8 @@ export interface Crawl {
   readonly observations: ReadonlyMap<number, Observation>;
   /** Number of pages of which something was read. */
   readonly pages: number;
+  /** Whether something was read of every page. */
+  readonly covered: boolean;
   /** Time of the last page answer. `null` if no page was answered. */
   readonly answeredAt: number | null;
 }
@@ -138,6 +140,7 @@ export async function crawl<T extends Pick<ListedJob, 'jobNumber'> = never>(
     ...(problem === undefined ? {} : { problem }),
     observations,
     pages: pages.size,
+    covered: pages.size >= last,
     answeredAt: answered,
   };
 }

@@ -264,8 +264,10 @@ async function fetchJob(
       work.snapshot = unexplained(snapshot, { suspected: null }, context);
       return fetched;
     case 'contradictory':
-      if (snapshot.settling) applyEvidence(work, evidence, context);
-      else work.snapshot = unexplained(snapshot, { suspected: null, contradictory: true }, context);
+      if (!snapshot.settling)
+        work.snapshot = unexplained(snapshot, { suspected: null, contradictory: true }, context);
+      else if (evidence.detail) applyEvidence(work, evidence, context);
+      else work.snapshot = settled({ ...snapshot, departure: null }, false, context);
       return fetched;
     case 'suspected': {
       const before = snapshot.departure?.suspected ?? null;

@@ -1,5 +1,6 @@
 /** Job numbers as evidence (rules 5 and 8): they grow, so a number above all known ones belongs to a newer job. Pure. */
 
+import { CLOCK_TOLERANCE_MS } from './clock-tolerance.ts';
 import { readTimes } from './timestamps.ts';
 import type { DetailView } from './views.ts';
 
@@ -7,8 +8,6 @@ import type { DetailView } from './views.ts';
 const MIN_GAP = 1_000;
 /** Number of further numbers without which the highest two say nothing. */
 const MIN_OTHERS = 2;
-/** Maximum difference between clocks (ms). A date contradicts a number only if it differs by more. */
-export const CLOCK_TOLERANCE_MS = 900_000;
 /** Number of contradictions at which the numbers of an account stop being evidence. A single contradiction may be a mistake. */
 export const MAX_CONTRADICTIONS = 2;
 

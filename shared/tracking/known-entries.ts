@@ -4,7 +4,7 @@
  */
 import type { OpenKind } from './open-jobs.ts';
 
-/** What a poll needs of an unchanged entry. */
+/** Parts of an unchanged entry that a poll needs. */
 export interface KnownEntry {
   readonly jobNumber: number;
   /** Fingerprint of its list view. */

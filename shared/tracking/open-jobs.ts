@@ -79,8 +79,8 @@ const MAX_STATUS_LENGTH = 200;
 const DAYS_BACK = 30;
 const DAYS_AHEAD = 89;
 /**
- * Maximum number of due times of one day stored exactly. Beyond that, the next ones stay exact, and later
- * ones move to the end of their hour.
+ * Maximum number of due times of one day that are stored exactly. If a day has more, the earliest ones after the start of the
+ * crawl stay exact, and later ones move to the end of their hour.
  */
 const MAX_DUE_TIMES = 8;
 const HOUR_MS = 3_600_000;

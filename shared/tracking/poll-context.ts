@@ -1,11 +1,11 @@
 /** Inputs and progress of one poll, shared by its stages. */
 import type { Account, Status } from '../accounts/accounts.ts';
+import type { Connection } from '../accounts/connect.ts';
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
 import type { Holds, OrderingClient, OrderingCounts } from '../ordering/client.ts';
 import type { OrderingError } from '../ordering/errors.ts';
 import type { AccountUser } from '../ordering/schemas.ts';
-import type { TokenSource } from '../ordering/tokens.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import type { Upstream } from './breaker.ts';
@@ -30,10 +30,7 @@ export interface PollDeps {
    * Connects to the ordering API with the account's credentials. The client respects `holds`, and adds to
    * them. Throws if the credentials are unavailable.
    */
-  readonly connect: (
-    account: Account,
-    holds?: Holds,
-  ) => Promise<{ client: OrderingClient; tokens: TokenSource }>;
+  readonly connect: (account: Account, holds?: Holds) => Promise<Connection>;
   /**
    * Updates the recipient that represents the API user (`null`: there is none). `since` is the account's
    * `ownUserSince`: if it has changed meanwhile, nothing is written.
@@ -68,8 +65,8 @@ export interface Poll {
 
 /** Progress of a poll, for its report. */
 export interface Progress {
-  /** State of the region's upstream API. */
-  upstream: Upstream;
+  /** State of the region's upstream API. `undefined`: the account uses another one. */
+  upstream: Upstream | undefined;
   /** Counters of the poll's client. `undefined` before the client exists. */
   counts?: OrderingCounts;
   /** Kinds of requests held back by a Retry-After, of this poll and earlier ones. */

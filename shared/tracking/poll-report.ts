@@ -88,7 +88,7 @@ export function reportPoll(
     retries: counts?.retries ?? 0,
     upstreamErrors: tokenFault ? { [tokenFault.kind]: 1 } : { ...counts?.errors },
     accountEvents,
-    outage: upstream.openedAt !== null,
+    outage: typeof upstream?.openedAt === 'number',
     outcome,
     ...results,
   };

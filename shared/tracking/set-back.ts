@@ -3,8 +3,8 @@
  * complete crawl after that corrects them. Pure.
  */
 import type { Status } from '../accounts/accounts.ts';
+import { isFromFuture } from './clock-tolerance.ts';
 import type { IndexEntry } from './job-index.ts';
-import { CLOCK_TOLERANCE_MS } from './job-numbers.ts';
 import type { Attributes } from './poll-writer.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -13,8 +13,8 @@ export function findSetBack(
   { lastGoodCrawlStartedAt, lastPollAt }: Status,
   startedAt: number,
 ): number | undefined {
-  const isLater = (time: number | null) => time !== null && time > startedAt + CLOCK_TOLERANCE_MS;
-  return [lastGoodCrawlStartedAt, lastPollAt].find(isLater) ?? undefined;
+  const times = [lastGoodCrawlStartedAt, lastPollAt];
+  return times.find((time) => time !== null && isFromFuture(time, startedAt)) ?? undefined;
 }
 
 /** Times in the Status for which a poll waits. */

@@ -23,7 +23,11 @@ const RETRY_MS = 300_000;
 /** Result of a sweep. */
 export interface Swept {
   /** Attributes for Status, to write once the found jobs are stored. Absent if the sweep must be repeated. */
-  readonly through?: { readonly sweptAt: number; readonly sweptThrough: number };
+  readonly through?: {
+    readonly sweptAt: number;
+    readonly sweptThrough: number;
+    readonly sweptHighest?: number | undefined;
+  };
   /**
    * Jobs that were never observed in the active list, and settling jobs whose entry changed. The latter are
    * fetched at once if the entry shows dispatch or tracking that was not emitted.
@@ -62,6 +66,7 @@ export async function sweep(
   if (!seen.complete || overdueMs < 0 || waits) return NOT_NOW;
 
   const { sweptThrough } = status;
+  let { sweptHighest } = status;
   // Later, only numbers of this list count: it may show an older state than the active one, and lack jobs that came and went.
   const numbers = new Set(baselined ? [] : seen.observations.keys());
   const unknown = new Map<number, ListView>();
@@ -73,6 +78,7 @@ export async function sweep(
       const { items, hasNextPage, look } = await reader.read(page);
       for (const job of items) {
         numbers.add(job.jobNumber);
+        sweptHighest = Math.max(sweptHighest, job.jobNumber);
         const entry = index.get(job.jobNumber);
         if (entry?.phase === 'settling' && !seen.observations.has(job.jobNumber)) {
           const view = listView(job);
@@ -91,7 +97,10 @@ export async function sweep(
       : { sweptAt: 0, sweptThrough: highestNumber(numbers) };
     return { ...NOT_NOW, through };
   }
-  const through = { sweptAt: startedAt, sweptThrough: Math.max(sweptThrough, highestNumber(numbers)) };
+  const highest = Math.max(sweptThrough, highestNumber(numbers));
+  // The Status has little room (poll-history.ts), and few accounts have an outlier.
+  const outlier = sweptHighest > highest ? sweptHighest : undefined;
+  const through = { sweptAt: startedAt, sweptThrough: highest, sweptHighest: outlier };
   if (!baselined) return { works: [], unread: reader.unread, through };
   const stored = await readSnapshots(tracked, [...unknown.keys(), ...moved.keys()]);
   for (const jobNumber of stored.keys()) unknown.delete(jobNumber);

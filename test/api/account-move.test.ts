@@ -341,9 +341,20 @@ describe('notifications of a moved account', () => {
     const [data = ''] = await cells.exportPages();
     expect(await importAccount(cells.to, { data, credentials: GIVEN })).toMatchObject({
       kind: 'conflict',
-      reason: expect.stringContaining('store addresses with different keys'),
+      reason: expect.stringContaining('store hashes of addresses that depend on different keys'),
     });
     expect(await cells.table.get(keys.account(ACME))).toBeUndefined();
+  });
+
+  it('a move is not cancelled if the account was changed since the given revision', async () => {
+    const cells = await createCells();
+    const begun = await cells.begin();
+    if (begun.kind !== 'begun') throw new Error(begun.reason);
+    const { revision } = begun.account;
+    const stale = await cancelMove(cells.from, ACME, { revision: revision - 1 });
+    expect(stale).toMatchObject({ kind: 'conflict', why: 'changed' });
+    expect((await cells.former.log.head(ACME))?.attributes.closed).toBe(true);
+    expect(await cancelMove(cells.from, ACME, { revision })).toMatchObject({ account: { move: null } });
   });
 
   it('a cancelled move leaves everything to the former cell', async () => {

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { updateAccountRecord } from '../../shared/accounts/accounts.ts';
 import { parseItemId } from '../../shared/api/attention/items.ts';
 import {
   actOnAttention,
@@ -17,6 +18,7 @@ import type { AttentionAction } from '../../shared/api/attention/state.ts';
 import { readFigures } from '../../shared/api/figures.ts';
 import { type Caller, OPERATOR } from '../../shared/api/keys.ts';
 import { registerSink, sinkAttributes } from '../../shared/delivery/sink.ts';
+import { toMessageId } from '../../shared/notifications/message-ids.ts';
 import { recordNoMessage } from '../../shared/notifications/messages.ts';
 import type { Message } from '../../shared/notifications/records.ts';
 import {
@@ -81,6 +83,20 @@ eachTable('the attention queue', (makeTable) => {
     rig.upstream.dispatch(two ?? 0);
     await rig.poll();
     expect((await list()).items.map(({ subject }) => subject.id)).toEqual([String(one)]);
+  });
+
+  test('states the least time in the status, from a minute on, if the beginning of the stay was not observed', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z', status: 'Printing' });
+    await rig.poll();
+    const summary = async () => (await list()).items[0]?.cause.summary;
+    expect(await summary()).toMatch(/ late\. In the status “Printing”\.$/);
+    rig.pass(60);
+    expect(await summary()).toMatch(/ In the status “Printing” for at least 1 minute\.$/);
+    rig.pass(59 * 60);
+    await rig.poll();
+    expect(await summary()).toMatch(/ In the status “Printing” for at least 1 hour\.$/);
   });
 
   test('names the lines that hold up a late job, once its detail shows that the others are further', async () => {
@@ -228,6 +244,24 @@ eachTable('the attention queue', (makeTable) => {
     expect(deps.regions).toEqual(['us']);
   });
 
+  test('an account stays listed as paused, since its pause, when another of its settings changes', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    await rig.poll();
+    const change = (set: { paused?: boolean; pollIntervalSeconds?: number }) =>
+      updateAccountRecord(rig.table, rig.ref, rig.now(), () => ({ set }));
+    await change({ paused: true });
+    const pausedAt = rig.now();
+    rig.pass(25 * HOUR);
+    await change({ paused: true, pollIntervalSeconds: 600 });
+    const paused = (await list()).items.map(({ cause, since }) => [cause.code, since]);
+    expect(paused).toEqual([['paused', pausedAt]]);
+    await change({ paused: false });
+    await rig.poll();
+    await change({ paused: true });
+    expect((await list()).items).toEqual([]);
+  });
+
   test('finds accounts with late jobs and accounts in a bad state by index, in regions of any size', async () => {
     const rig = await createRig({ table: await makeTable() });
     const find = async (pk: string) => (await rig.table.query({ index: 'related', pk })).map(({ sk }) => sk);
@@ -306,6 +340,39 @@ eachTable('the attention queue', (makeTable) => {
     expect(summaries.filter((text) => text.includes('one of'))).toHaveLength(3);
   });
 
+  test('lists the messages of a key for some accounts that are older than hundreds of other accounts', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    await rig.poll();
+    const { list, history } = queueOf(rig);
+    const deps = { table: rig.table, history, now: rig.now, newId: randomUUID };
+    const record = async (account: string, at: number) =>
+      recordNoMessage(deps, {
+        ...{ region: 'us', account, kind: 'dispatched', channel: 'email', orderGroup: null },
+        ...{ id: toMessageId(`e${'0'.repeat(32)}`, at), jobs: [7], to: null, state: 'bounced' },
+        ...{ reason: 'bounced', detail: null, createdAt: at, dueAt: null, sentAt: at, attempts: 1 },
+        ...{ repeats: 0, providerId: null, subject: null, text: null, segments: null },
+      });
+    for (let n = 1; n <= 450; n += 1) await record(n === 201 || n === 430 ? 'acme' : 'other', rig.now() - n);
+    const { items, counts } = await list({}, restrictedTo('acme'));
+    expect(items.map(({ kind, account }) => [kind, account])).toEqual([
+      ['message_undelivered', 'acme'],
+      ['message_undelivered', 'acme'],
+    ]);
+    expect(counts.complete).toBe(true);
+    expect((await list()).counts.complete).toBe(false);
+  });
+
+  test('hides an acknowledged item in a region with any number of stored states', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, act } = queueOf(rig);
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z', status: 'Printing' });
+    await rig.poll();
+    await act((await list()).items[0]?.id ?? '', { action: 'acknowledge' });
+    const others = Array.from({ length: 5_000 }, (_, n) => keys.attention('us', `aaa~job~${n + 1}`));
+    await rig.table.putMany(others.map((key) => ({ ...key, state: '{}', revision: 1 })));
+    expect((await list()).counts).toMatchObject({ open: 0, acknowledged: 1, complete: true });
+  });
+
   test('hides an acknowledged item until its cause changes materially', async () => {
     const rig = await createRig({ table: await makeTable() });
     const { list, act, deps } = queueOf(rig);
@@ -343,7 +410,7 @@ eachTable('the attention queue', (makeTable) => {
     expect(entries[3]).toMatchObject({
       kind: 'job_late',
       note: 'known',
-      cause: '20 hours late. In the status “Printing” for an unknown time.',
+      cause: '20 hours late. In the status “Printing”.',
     });
   });
 
@@ -430,7 +497,7 @@ eachTable('the attention queue', (makeTable) => {
     const { items } = await list({ kinds: ['events_dead'] });
     expect(items.map(({ impact }) => impact.deadEvents)).toEqual([1]);
     expect(items[0]?.cause.summary).toBe(
-      '1 event rejected on every attempt (The endpoint responded with status 422).',
+      '1 event rejected on every attempt (the endpoint responded with status 422).',
     );
   });
 
@@ -465,6 +532,40 @@ eachTable('the attention queue', (makeTable) => {
     expect(counts.complete).toBe(true);
     await rig.table.putMany(named('failing', 200, failing));
     expect((await list()).counts.complete).toBe(false);
+  });
+
+  test('keeps state and history of the item of an endpoint when the accounts of the endpoint change', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, act, deps } = queueOf(rig);
+    const sink = { region: 'us', id: 'erp', kind: 'webhook', types: [], paused: false } as const;
+    const follow = (...accounts: string[]) =>
+      rig.table.write({
+        update: keys.sink('us', 'erp'),
+        set: {
+          ...sinkAttributes({ ...sink, accounts, target: 'https://erp.example' }),
+          disabledAt: rig.now(),
+        },
+      });
+    await follow('acme');
+    // The form in which earlier versions stored the state.
+    const former = {
+      ...{ hold: null, assignee: 'ann', note: 'Their ERP is down.', changedAt: rig.now() },
+      changedBy: { id: 'k', name: null, user: false },
+    };
+    const item = { ...keys.attention('us', 'acme~endpoint~erp'), revision: 3 };
+    await rig.table.write({ put: { ...item, state: JSON.stringify(former) } });
+    const [before] = (await list()).items;
+    expect(before).toMatchObject({ id: 'us~~endpoint~erp', account: 'acme', assignee: 'ann' });
+    await act('us~acme~endpoint~erp', { action: 'acknowledge' });
+    await follow('acme', 'bakery');
+    expect((await list()).items).toEqual([]);
+    await act('us~~endpoint~erp', { action: 'note', note: 'Back on Monday.' });
+    await follow('bakery');
+    const [after] = (await list({ state: 'acknowledged' })).items;
+    expect(after).toMatchObject({ account: 'bakery', assignee: 'ann', note: 'Back on Monday.' });
+    const id = parseItemId(after?.id ?? '');
+    const { entries } = await listAttentionHistory(deps, id as NonNullable<typeof id>, { limit: 10 });
+    expect(entries.map(({ action }) => action)).toEqual(['note', 'acknowledge']);
   });
 
   test('counts webhooks and queues as endpoints, and no topic', async () => {

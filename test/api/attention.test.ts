@@ -29,10 +29,10 @@ describe('the item of an endpoint', () => {
         now,
       )?.cause.summary;
     expect(summarize(reason)).toBe(
-      'Failing (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked.',
+      'Failing (the endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked.',
     );
     expect(summarize('Status 422.')).toBe(
-      'Failing (The endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked (Status 422).',
+      'Failing (the endpoint responded with status 503); 1 event rejected on every attempt; 1 event parked (status 422).',
     );
   });
 
@@ -182,6 +182,8 @@ describe('the id of an item', () => {
     expect(parseItemId(formatItemId(id))).toEqual(id);
     const endpoint = { region: 'us', account: '', type: 'endpoint', subject: 'erp' } as const;
     expect(parseItemId(formatItemId(endpoint))).toEqual(endpoint);
+    // The form of earlier versions.
+    expect(parseItemId('us~acme~endpoint~erp')).toEqual(endpoint);
   });
 
   it.each(['', 'us~acme~job~x', 'us~acme~job~01', 'us~ac#me~job~1', 'us~acme~order~1', 'us~acme~job~1~2'])(

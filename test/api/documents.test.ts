@@ -6,6 +6,7 @@ import addFormats from 'ajv-formats';
 import { RE2JS } from 're2js';
 import { describe, expect, test } from 'vitest';
 import { BASELINE, documents, textOf } from '../../documents.ts';
+import { getInputSchemas } from '../../shared/api/openapi.ts';
 import { toSample } from '../../shared/api/reference/schema.ts';
 import { routes } from '../../shared/api/routes/all.ts';
 import { asyncApiDocument } from '../../shared/events/asyncapi.ts';
@@ -155,6 +156,25 @@ describe('the OpenAPI document', () => {
       const { region: _, ...data } = example?.data ?? {};
       expect(validate({ ...example, data })).toBe(false);
     }
+  });
+
+  test('lists the values of inputs as closed enumerations, and those of responses and events as open ones', () => {
+    const inputs = getInputSchemas(document);
+    const enums = (value: unknown, key: string): unknown[] =>
+      typeof value !== 'object' || value === null
+        ? []
+        : Object.entries(value).flatMap(([name, part]) =>
+            name === key && Array.isArray(part) && part.length > 1 ? [part] : enums(part, key),
+          );
+    const [input, output] = [true, false].map((isInput) =>
+      Object.entries(schemas).flatMap(([name, schema]) => (inputs.has(name) === isInput ? [schema] : [])),
+    );
+    const parameters = operations.map((operation) => operation.parameters);
+    expect(enums([input, parameters], 'enum').length).toBeGreaterThan(30);
+    expect(enums([input, parameters], 'x-extensible-enum')).toEqual([]);
+    expect(enums(output, 'x-extensible-enum').length).toBeGreaterThan(60);
+    expect(enums([output, operations.map((operation) => operation.responses)], 'enum')).toEqual([]);
+    expect(enums(read('docs/asyncapi.json'), 'enum')).toEqual([]);
   });
 
   test('has a webhook for event types only', () => {

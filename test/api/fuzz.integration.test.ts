@@ -35,8 +35,14 @@ const ajv = new Ajv2020({
   ...{ strict: true, strictTypes: false, strictRequired: false, allErrors: false },
   keywords: ['x-role', 'x-problems', 'x-extensible', 'discriminator'],
 });
+// Clients must accept other values of a response. This version sends none.
+ajv.addKeyword({
+  keyword: 'x-extensible-enum',
+  validate: (known: readonly string[], value: unknown) => value === null || known.includes(value as string),
+});
 (formats as unknown as { default: (to: Ajv2020) => void }).default(ajv);
-ajv.addSchema({ $id: 'api', $defs: mapValues(namedSchemas, strict) });
+// Each under its own name: ajv compiles those once, but `$defs` again for each reference.
+for (const [name, schema] of Object.entries(namedSchemas)) ajv.addSchema(strict(schema) as object, name);
 
 /** Compiles a schema. Equal ones, such as those of problems, are compiled once. */
 const compiled = new Map<string, ValidateFunction>();
@@ -281,6 +287,6 @@ function strict(schema: Schema): unknown {
   return {
     ...mapped,
     ...(isClosed ? { additionalProperties: false } : {}),
-    ...($ref === undefined ? {} : { $ref: $ref.replace('#/components/schemas/', 'api#/$defs/') }),
+    ...($ref === undefined ? {} : { $ref: $ref.replace('#/components/schemas/', '') }),
   };
 }

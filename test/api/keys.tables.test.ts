@@ -3,8 +3,10 @@
  * One file: creation, listing and verification share the rig of a keyring and its clock.
  */
 import fc from 'fast-check';
+import { Hono } from 'hono';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { limitFailures } from '../../shared/api/auth-rate-limit.ts';
+import { requireKey } from '../../shared/api/access.ts';
+import type { ApiEnv } from '../../shared/api/env.ts';
 import { ROLES, roleAllows } from '../../shared/api/key-input.ts';
 import { KeyRecord } from '../../shared/api/key-record.ts';
 import {
@@ -430,7 +432,19 @@ describe('failure rate limit', () => {
         return keyring.verify(shown);
       },
     };
-    const authenticate = limitFailures(counting);
+    const app = new Hono<ApiEnv>();
+    app.use(requireKey(counting)).get('/', (c) => c.body(null, 204));
+    const authenticate = async (shown: string, clientAddress: string | undefined) => {
+      const headers = { authorization: `Bearer ${shown}` };
+      const answer = await app.request('/', { headers }, { clientAddress });
+      if (answer.status === 204) return { kind: 'caller' };
+      const [, remaining, resetSeconds] =
+        /;r=(\d+);t=(\d+)$/.exec(answer.headers.get('ratelimit') ?? '') ?? [];
+      return {
+        kind: answer.status === 401 ? 'unknown key' : 'too many failures',
+        limit: { remaining: Number(remaining), resetSeconds: Number(resetSeconds) },
+      };
+    };
     const failing = async (address: string, times: number) => {
       for (let at = 0; at < times; at += 1) await authenticate(wrong(at), address);
     };
@@ -482,6 +496,8 @@ describe('failure rate limit', () => {
     ['2001:0db8:0001:0002::', '2001:db8:1:2:3:4:5:6', true],
     ['2001:db8::1', '2001:db8:0:0:1::', true],
     ['::1', '0:0:0:0:1::', true],
+    ['2001:DB8:1:2::1', '2001:db8:1:2::2', true],
+    ['::192.0.2.1', '::1%eth0', true],
     ['::ffff:192.0.2.1', '192.0.2.1', true],
     ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
     ['::ffff:192.0.2.1', '192.0.2.2', false],

@@ -2,11 +2,13 @@
  * Notification routes; permissions and shapes are tested for all routes together.
  * One file: its tests share the requests and the messages of the world.
  */
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { findSuppression } from '../../shared/notifications/suppressions.ts';
+import { suppress } from '../../shared/notifications/suppressions.ts';
 import { locales } from '../../shared/notifications/types.ts';
 import { type ApiWorld, FOREIGN, OWN, sharedWorld } from '../support/api-world.ts';
 import { ADDRESSES } from '../support/notification-samples.ts';
+import { findSuppression } from '../support/notification-world.ts';
 
 const shared = sharedWorld();
 
@@ -410,6 +412,34 @@ describe('the unsubscribe page', () => {
     expect(await stopped()).toBe(false);
   });
 
+  test.each([
+    ['en', 'No e\u2011mails are sent to this address', 'To receive e\u2011mails again, contact <bdi>'],
+    ['de', 'An diese Adresse gehen keine E\u2011Mails', 'wenden Sie sich bitte an <bdi>'],
+    ['fr', 'Aucun e\u2011mail n’est envoyé à cette adresse', 'adressez-vous à <bdi>'],
+  ])(
+    'says in %s that no messages are sent to an address that is suppressed for another reason',
+    async (language, head, contact) => {
+      const deps = { table: shared.world.table, now: Date.now, newId: randomUUID };
+      const ref = { region: 'us', account: OWN };
+      const addressed = { channel: 'email', address: ADDRESSES.email.ann } as const;
+      await suppress(deps, ref, addressed, 'complained');
+      const headers = { 'accept-language': language };
+      const subscribe = {
+        method: 'POST',
+        headers: { ...headers, 'content-type': FORM },
+        body: 'choice=subscribe',
+      };
+      for (const page of [await open({ headers }), await open(subscribe)]) {
+        expect([page.status, page.text]).toEqual([200, expect.stringContaining(`<h1>${head}</h1>`)]);
+        expect(page.text).toContain(contact);
+        expect(page.text).not.toContain('<form');
+      }
+      await open({ method: 'POST' });
+      expect((await open({ headers })).text).toContain('value="subscribe"');
+      expect((await open(subscribe)).text).toContain(contact);
+    },
+  );
+
   test('does neither for an unknown choice, or an invalid link', async () => {
     const odd = await open({ method: 'POST', headers: { 'content-type': FORM }, body: 'choice=maybe' });
     expect([odd.status, JSON.parse(odd.text).field]).toEqual([400, 'choice']);
@@ -447,6 +477,8 @@ describe('the unsubscribe page', () => {
     ['ja, en-US;q=0.5', 'en-US', 'Unsubscribe'],
     ['en', 'en-GB', 'Unsubscribe'],
     ['de;q=0, fr;q=0.2', 'fr', 'Se désabonner'],
+    ['de;q=0, xx', 'en-GB', 'Unsubscribe'],
+    ['de;q=0.1, fr;q=0.2', 'fr', 'Se désabonner'],
     ['xx;q=, *', 'en-GB', 'Unsubscribe'],
     [undefined, 'en-GB', 'Unsubscribe'],
   ])('has the language of the request: %s', async (accepted, locale, button) => {

@@ -127,6 +127,9 @@ describe('the settings of the sign-in', () => {
     const message = 'publicUrl must begin with https:// or have a loopback host if signIn is configured';
     expect(() => parse({}, { publicUrl: 'http://jobwire.example' })).toThrow(message);
     expect(() => parse({}, { host: '0.0.0.0' })).toThrow(message);
+    expect(() => parse({}, { host: '::' })).toThrow(message);
+    for (const host of ['::1', '0:0:0:0:0:0:0:1', '127.0.0.2', 'localhost'])
+      expect(parse({}, { host }).signIn).toBeDefined();
     expect(parse({}, { host: '0.0.0.0', publicUrl: 'https://jobwire.example' }).signIn).toBeDefined();
     expect(parse({}).signIn).toMatchObject({ groupsClaim: 'groups', scopes: ['openid', 'email', 'profile'] });
     expect(parse({ issuer: 'http://localhost:8080/realms/acme' }).signIn).toBeDefined();

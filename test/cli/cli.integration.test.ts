@@ -23,7 +23,8 @@ let site: Awaited<ReturnType<typeof startSite>>;
 let reader: string;
 
 beforeAll(async () => {
-  site = await startSite((stop) => ends.push(stop));
+  const groups = ['accounts', 'endpoints', 'alerts', 'events', 'jobs', 'keys'];
+  site = await startSite((stop) => ends.push(stop), [...groups, 'attention show', 'health', 'listen']);
   const [created] = await site.json('keys', 'create', '--role', 'read', '--accounts', 'acme');
   reader = created.secret;
 }, 60_000);
@@ -105,6 +106,7 @@ describe('exit codes', () => {
     [2, ['endpoints', 'replay', 'erp', '--since', '2026-02-30'], /^--since must be a duration such as 2h/],
     [2, ['events', 'tail', '--since', '2026-02-31T00:00:00Z'], /^--since must be a duration such as 2h/],
     [2, ['keys', 'create', '--role', 'read', '--expires', '2027-02-30'], /^--expires must be a duration/],
+    [2, ['toString'], /^Unknown command "toString"\. See jobwire help\.$/],
     [3, ['find', 'x'], /^TEXT must be 2 to 200 characters long\.$/],
     [2, ['endpoints', 'replay', 'erp', '--since', '2h', '--from', 'beginning'], /^--since and --from can’t/],
     [2, ['events', 'tail', '--once', '0'], /^--once must be an integer from 1 /],
@@ -147,8 +149,16 @@ describe('exit codes', () => {
       ['alerts', 'add', 'x', '--condition', 'late_jobs', '--above', '5', '--email', 'ops@acme.example'],
       /^--email cannot be used: the kind email requires a mail server, and none is configured\.$/,
     ],
+    ...['--quiet-days=sat', '--quiet-zone=UTC', '--quiet-action=drop', '--quiet-days=sat --quiet=none'].map(
+      (options): (typeof rows)[number] => [
+        2,
+        ['alerts', 'change', 'late', ...options.split(' ')],
+        /^--quiet-days, --quiet-zone and --quiet-action require --quiet HH:MM-HH:MM\.$/,
+      ],
+    ),
     [2, ['recipients', 'import', 'acme', '/nowhere.csv'], /^FILE: \/nowhere\.csv can’t be read/],
     [2, ['notifications', 'set', 'acme'], /^Nothing to set\. /],
+    [2, ['notifications', 'set', 'acme', '--name', 'none'], /^--name can’t be removed\.$/],
     [2, ['notifications', 'set', 'acme', '--send', 'yes'], /^--send must be one of on, off\.$/],
     [2, ['notifications', 'set', 'acme', '--quiet', '25:00-08:00'], /^--quiet must be HH:MM-HH:MM, /],
     [2, ['notifications', 'set', 'acme', '--window', 'long'], /^--window must be an integer /],
@@ -170,6 +180,10 @@ describe('exit codes', () => {
       /^There is no such account\.\nHTTP 404, not-found, request [\w-]+$/,
     ],
     [3, ['endpoints', 'add', 'https://x.example', '--rate', '2000'], /^--rate must be /],
+    ...['Infinity', '0x10', '1e3', '-1', ' 5'].flatMap((text): typeof rows => [
+      [2, ['endpoints', 'update', 'x', `--rate=${text}`], /^--rate must be a number\.$/],
+      [2, ['endpoints', 'update', 'x', `--concurrency=${text}`], /^--concurrency must be a number\.$/],
+    ]),
     [
       3,
       ['templates', 'send-test', 'acme', 'a@x.example', '--kind', 'dispatched'],
@@ -208,15 +222,15 @@ describe('exit codes', () => {
 
   test('warns once per command of an API key that is sent without encryption to another machine', async () => {
     const url = site.url.replace('127.0.0.1', '0.0.0.0');
-    const ended = await site.exec(['accounts', 'list', '--url', url]);
+    const ended = await site.runHere(['accounts', 'list', '--url', url]);
     const warning = `Warning: the API key is sent to ${url} without encryption. Use an https:// URL.`;
     expect(ended.err.split('\n').filter((line) => line === warning)).toHaveLength(1);
     expect((await site.exec(['accounts', 'list'])).err).toBe('');
-    expect((await site.exec(['health', '--url', url])).err, 'sends no key').not.toContain('Warning');
+    expect((await site.runHere(['health', '--url', url])).err, 'sends no key').not.toContain('Warning');
   });
 
   test('a URL with a final slash is accepted by every command, also by health', async () => {
-    expect(await site.runHere(['health', '--url', `${site.url}/`])).toMatchObject({ code: 0, err: '' });
+    expect(await site.exec(['health', '--url', `${site.url}/`])).toMatchObject({ code: 0, err: '' });
   });
 
   test('a closed stdout ends a command quietly, with the exit code of a program that SIGPIPE ended', async () => {
@@ -901,14 +915,16 @@ describe('listen', () => {
     }
   });
 
-  test.each([
+  test.each<[number, ...string[]]>([
     [3, '--types', 'nonsense'],
+    [3, '--after', 'e1.999999'],
     [2, '--since', 'nonsense'],
+    [2, '--since', '1h', '--after', 'e1.1'],
     [3, '--account', 'unknown'],
   ])(
     'does not say that it forwards events before it can: exit code %i for %s %s',
     async (code, ...options) => {
-      const ended = await site.exec(['listen', '--forward-to', 'http://127.0.0.1:1/', ...options]);
+      const ended = await site.runHere(['listen', '--forward-to', 'http://127.0.0.1:1/', ...options]);
       expect(ended).toMatchObject({ code, out: '' });
     },
   );
@@ -956,6 +972,16 @@ describe('listen', () => {
     expect(received.map(({ tenant }) => tenant)).toEqual(['seven', 'seven']);
   });
 
+  test('forwards the events after a given cursor', async () => {
+    const { url, received } = await receive();
+    const [first, second] = (await site.json('events', 'list', '--account', 'acme')).reverse();
+    const [, epoch, number] = first.id.split('.');
+    const after = ['--account', 'acme', '--after', `${epoch}.${number}`];
+    const ended = await site.exec(['listen', '--forward-to', url, ...after, '--once', '1']);
+    expect(ended, ended.err).toMatchObject({ code: 0 });
+    expect(received.map(({ body }) => JSON.parse(body).id)).toEqual([second.id]);
+  });
+
   test('a lost connection to Jobwire is reopened at the last forwarded event', async () => {
     const { url, received } = await receive();
     const piece = (number: number) => {
@@ -975,6 +1001,11 @@ describe('listen', () => {
     const opened = api.asked.filter(({ path }) => path.endsWith('/stream'));
     expect(opened.map(({ query }) => query.after)).toEqual(['e.0', 'e.1']);
   });
+});
+
+test('find accepts spaces between its kinds', async () => {
+  const [found] = await site.json('find', 'acme', '--kinds', 'job, account');
+  expect(found).toMatchObject({ kind: 'account', account: 'acme' });
 });
 
 test('jobs: each filter selects jobs; one job has its events', async () => {
@@ -1093,11 +1124,8 @@ test('keys pair: a wall display gets a key of the given accounts after its code 
 });
 
 // Runs last.
-test('every command of these groups was successful as a process', () => {
+test('every command of these groups, and each other command, was successful as a process', () => {
   // To confirm an account requires a quarantine. Above, a process is rejected.
   // move.integration.test.ts moves an account.
-  expect(site.notStarted(['accounts', 'endpoints', 'alerts', 'events', 'jobs', 'keys'])).toEqual([
-    'accounts confirm',
-    'accounts move',
-  ]);
+  expect(site.notStarted()).toEqual(['accounts confirm', 'accounts move']);
 });

@@ -55,6 +55,13 @@ describe('completion', () => {
     // bash passes the parts of --role=o as words.
     ['keys create --role = o', ['operate']],
     ['keys create --role =', inputs['NewKey.role']],
+    // bash also splits words at colons.
+    ['listen --forward-to http : //localhost : 3000/jobs --ty', ['--types']],
+    ['trigger --forward-to http : //[ :: 1] : 3000/jobs job.due_s', ['job.due_soon']],
+    ['--url = http : //127.0.0.1 : 4000 keys create --role = o', ['operate']],
+    ['--profile = staging --pro', []],
+    ['--profile=staging --pro', []],
+    ['listen --secret-file = a : b', [':files']],
     ['events tail --types ', eventTypes],
     [
       'events tail --types job.created,job.dispatch',

@@ -1,4 +1,4 @@
-/** `jobwire doctor` against a real Jobwire, and servers with problems. */
+/** `jobwire doctor` against a real Jobwire, and servers with problems. One file: its tests share the started Jobwire. */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'jobwire-doctor-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
 let site: Awaited<ReturnType<typeof startSite>>;
 beforeAll(async () => {
-  site = await startSite((stop) => ends.push(stop));
+  site = await startSite((stop) => ends.push(stop), ['doctor']);
 }, 60_000);
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
@@ -170,6 +170,26 @@ describe('doctor', () => {
     });
   });
 
+  test('a port that no program can have, and a host that is no name, are reported', async () => {
+    for (const port of [70_000, -1, 1.5]) {
+      const ended = await run(configure(site.region, { port, dataDir: join(folder, 'new') }), env());
+      expect(find(ended.out, 'Configuration')).toMatchObject({
+        ...{ state: 'fail', message: expect.stringMatching(/^port must /) },
+      });
+    }
+    const settings = { port: await findPort(), host: 'not an ip' };
+    for (const dataDir of [join(folder, 'new'), site.dataDir]) {
+      const ended = await run(configure(site.region, { ...settings, dataDir }), {
+        ...env(),
+        JOBWIRE_URL: '',
+      });
+      expect(find(ended.out, 'Port')).toMatchObject({
+        state: 'fail',
+        fix: 'Set host in the configuration to an address of this machine.',
+      });
+    }
+  });
+
   test('another program at the address of Jobwire is reported, and gets no API key', async () => {
     const other = await fakeApi({ 'GET /healthz': { json: { status: 'ok' } } });
     open.push(() => other.stop());
@@ -204,6 +224,12 @@ describe('doctor', () => {
       state: 'fail',
       message: `${port} is in use by another program.`,
       fix: expect.stringContaining('metrics.port'),
+    });
+    const sitePort = Number(new URL(site.url).port);
+    const other = await run(configure(site.region, { metrics: { port: sitePort } }), env());
+    expect(find(other.out, 'Metrics port')).toMatchObject({
+      message: expect.stringMatching(/^Another Jobwire, with another data folder than /),
+      fix: expect.stringContaining('with metrics.port in the configuration'),
     });
     const free = await run(configure(site.region, { metrics: { port: await findPort() } }), env());
     expect(find(free.out, 'Metrics port')).toMatchObject({ state: 'ok' });
@@ -254,9 +280,12 @@ describe('doctor', () => {
     utimesSync(config, later, later);
     expect((await check())?.message).toMatch(/: \S+doctor\.json\.$/);
     // The running Jobwire does not use the new port.
-    const moved = configure(site.region, { port: await findPort(), dataDir: site.dataDir });
-    const ended = await run(moved, { ...env(), JOBWIRE_URL: '' });
-    expect(find(ended.out, 'Settings')).toMatchObject({ state: 'warn' });
+    const schema = join(folder, 'jobwire.schema.json');
+    writeFileSync(schema, '{}');
+    const more = { port: await findPort(), dataDir: site.dataDir, $schema: `file://${schema}` };
+    const ended = await run(configure(site.region, more), { ...env(), JOBWIRE_URL: '' });
+    // The schema is not a file that Jobwire reads.
+    expect(find(ended.out, 'Settings')?.message).toMatch(/Z: \S+doctor\.json\.$/);
   });
 
   test.each([

@@ -40,7 +40,7 @@ beforeAll(async () => {
   await once(server, 'listening');
   ends.push(() => server.close().closeAllConnections());
   receiver = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
-  site = await startSite((stop) => ends.push(stop), {
+  site = await startSite((stop) => ends.push(stop), [], {
     publicUrl: 'https://jobwire.example.com',
     notifications: { from: 'orders@acme.example', smtp: { host: '127.0.0.1', port } },
   });

@@ -5,7 +5,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { createClient } from '../../client/index.ts';
 import { binary, KEY, toDocuments } from '../support/cli-site.ts';
 import { launch } from '../support/command.ts';
@@ -48,7 +48,8 @@ async function startSite() {
   end(() => rmSync(home, { recursive: true, force: true }));
   mkdirSync(join(home, 'jobwire'));
   const profiles = { former: { url: formerUrl, key: KEY }, target: { url: proxy.url, key: KEY } };
-  writeFileSync(join(home, 'jobwire', 'profiles.json'), JSON.stringify({ current: 'former', profiles }), {
+  const profilesFile = join(home, 'jobwire', 'profiles.json');
+  writeFileSync(profilesFile, JSON.stringify({ current: 'former', profiles }), {
     mode: 0o600,
   });
   const env = {
@@ -64,19 +65,24 @@ async function startSite() {
   };
   const credentials = ['--client-id', acme.clientId, '--client-secret-env', 'SECRET'];
   return {
-    ...{ acme, jobs, proxy, start, credentials },
+    ...{ acme, jobs, proxy, start, credentials, profiles, profilesFile },
     former: createClient({ url: formerUrl, key: KEY }),
     target: createClient({ url: targetUrl, key: KEY }),
   };
 }
 
-/** Starts a proxy that calls `onImport` before it passes an import. */
+/** Starts a proxy that calls `onImport` before it passes an import. If that throws, the response is 503. */
 async function startProxy(to: string) {
   const state = { onImport: async (_number: number) => {}, imports: 0 };
   const server = createServer(async (incoming, response) => {
     if (incoming.url?.endsWith('/import')) {
       state.imports += 1;
-      await state.onImport(state.imports);
+      try {
+        await state.onImport(state.imports);
+      } catch {
+        response.writeHead(503).end();
+        return;
+      }
     }
     const { host: _, ...headers } = incoming.headers;
     const passed = request(
@@ -187,11 +193,20 @@ test('moves an account between two cells while jobs change: no change is missed 
   expect(after[0]?.id.split('.')[1]?.localeCompare(before[0]?.id.split('.')[1] ?? '')).toBe(1);
   expect(after.map(({ type }) => type)).not.toContain('account.baselined');
 
-  // Repeating the command changes nothing.
+  // Repeating the command only sets the given credentials.
+  const wrong = { clientId: acme.clientId, clientSecret: 'wrong' };
+  await target.put('/v1/accounts/{id}/credentials', { ...at, body: wrong });
   const third = await start(...move).ended;
   expect(third, third.err).toMatchObject({ code: 0 });
   expect(await target.get('/v1/accounts/{id}', at)).toMatchObject({ paused: false, pollIntervalSeconds: 1 });
+  expect(await target.post('/v1/accounts/{id}/test', at)).toMatchObject({ ok: true });
   expect(relevant(await readBoth()).sort()).toEqual([...expected].sort());
+
+  const cancelled = await start(...move, '--cancel').ended;
+  expect(cancelled).toMatchObject({ code: 1 });
+  expect(cancelled.err).toMatch(
+    /^The move is complete: acme is in target\. To go back, which loses its events/,
+  );
 
   // The directory.
   const found = await start('cells', 'find', 'acme', '--json').ended;
@@ -202,3 +217,99 @@ test('moves an account between two cells while jobs change: no change is missed 
   const listed = await start('cells', 'list', '--json').ended;
   expect(listed.out).toBe(found.out);
 }, 240_000);
+
+it('lists an account once if several profiles are of its cell', async () => {
+  const { former, target } = site.profiles;
+  const profiles = { former, reader: former, slash: { ...former, url: `${former.url}/` }, target };
+  writeFileSync(site.profilesFile, JSON.stringify({ current: 'former', profiles }));
+  const added = await site.start('accounts', 'add', 'once', ...site.credentials).ended;
+  expect(added, added.err).toMatchObject({ code: 0 });
+  const found = await site.start('cells', 'find', 'once', '--json').ended;
+  writeFileSync(site.profilesFile, JSON.stringify({ current: 'former', profiles: site.profiles }));
+  expect(found, found.err).toMatchObject({ code: 0 });
+  expect(toDocuments(found.out)).toMatchObject([{ cell: 'former', account: 'once', state: 'active' }]);
+});
+
+describe('a move that can’t succeed', () => {
+  const at = { params: { path: { id: 'bakery' } } };
+  beforeAll(async () => {
+    const added = await site.start('accounts', 'add', 'bakery', ...site.credentials).ended;
+    expect(added, added.err).toMatchObject({ code: 0 });
+  });
+  const move = (...args: string[]) => site.start('accounts', 'move', 'bakery', '--to', ...args).ended;
+  const expectUnchanged = async ({ err }: { err: string }) => {
+    expect(err).toContain('The move has not begun. bakery is unchanged.');
+    expect(await site.former.get('/v1/accounts/{id}', at)).toMatchObject({ paused: false, move: null });
+  };
+
+  it('changes nothing if the other cell can’t use the credentials', async () => {
+    const wrong = ['--client-id', site.acme.clientId, '--client-secret-env', 'PATH'];
+    const ended = await move('target', ...wrong);
+    expect(ended, ended.err).toMatchObject({ code: 1 });
+    expect(ended.err).toContain('target can’t use the credentials.');
+    await expectUnchanged(ended);
+  });
+
+  it('changes nothing if the API key of the other cell lacks permission', async () => {
+    const { secret } = await site.target.post('/v1/keys', { body: { role: 'operate', name: 'weak' } });
+    const profiles = { ...site.profiles, weak: { url: site.proxy.url, key: secret } };
+    writeFileSync(site.profilesFile, JSON.stringify({ current: 'former', profiles }));
+    const ended = await move('weak', ...site.credentials);
+    writeFileSync(site.profilesFile, JSON.stringify({ current: 'former', profiles: site.profiles }));
+    expect(ended, ended.err).toMatchObject({ code: 5 });
+    await expectUnchanged(ended);
+  });
+
+  it('prints the state and the command that goes back if the other cell rejects the import', async () => {
+    const ended = await move('target', '--secret-ref', 'nonexisting');
+    expect(ended, ended.err).toMatchObject({ code: 3 });
+    expect(ended.err).toContain('bakery is paused in the former cell');
+    expect(ended.err).toContain('target has no data of it.');
+    expect(ended.err).toMatch(/ accounts move bakery --to target --cancel$/m);
+    const found = await site.start('cells', 'find', 'bakery').ended;
+    expect(found, found.err).toMatchObject({ code: 1 });
+    expect(found.err).toContain(`for a move to ${site.proxy.url}, but no profile of that cell lists it.`);
+    const cancelled = await move('target', '--cancel', '--json');
+    expect(cancelled, cancelled.err).toMatchObject({ code: 0 });
+    expect(JSON.parse(cancelled.out)).toMatchObject({ id: 'bakery', paused: true, move: null });
+    expect(await site.start('accounts', 'resume', 'bakery').ended).toMatchObject({ code: 0 });
+    expect(await site.former.get('/v1/accounts/{id}', at)).toMatchObject({ paused: false, move: null });
+  });
+
+  it('prints the commands that go back if the other cell has a part of the data', async () => {
+    const { proxy, start } = site;
+    await expect
+      .poll(async () => (await site.former.get('/v1/accounts/{id}/status', at)).openJobs, { timeout: 60_000 })
+      .toBeGreaterThan(JOBS / 2);
+    proxy.imports = 0;
+    proxy.onImport = async (number) => {
+      if (number === 2) throw new Error('The response is 503.');
+    };
+    const ended = await move('target', ...site.credentials, '--profile', 'former');
+    proxy.onImport = async () => {};
+    expect(ended, ended.err).toMatchObject({ code: 4 });
+    expect(ended.err).toContain('bakery is paused in the former cell');
+    expect(ended.err).toMatch(/target has a part of its data/);
+    const deletion = ['accounts', 'delete', 'bakery', '--yes', '--profile', 'target'];
+    const cancellation = ['accounts', 'move', 'bakery', '--to', 'target', '--cancel', '--profile', 'former'];
+    expect(ended.err).toContain(` ${deletion.join(' ')}\nThen run: `);
+    expect(ended.err).toMatch(new RegExp(` ${cancellation.join(' ')}$`, 'm'));
+    const early = await start(...cancellation).ended;
+    expect(early).toMatchObject({ code: 1 });
+    expect(early.err).toContain(` ${deletion.join(' ')}\nThen run: `);
+    expect(early.err.trim()).toMatch(/bakery exists in target\. Delete it there first\.$/);
+    // The state is also printed if the other cell does not respond.
+    const profiles = { ...site.profiles, target: { url: proxy.url, key: 'wrong' } };
+    writeFileSync(site.profilesFile, JSON.stringify({ current: 'former', profiles }));
+    const unauthorized = await move('target', ...site.credentials, '--profile', 'former');
+    writeFileSync(site.profilesFile, JSON.stringify({ current: 'former', profiles: site.profiles }));
+    expect(unauthorized, unauthorized.err).toMatchObject({ code: 5 });
+    expect(unauthorized.err).toContain('bakery is paused in the former cell');
+    expect(unauthorized.err).toMatch(new RegExp(` ${cancellation.join(' ')}$`, 'm'));
+    for (const back of [deletion, cancellation, ['accounts', 'resume', 'bakery']]) {
+      const { code, err } = await start(...back).ended;
+      expect(code, err).toBe(0);
+    }
+    expect(await site.former.get('/v1/accounts/{id}', at)).toMatchObject({ paused: false, move: null });
+  }, 120_000);
+});

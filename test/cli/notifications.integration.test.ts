@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startSite } from '../support/cli-site.ts';
+import { startSite, toDocuments } from '../support/cli-site.ts';
 import { fakeApi } from '../support/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-notifications-'));
@@ -20,7 +20,8 @@ beforeAll(async () => {
   ends.push(() => mails.close());
   const { port } = mails.server.address() as AddressInfo;
   const notifications = { from: 'orders@acme.example', smtp: { host: '127.0.0.1', port } };
-  site = await startSite((stop) => ends.push(stop), {
+  const groups = ['notifications', 'templates', 'messages', 'suppressions', 'recipients'];
+  site = await startSite((stop) => ends.push(stop), groups, {
     publicUrl: 'https://jobwire.example.com',
     notifications,
   });
@@ -86,6 +87,12 @@ test('a template is set, shown, listed and removed', async () => {
   const shown = await run('templates', 'show', ...place);
   expect(JSON.parse(shown.out)).toEqual({ subject });
   expect(shown.out, 'the text of a customer cannot control a terminal').not.toMatch(/[\u007f-\u009f\u202e]/);
+  writeFileSync(file, (await run('templates', 'show', ...place, '--json')).out);
+  expect(await run('templates', 'set', ...place, file)).toMatchObject({ code: 0, err: '' });
+  expect(JSON.parse((await run('templates', 'show', ...place)).out)).toEqual({ subject });
+  writeFileSync(wrong, JSON.stringify({ subject, kind: 'dispatched' }));
+  const unknown = await run('templates', 'set', ...place, wrong);
+  expect([unknown.code, unknown.err]).toEqual([3, expect.stringMatching(/^kind is not a known field\./)]);
   expect((await run('templates', 'list', 'acme')).out).toMatch(/^dispatched +email +en-GB +custom$/m);
   const test = ['templates', 'send-test', 'acme'];
   const sent = await run(...test, 'orders@acme.example', '--kind', 'dispatched', '--locale', 'en-GB');
@@ -115,7 +122,7 @@ test('recipients are added, changed, exported, imported and removed', async () =
   expect(await run(...change, '--email', 'none')).toMatchObject({ code: 3 });
   expect(await run(...change, '--mobile', '+64 21 123 4567', '--pause')).toMatchObject({ code: 0 });
   const exported = await run('recipients', 'export', 'acme');
-  const row = `ann,"Lee, ""Ann""",ann@example.com,'+64211234567,,,email,dispatched,,,${site.job},true`;
+  const row = `ann,"Lee, ""Ann""",ann@example.com,'+64211234567,,,email sms,dispatched,,,${site.job},true`;
   expect(exported.out).toContain(`${row}\n`);
   const file = join(folder, 'recipients.csv');
   writeFileSync(file, exported.out);
@@ -192,6 +199,57 @@ test('an import in several parts reports invalid rows by line of the file', asyn
   expect(await json('recipients', 'import', 'acme', file)).toMatchObject({ created: 1, invalidRows: [] });
 });
 
+test('an import reports the line of a quote without its pair also in a large file', async () => {
+  const rows = Array.from({ length: 6_000 }, (_, at) => `q${at},Recipient ${at},q${at}@example.com`);
+  rows[10] = 'q10,"5 inch,q10@example.com';
+  const file = join(folder, 'quote.csv');
+  const importRows = async () => {
+    writeFileSync(file, ['id,name,email', ...rows].join('\n'));
+    const { code, out } = await run('recipients', 'import', 'acme', file, '--dry-run', '--json');
+    return { code, report: JSON.parse(out) };
+  };
+  const unmatched = { line: 12, reason: expect.stringContaining('The quotes of this row do not match') };
+  expect(await importRows()).toMatchObject({ code: 6, report: { created: 10, invalidRows: [unmatched] } });
+  // Later quotes do not hide it.
+  rows.fill('q,"Lee, Ann",q@example.com', 5_000);
+  expect(await importRows()).toMatchObject({ code: 6, report: { created: 10, invalidRows: [unmatched] } });
+  // A large row without quotes is invalid, and the rows after it are read.
+  rows.splice(10, 6_000, `q10,${'x'.repeat(200_000)},q10@example.com`, 'q11,Ann,q11@example.com');
+  expect(await importRows()).toMatchObject({ code: 6, report: { created: 11, invalidRows: [{ line: 12 }] } });
+});
+
+test('an import that fails in a later part reports the parts before it', async () => {
+  const file = join(folder, 'later.csv');
+  writeFileSync(file, ['email', ...Array.from({ length: 300 }, (_, at) => `p${at}@example.com`)].join('\n'));
+  const invalidRows = [{ line: 3, field: 'email', reason: 'email must be valid.' }];
+  let requests = 0;
+  const api = await fakeApi({
+    'POST /v1/accounts/acme/recipients/import': () => {
+      requests += 1;
+      return requests > 1
+        ? { status: 503 }
+        : { json: { created: 249, updated: 0, unchanged: 0, invalidRows } };
+    },
+  });
+  ends.push(() => api.stop());
+  const failed = await run('recipients', 'import', 'acme', file, '--url', api.url);
+  expect(failed).toMatchObject({ code: 4, out: expect.stringContaining('email must be valid.') });
+  expect(failed.out).toContain('249 new, 0 changed, 0 unchanged, 1 invalid.\n');
+});
+
+test('the messages of a job include the upcoming ones as notes, also with --json', async () => {
+  const upcoming = [{ kind: 'dispatched', dueAt: '2026-03-02T08:00:00.000Z', jobs: [7] }];
+  const api = await fakeApi({
+    'GET /v1/accounts/acme/jobs/7/messages': { json: { messages: [], upcoming, next: null } },
+  });
+  ends.push(() => api.stop());
+  const list = (...options: string[]) =>
+    run('messages', 'list', 'acme', '--job', '7', '--url', api.url, ...options);
+  const note = 'Upcoming (now): dispatched, this job.';
+  expect((await list()).err).toContain(`${note}\n`);
+  expect(toDocuments((await list('--json')).err)).toEqual([{ note }]);
+});
+
 test('without messages the list has a note, and each one is missing', async () => {
   expect(await run('messages', 'list', 'acme')).toMatchObject({
     code: 0,
@@ -202,7 +260,6 @@ test('without messages the list has a note, and each one is missing', async () =
 
 // Runs last.
 test('every command of these groups was successful as a process', () => {
-  const groups = ['notifications', 'templates', 'messages', 'suppressions', 'recipients'];
   // No message is due while this file runs. Above, a process is rejected.
-  expect(site.notStarted(groups)).toEqual(['messages show']);
+  expect(site.notStarted()).toEqual(['messages show']);
 });

@@ -2,7 +2,18 @@
  * Commands of the built CLI for single operations of the API, and profiles, against a real Jobwire.
  * One file: its tests share the started Jobwire.
  */
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -35,7 +46,7 @@ beforeAll(async () => {
   await new Promise((resolve) => server.once('listening', resolve));
   ends.push(() => server.close().closeAllConnections());
   receiver = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
-  site = await startSite((stop) => ends.push(stop));
+  site = await startSite((stop) => ends.push(stop), OPERATION_COMMANDS);
 }, 60_000);
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
@@ -77,7 +88,7 @@ describe('endpoints', () => {
   test('a job field is compared as its type: an order number of digits stays a text', async () => {
     const fields = [
       'orderNumber=78399',
-      'jobNumber=7',
+      'jobNumber=007',
       'orderGroupSequence=1',
       'mustDate=false',
       'orderGroup=null',
@@ -288,6 +299,15 @@ describe('profiles', () => {
     expect(readFileSync(file, 'utf8')).not.toContain('jw_other');
   });
 
+  test('keep a symbolic link to their file', async () => {
+    const kept = join(folder, 'kept-profiles.json');
+    renameSync(file, kept);
+    symlinkSync(kept, file);
+    expect(await exec(['profiles', 'use', 'here'])).toMatchObject({ code: 0 });
+    expect(lstatSync(file).isSymbolicLink()).toBe(true);
+    expect(JSON.parse(readFileSync(kept, 'utf8')).current).toBe('here');
+  });
+
   test('never send their key to an address that is given otherwise', async () => {
     expect((await exec(['profiles', 'use', 'here'])).code).toBe(0);
     const { err } = await exec(['accounts', 'list', '--url', site.url]);
@@ -364,6 +384,20 @@ describe('trigger', () => {
     expect(await trigger('upstream.outage')).toMatchObject({ code: 1 });
   });
 
+  test.each([
+    ['endpoint.event_dead', true],
+    ['endpoint.events_lost', true],
+    ['endpoint.disabled', false],
+    ['jobwire.ping', false],
+  ])('sends %s as an event of the region; it names an account: %s', async (type, namesAccount) => {
+    const { err } = await trigger(type);
+    expect(err.includes('Its account is')).toBe(namesAccount);
+    const event = JSON.parse(received[0]?.body ?? '') as JobEvent;
+    expect(event.id).toMatch(type === 'jobwire.ping' ? /^ping\.[0-9a-z]+$/ : /^_cell\.t[0-9a-z]+\.\d+$/);
+    expect(event.source).toBe(getExample(type)?.source);
+    expect(event.data.account).toBe(namesAccount ? 'example' : undefined);
+  });
+
   test('rejects an unknown type with a suggestion, an invalid secret and an invalid URL', async () => {
     for (const [ended, message] of [
       [await trigger('job.dispached'), /^TYPE must be a known value\. Did you mean job\.dispatched\?$/],
@@ -426,5 +460,5 @@ describe('init --endpoint', () => {
 });
 
 test('every command above ran as a process once', () => {
-  expect(site.notStarted(OPERATION_COMMANDS)).toEqual([]);
+  expect(site.notStarted()).toEqual([]);
 });

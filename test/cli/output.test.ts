@@ -1,7 +1,23 @@
 /** Output of the CLI: texts of customers never control a terminal. */
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { createOutput } from '../../cli/output.ts';
+
+describe('a table', () => {
+  it('can have more rows than a function can have arguments', () => {
+    const lines: string[] = [];
+    const stdout = new Writable({
+      write(line, _, done) {
+        lines.push(String(line));
+        done();
+      },
+    }) as unknown as NodeJS.WriteStream;
+    const out = createOutput({ stdout, stderr: stdout, flagged: () => false, now: () => 0 });
+    const entries = Array.from({ length: 200_000 }, (_, at) => at);
+    out.table(entries, [{ name: 'N', value: (entry) => entry }], 'none');
+    expect([lines[0], lines.length, lines.at(-1)]).toEqual(['N\n', 200_001, '199999\n']);
+  });
+});
 
 describe('CSV', () => {
   it.each([true, false])(

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
-import { loadCli, toCommandName } from '../support/cli-site.ts';
+import { loadCli } from '../support/cli-site.ts';
 import { cleanEnv, type Running } from '../support/command.ts';
 import { configFor, launchJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 
@@ -312,7 +312,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const begun = new Set<string>();
       // At full size, the first run of each command is a process. In `npm test`, cli.integration.test.ts starts them.
       const run = async (...args: string[]) => {
-        const name = toCommandName(args);
+        const name = here.nameOf(args);
         if (!inject('full') || begun.has(name)) return here.run(args, { env });
         begun.add(name);
         return jobwire(node, args, env).ended;

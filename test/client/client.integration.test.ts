@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
+import { inDoubt, notJobwire, unreachable } from '../../client/errors.ts';
 import { ApiError, createClient, type FollowOptions, UnreachableError } from '../../client/index.ts';
 import { getExample } from '../../shared/events/examples.ts';
 import { type Answer, type Asked, fakeApi, problem, stream } from '../support/command.ts';
@@ -81,6 +82,14 @@ describe('a failed request', () => {
   });
 });
 
+test('a browser’s error without a code leaves in doubt whether the request was processed; a redirect does not', () => {
+  const lost = unreachable('https://jobwire.example', new TypeError('Failed to fetch'));
+  expect(inDoubt('POST', lost).message).toMatch(/Failed to fetch\. The request may have been processed\.$/);
+  expect(inDoubt('GET', lost)).toBe(lost);
+  const redirected = notJobwire('https://jobwire.example');
+  expect(inDoubt('POST', redirected)).toBe(redirected);
+});
+
 describe('a broken connection', () => {
   const key = { key: { id: 'k2' }, secret: 'jw_k2_shown-once' };
   const create = { body: { role: 'read' } } as const;
@@ -97,6 +106,20 @@ describe('a broken connection', () => {
     answers.push({ status: 201, json: key });
     await client.post('/v1/keys', create);
     expect(asked.at(-1)?.headers['idempotency-key']).not.toBe(first);
+  });
+
+  test('stops waiting for the first request when the caller aborts', async () => {
+    const busy = problem(409, 'request-in-progress', 'A request with this Idempotency-Key is in progress.');
+    const answers: Answer[] = [cut, { ...busy, headers: { 'retry-after': '30' } }];
+    const { client, asked } = await serve({ 'POST /v1/keys': () => answers.shift() ?? { json: key } });
+    const startedAt = performance.now();
+    const signal = AbortSignal.timeout(500);
+    await expect(client.post('/v1/keys', { ...create, signal })).rejects.toMatchObject({
+      name: 'TimeoutError',
+    });
+    // Less than the wait that the response demands.
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
+    expect(asked).toHaveLength(2);
   });
 
   test('that persists: the message says that the request may have been processed; a DELETE is not repeated', async () => {

@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
+import { toEndpointState } from '../../shared/delivery/endpoint.ts';
 import { enableHealth, healthAttributes, isReady } from '../../shared/delivery/health.ts';
 import { INITIAL_LANES, SharedRequests } from '../../shared/delivery/lanes.ts';
 import {
@@ -1136,6 +1137,86 @@ describe('a failing sink', () => {
       expect((await rig.drain()).outcome).not.toBe('disabled');
       rig.state.now += DAY_MS;
     }
+  });
+
+  describe('is no longer failing when nothing is left to deliver', () => {
+    type Rig = Awaited<ReturnType<typeof createDeliveryRig>>;
+
+    async function drainAfterWait(rig: Rig) {
+      const { health } = await rig.sink();
+      rig.state.now = Math.max(rig.state.now + 2_200_000, health.waitUntil);
+      expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+      return rig.drain();
+    }
+
+    async function drainUntilParked(rig: Rig) {
+      await drainAfterWait(rig);
+      expect(await drainAfterWait(rig)).toMatchObject({ outcome: 'drained', parked: 1 });
+      expect(toEndpointState(await rig.sink()), 'while an event is parked').toBe('failing');
+    }
+
+    test.each<readonly [string, (rig: Rig) => Promise<unknown>]>([
+      [
+        'an event that a changed filter excludes',
+        async (rig) => {
+          const set = { types: ['job.dispatched'] };
+          await rig.table.write({ update: keys.sink(REGION, 'erp'), set });
+          await drainAfterWait(rig);
+        },
+      ],
+      [
+        'a dead event',
+        async (rig) => {
+          await drainUntilParked(rig);
+          while ((await drainAfterWait(rig)).dead === 0);
+        },
+      ],
+      [
+        'a discarded event',
+        async (rig) => {
+          await drainUntilParked(rig);
+          await discardAllParked(
+            rig.table,
+            REGION,
+            'erp',
+            { ids: 'all', isWanted: () => true },
+            rig.state.now,
+          );
+          await drainAfterWait(rig);
+        },
+      ],
+    ])('after %s, and is not disabled by one failure days later', async (_, end) => {
+      const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'status 500', suspect: true }));
+      const announcedAt = rig.state.now - DAY_MS;
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { announcedAt } });
+      await rig.say([moved(1, 'a')]);
+      expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
+      expect(toEndpointState(await rig.sink())).toBe('failing');
+      await end(rig);
+      const sink = await rig.sink();
+      expect(toEndpointState(sink)).toBe('active');
+      expect(sink.health).toMatchObject({
+        ...{ failures: 0, failingSince: null, problem: null, suspects: [] },
+        announcedAt,
+      });
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { types: [] } });
+      rig.state.now += 6 * DAY_MS;
+      await rig.say([moved(2, 'b')]);
+      expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
+    });
+
+    test('but not because its settings changed while it could not be opened', async () => {
+      const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'status 503' }));
+      await rig.say([moved(1, 'a')]);
+      await rig.drain();
+      rig.state.now += DAY_MS;
+      const open = async () => {
+        await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { concurrency: 2 } });
+        throw new Error('It could not be opened.');
+      };
+      await drainSink({ ...rig.deps, open }, REGION, 'erp', rig.state.now + 60_000);
+      expect(toEndpointState(await rig.sink())).toBe('failing');
+    });
   });
 
   test('that is re-enabled as soon as the event is emitted stays enabled', async () => {

@@ -25,6 +25,7 @@ import { readEndpointHealth, toHealthState } from '../../shared/delivery/endpoin
 import {
   createEndpoint,
   deleteEndpoint,
+  removeAccountFromEndpoints,
   tidyEndpoints,
   updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
@@ -37,7 +38,7 @@ import {
   SIGNING_MAX_AGE_MS,
   type SigningSecrets,
 } from '../../shared/delivery/signing-secrets.ts';
-import { registerSink, type SinkPort, toSink } from '../../shared/delivery/sink.ts';
+import { registerSink, type SinkPort, type SinkRecord, toSink } from '../../shared/delivery/sink.ts';
 import { listDueSinks, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -54,7 +55,7 @@ import {
   replayPk,
 } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import type { Table } from '../../shared/storage/table.ts';
+import type { Item, Table } from '../../shared/storage/table.ts';
 import { endpointId } from '../../shared/validation.ts';
 import { atEveryCrash } from '../support/crashes.ts';
 import { moved, newSecret, REGION, startReceiver } from '../support/delivery-world.ts';
@@ -451,6 +452,60 @@ eachTable('endpoints', (makeTable, kind) => {
       });
     });
 
+    test('deletes the parked and dead events of removed accounts, and no others', async () => {
+      const rig = await createRig(makeTable);
+      await rig.register('acme2');
+      await rig.create({ id: 'erp', url: URL, accounts: ['acme', 'acme2', 'other'] });
+      const items = (account: string) => [
+        { ...keys.parked(REGION, 'erp', account, '7', 2), account },
+        { ...keys.dead(REGION, 'erp', account, 1), account },
+      ];
+      await rig.table.putMany(['acme', 'acme2', 'other'].flatMap(items));
+      await updateEndpoint(rig.deps, REGION, 'erp', { accounts: ['acme2'] });
+      for (const pk of [parkedPk, deadPk]) {
+        const left = await rig.table.query({ pk: pk(REGION, 'erp') });
+        expect(left.map(({ account }) => account)).toEqual(['acme2']);
+      }
+      expect(await readEndpointHealth(rig.deps, REGION, 'erp')).toMatchObject({
+        ...{ parked: { count: 1 }, dead: 1 },
+      });
+    });
+
+    test.each<readonly [string, (rig: Rig) => Promise<unknown>]>([
+      ['is changed', (rig) => updateEndpoint(rig.deps, REGION, 'erp', { accounts: ['acme'] })],
+      [
+        'loses a deleted account',
+        async (rig) => {
+          const ref = { region: REGION, account: 'other' };
+          expect(await removeAccountFromEndpoints(rig.deps, ref)).toBe(true);
+          await rig.table.write({ delete: keys.cursor(REGION, 'erp', 'other') });
+        },
+      ],
+      [
+        'is enabled after its cursor was deleted',
+        async (rig) => {
+          await rig.table.write({ delete: keys.cursor(REGION, 'erp', 'other') });
+          await enableEndpoint(rig.deps, REGION, 'erp');
+        },
+      ],
+    ])('that is failing is active after it %s, if nothing is left to deliver', async (_, change) => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL, accounts: ['acme', 'other'] });
+      await rig.say('other', 1);
+      await wakeSinks(rig.table, { region: REGION, account: 'other' }, 1, rig.clock.now);
+      const port: SinkPort = { maxBatch: 1, deliver: async () => [{ kind: 'retry', reason: 'down' }] };
+      const deps = { ...rig.deps, open: async () => port, random: Math.random, retrySeconds: [5] };
+      const drain = () => drainSink(deps, REGION, 'erp', rig.clock.now + 60_000);
+      expect(await drain()).toMatchObject({ outcome: 'waiting' });
+      expect(await rig.read()).toMatchObject({ state: 'failing' });
+      rig.clock.now += 60_000;
+      await change(rig);
+      expect(await listDueSinks(rig.table, REGION, rig.clock.now)).toEqual(['erp']);
+      expect(await drain()).toMatchObject({ outcome: 'drained', failed: 0 });
+      expect(await rig.read()).toMatchObject({ state: 'active' });
+      expect(await listDueSinks(rig.table, REGION, rig.clock.now)).toEqual([]);
+    });
+
     test('delivers the events of added accounts, also if a drain began while they were being added', async () => {
       const rig = await createRig(makeTable);
       await rig.say('other', 3);
@@ -473,6 +528,67 @@ eachTable('endpoints', (makeTable, kind) => {
       await updateEndpoint({ ...rig.deps, table }, REGION, 'erp', change);
       expect(await listDueSinks(rig.table, REGION, rig.clock.now)).toEqual(['erp']);
       expect(await drain()).toMatchObject({ outcome: 'drained', delivered: 3 });
+    });
+
+    test('sends headers only to the URL that they were given for, after any number of changes', async () => {
+      const rig = await createRig(makeTable);
+      const [a, b, c, d] = ['a.example', 'b.example', 'c.example', 'c.example/d'].map(
+        (at) => `https://${at}`,
+      );
+      const change = (input: object) => updateEndpoint(rig.deps, REGION, 'erp', input);
+      await rig.create({ id: 'erp', url: a, headers: { 'X-Key': 'A' } });
+      // Another process: nothing ends the lifetime of what it has cached.
+      const reader = createSigningReader(rig.secrets, rig.deps.now);
+      const read = async (target: string | undefined) =>
+        (await reader(REGION, 'erp', { ...toSink((await rig.sink()) as Item), target: target as string }))
+          .headers['X-Key'];
+      expect(await read(a)).toBe('A');
+      await change({ url: b, headers: { 'X-Key': 'B' } });
+      expect(await Promise.all([a, b].map(read)), 'at once for a new URL').toEqual(['A', 'B']);
+      await change({ url: c, headers: { 'X-Key': 'C' } });
+      rig.clock.now += SIGNING_MAX_AGE_MS;
+      expect(await Promise.all([b, c].map(read))).toEqual(['B', 'C']);
+      await expect(read(a)).rejects.toThrow('The secret erp is for another URL of the endpoint.');
+      await change({ headers: { 'X-Key': 'C2' } });
+      rig.clock.now += SIGNING_MAX_AGE_MS;
+      expect(await Promise.all([b, c].map(read))).toEqual(['B', 'C2']);
+      await expect(read(a)).rejects.toThrow(SecretError);
+      await change({ url: d });
+      rig.clock.now += SIGNING_MAX_AGE_MS;
+      expect(await Promise.all([c, d].map(read))).toEqual(['C2', 'C2']);
+      await expect(read(b)).rejects.toThrow(SecretError);
+    });
+
+    test('twice while a drain runs ends this drain, and the next one sends to the current URL', async () => {
+      const rig = await createRig(makeTable);
+      const [a, b, c] = ['a', 'b', 'c'].map((name) => `https://${name}.example`);
+      await rig.create({ id: 'erp', url: a, headers: { 'X-Key': a } });
+      await rig.say('acme', 3);
+      await wakeSinks(rig.table, { region: REGION, account: 'acme' }, 3, rig.clock.now);
+      const reader = createSigningReader(rig.secrets, rig.deps.now, 0);
+      const sent: [url: string, key: string | undefined][] = [];
+      const open = async (record: SinkRecord): Promise<SinkPort> => ({
+        maxBatch: 1,
+        async deliver() {
+          const { headers } = await reader(REGION, 'erp', record);
+          sent.push([record.target, headers['X-Key']]);
+          for (const url of sent.length === 1 ? [b, c] : []) {
+            await updateEndpoint(rig.deps, REGION, 'erp', { url, headers: { 'X-Key': url } });
+          }
+          return [{ kind: 'delivered' }];
+        },
+      });
+      const deps = { ...rig.deps, open, random: Math.random, retrySeconds: [5] };
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { concurrency: 1 } });
+      const drain = () => drainSink(deps, REGION, 'erp', rig.clock.now + 60_000);
+      expect(await drain()).toMatchObject({ outcome: 'more', delivered: 1 });
+      expect(await rig.read()).toMatchObject({ state: 'active' });
+      expect(await drain()).toMatchObject({ outcome: 'drained', delivered: 2 });
+      expect(sent).toEqual([
+        [a, a],
+        [c, c],
+        [c, c],
+      ]);
     });
 
     test('that is rejected, because another request changed the endpoint, keeps its headers', async () => {

@@ -241,6 +241,20 @@ eachTable('redelivery', (makeTable) => {
     expect(await rig.dead()).toEqual(['acme.e1.2', 'other.e1.1']);
   });
 
+  test('sends the events that died before the clock was set back', async () => {
+    const rig = await createRig(makeTable);
+    await rig.say([moved(1, 'a'), moved(2, 'b')]);
+    await rig.settle();
+    await rig.die('acme', [1], { diedAt: rig.state.now - 1 });
+    await rig.die('acme', [2]);
+    rig.state.now -= 3_600_000;
+    const { replay } = await report(rig, {});
+    await rig.drain();
+    expect(rig.sent()).toEqual([1, 2]);
+    expect(await rig.dead()).toEqual([]);
+    expect(await rig.read(replay?.id ?? '')).toMatchObject({ state: 'done', total: 2, delivered: 2 });
+  });
+
   test('retries the lanes of parked events that match, and leaves the others', async () => {
     const rig = await createRig(makeTable, (job) => rejected(job === 1 ? 422 : 400));
     await rig.say([moved(1, 'a'), moved(1, 'b'), moved(2, 'c'), moved(3, 'd')]);

@@ -5,7 +5,13 @@ import { drainSink } from '../../shared/delivery/drain.ts';
 import { toEndpointState } from '../../shared/delivery/endpoint.ts';
 import { enableEndpoint } from '../../shared/delivery/endpoint-controls.ts';
 import { listParked } from '../../shared/delivery/parked-events.ts';
-import { type DeliveryOutcome, listSinks, putFollowers, sinkAttributes } from '../../shared/delivery/sink.ts';
+import {
+  type DeliveryOutcome,
+  listSinks,
+  putFollowers,
+  registerSink,
+  sinkAttributes,
+} from '../../shared/delivery/sink.ts';
 import { indexFormerSinks, listDueSinks, listDueWork, wakeSinks } from '../../shared/delivery/wakes.ts';
 import type { LoggedEvent } from '../../shared/log/log.ts';
 import { DRAIN_SHARDS, drainDue, getDrainName, getDrainNames, keys } from '../../shared/storage/schema.ts';
@@ -212,6 +218,33 @@ test('parts that fail for days are reported as one disabled sink, and enabling t
   await drainAll();
   expect(rig.got).toHaveLength(ACCOUNTS.length);
   expect(await of('endpoint.recovered')).toHaveLength(1);
+});
+
+test('a divided sink that gets a new target is probed there at once, is enabled, and is not disabled because of failures at the former one', async () => {
+  const rig = await createTopicRig(() => ({ kind: 'retry', reason: 'SNS failed.' }));
+  for (const ref of rig.refs) await rig.say([moved(1, 'a')], ref);
+  const drainAll = async () => {
+    for (const name of getDrainNames('topic'))
+      await drainSink(rig.deps, REGION, name, rig.state.now + 60_000);
+  };
+  const record = { ...endpoint('topic', []), kind: 'sns' as const };
+  const register = (target: string) =>
+    registerSink(rig.table, rig.log, { ...record, target }, [], rig.state.now);
+  const getState = async () => (await listSinks(rig.table, REGION)).map(toEndpointState);
+  await drainAll();
+  rig.state.now += 6 * DAY_MS;
+  await drainAll();
+  expect(await getState()).toEqual(['disabled']);
+  await register(record.target);
+  expect(await getState(), 'with the same target').toEqual(['disabled']);
+  await register('arn:aws:sns:us-east-1:111122223333:other.fifo');
+  expect(await listDueSinks(rig.table, REGION, rig.state.now)).not.toEqual([]);
+  await drainAll();
+  expect(await getState(), 'after a failure at the new target').toEqual(['failing']);
+  rig.state.now += 6 * DAY_MS;
+  await register(record.target);
+  await drainAll();
+  expect(await getState(), 'moved while failing').toEqual(['failing']);
 });
 
 test('a part takes over what the undivided sink of version 0.1.0 left: its parked lanes, its wait, and its lease until it ends', async () => {

@@ -383,7 +383,7 @@ async function deployStack(what: {
     const general = ['--app', assembly, '--no-notices', '--no-color', '--ci'];
     await run(process.execPath, [tool, ...args, ...general], {
       cwd: directory,
-      timeout: START_TIMEOUT_MS * 2,
+      timeout: START_TIMEOUT_MS * 6,
       env: {
         PATH: process.env.PATH ?? '',
         HOME: join(directory, 'home'),

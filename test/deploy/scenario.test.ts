@@ -35,7 +35,7 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
   ],
   // These are used in test/infra/infra.integration.test.ts.
   [/^Polling\/Tick: dynamodb:DeleteItem on SEARCH#/, 'Entries of data of an earlier version.'],
-  // These are used in test/notifications/cell.integration.test.ts.
+  // These are used in test/notifications/cell.test.ts.
   [
     /^Delivery\/DrainSink: dynamodb:(PutItem|BatchWriteItem) on SENT/,
     'Stores an event that cannot be processed for review. Here, all events can be processed.',

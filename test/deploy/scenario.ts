@@ -19,7 +19,7 @@ import {
 import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildDashboard } from '../../dashboard/build.ts';
-import { POLLS } from '../../infra/polling.ts';
+import { POLLS } from '../../infra/throughput.ts';
 import type { JobwireEvent } from '../../receive/index.ts';
 import type { Sandbox } from '../../sandbox/server.ts';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';

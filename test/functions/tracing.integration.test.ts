@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { SQSEvent } from 'aws-lambda';
-import { afterEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createDrainSinkHandler } from '../../functions/handlers/drain-sink.ts';
 import { DrainMessage } from '../../functions/handlers/messages.ts';
 import { createPollAccountHandler } from '../../functions/handlers/poll-account.ts';
@@ -14,7 +14,7 @@ import { registerSink } from '../../shared/delivery/sink.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import type { Item } from '../../shared/storage/table.ts';
+import { type Item, TableError } from '../../shared/storage/table.ts';
 import { createRig } from '../support/tracker.ts';
 
 interface Span {
@@ -77,11 +77,11 @@ async function createCell(sample: number, random = () => 0.5) {
   });
   const context = { getRemainingTimeInMillis: () => 60_000 };
   return {
-    ...{ rig, spans, sent, errors },
-    async poll() {
+    ...{ rig, table, spans, sent, errors },
+    async poll(batchItemFailures: readonly object[] = []) {
       rig.pass(60);
       expect(await poll(sqsEvent({ account: ref.account, dueAt: now() }), context)).toEqual({
-        batchItemFailures: [],
+        batchItemFailures,
       });
       await polls.flush();
     },
@@ -142,6 +142,26 @@ test('a poll without events is not sent, and one outside the sample leaves no tr
   expect(unsampled.sent).toEqual([{ sink: 'erp' }, { sink: 'shop' }]);
   await unsampled.drain();
   expect(unsampled.spans).toEqual([]);
+});
+
+test('a poll that throws is sent as failed, and its trace is not continued by the next poll of the account', async () => {
+  const sampled = vi.fn(() => 0);
+  const cell = await createCell(0.5, sampled);
+  const fault = new TableError('get', 'throttled');
+  const get = vi.spyOn(cell.table, 'get').mockRejectedValue(fault);
+  await cell.poll([{ itemIdentifier: '0' }]);
+  get.mockRestore();
+  expect(cell.errors).toEqual([fault]);
+  expect(cell.spans).toMatchObject([{ name: 'poll', status: { code: 2 } }]);
+  expect(cell.spans.map((span) => [read(span, 'account'), read(span, 'outcome')])).toEqual([
+    ['acme', 'failed'],
+  ]);
+  cell.spans.length = 0;
+  sampled.mockReturnValue(0.9);
+  cell.rig.upstream.createJob({});
+  await cell.poll();
+  await cell.wake();
+  expect(cell.spans).toEqual([]);
 });
 
 test('spans are sent to X-Ray signed, and an error is reported once and fails nothing', async () => {

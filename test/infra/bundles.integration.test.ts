@@ -115,9 +115,9 @@ const LIMIT_BYTES = 1_000_000;
  */
 const LIMITS: Readonly<Record<string, number>> = {
   notify: 1_500_000,
-  api: 1_265_000,
-  live: 1_265_000,
-  manage: 1_592_000,
+  api: 1_268_000,
+  live: 1_268_000,
+  manage: 1_597_000,
 };
 /** Logical ids of the functions, without construct path and hash, where they differ from the name of the entry. */
 const IDS: Readonly<Record<string, string>> = {
@@ -133,9 +133,11 @@ afterAll(() => {
   vi.unstubAllEnvs();
 });
 
+/** Source maps take a quarter of the CPU time of a build, and do not change the code. */
+const withoutMaps = { sourcemap: false } as const;
 let bundles: ReadonlyMap<string, Bundle>;
 beforeAll(async () => {
-  bundles = await bundleAll();
+  bundles = await bundleAll(withoutMaps);
 });
 function built(entry: string): Bundle {
   const found = bundles.get(entry);
@@ -144,7 +146,7 @@ function built(entry: string): Bundle {
 }
 
 test('a bundle that was built with the others is the same as one that was built alone', async () => {
-  expect((await bundle('tick')).code).toBe(built('tick').code);
+  expect((await bundle('tick', withoutMaps)).code).toBe(built('tick').code);
 });
 
 test('every function has its list', () => {

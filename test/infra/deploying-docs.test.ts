@@ -146,6 +146,11 @@ test('its description of a restored table matches the stack', () => {
   for (const { Key } of replica.Tags) expect(guide).toContain(`Key=${Key},`);
 });
 
+test('a restore can be repeated: each one names its table after the time', () => {
+  const names = matches(/ TABLE=(\$STACK.*?);/g);
+  expect(names).toEqual(Array(2).fill('$STACK-state-$(date -u +%Y%m%dT%H%M)'));
+});
+
 test('has a place for the tables of costs', () => {
   for (const name of ['marginal', 'messages', 'telling', 'fixed'])
     expect(guide).toMatch(new RegExp(`<!-- costs:${name} -->[\\s\\S]*?<!-- /costs -->`));

@@ -228,7 +228,7 @@ const INTRODUCTION = `# Permissions
 This page lists the IAM permissions of the roles in a cell. Most roles belong to a function: \`PollingTick\` to \`tick\`, \`ApiManage\` to \`manage\`, and \`ApiFunction\` to \`api\`. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates this page. The tests fail
 if the permissions of the stack differ from it. Review every change to this page.
 
-The example is the cell \`us\` in the stage \`prod\`, with a standard topic, an event bus and notifications. The settings \`backup\`, \`canary\`, \`customerKey\`, \`queues\`, \`staticEgress\` and \`tracing\` add permissions that are not listed.
+The example is the cell \`us\` in the stage \`prod\` of \`jobwire.cells.example.json\`, to which a standard topic and an event bus are added. The settings \`backup\`, \`canary\`, \`customerKey\`, \`queues\`, \`staticEgress\` and \`tracing\` add permissions that are not listed.
 Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`), except those on indexes and on the stream. Permissions on the KMS key of the cell are limited to the data keys of its secrets. With \`customerKey\`, functions may also use the key through the services that they access.
 `;
 

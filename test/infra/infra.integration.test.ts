@@ -32,12 +32,17 @@ import { createAlertsHandler } from '../../functions/handlers/alerts.ts';
 import { createDrainSinkHandler } from '../../functions/handlers/drain-sink.ts';
 import { CLAIM_SECONDS } from '../../functions/handlers/messages.ts';
 import { PASS_HEADER, VIEWER_HEADER } from '../../functions/handlers/rest-proxy.ts';
-import { createTickHandler, LOOK_AHEAD_SECONDS, TOPIC_SINK } from '../../functions/handlers/tick.ts';
+import {
+  createTickHandler,
+  LOOK_AHEAD_SECONDS,
+  type TickDeps,
+  TOPIC_SINK,
+} from '../../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../../infra/cell-stack.ts';
 import { createApp } from '../../infra/create-app.ts';
-import { DRAINS } from '../../infra/delivery.ts';
 import type { StageSettings } from '../../infra/settings.ts';
+import { DRAINS } from '../../infra/throughput.ts';
 import { readApiFile } from '../../local/api-files.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { tableTokenCache } from '../../shared/accounts/connect.ts';
@@ -956,7 +961,7 @@ describe('permissions', () => {
     const lonePolls: { account: string }[] = [];
     const drains: { sink: string }[] = [];
     const sendDrains = async (messages: readonly { sink: string }[]) => void drains.push(...messages);
-    const tick = createTickHandler({
+    const tickDeps = {
       ...parts('tick'),
       topicArn: 'arn:aws:sns:us-east-1:111122223333:events.fifo',
       standardTopicArn: 'arn:aws:sns:us-east-1:111122223333:events-standard',
@@ -964,7 +969,8 @@ describe('permissions', () => {
       sendLonePolls: async (messages) => void lonePolls.push(...messages),
       sendDrains,
       telemetry,
-    });
+    } satisfies TickDeps;
+    const tick = createTickHandler(tickDeps);
     const wakeSinks = createWakeSinksHandler({ ...parts('wakeSinks'), sendDrains, telemetry });
     const delivered: string[] = [];
     const drainSink = createDrainSinkHandler({
@@ -1029,6 +1035,9 @@ describe('permissions', () => {
     expect(delivered).toEqual(
       expect.arrayContaining(['account.baselined', 'job.dispatched', 'job.cancelled']),
     );
+
+    const topicArn = 'arn:aws:sns:us-east-1:111122223333:replaced.fifo';
+    await createTickHandler({ ...tickDeps, topicArn })({}, context);
 
     // An outage of the region, from its announcement over probes to its end.
     for (const account of ['b', 'c']) {
@@ -1369,7 +1378,7 @@ describe('permissions', () => {
         },
       }),
     };
-    // Notification routes are tested in cell.integration.test.ts. Sign-in routes use no table.
+    // Notification routes are tested in notifications/cell.test.ts. Sign-in routes use no table.
     const others: readonly string[] = ['Notifications', 'Sign-in'];
     const asks = routes.filter(({ surface, spec }) => surface !== 'live' && !others.includes(spec.tag));
     const unasked = new Set(asks.map(({ spec }) => spec.id));
@@ -1899,7 +1908,7 @@ const acceptingMailer = {
   send: async () => ({ kind: 'accepted' as const, providerId: null }),
 };
 
-/** Whether a grant does not concern notifications, which cell.integration.test.ts covers. */
+/** Whether a grant does not concern notifications, which notifications/cell.test.ts covers. */
 const isOwn = ({ pattern = '' }: Grant): boolean =>
   !/^(NOTIFY|RECIPIENTS|RECIPIENTSOF|TEMPLATES|SUPPRESSED|THREADS|MESSAGES|SMSUSE|LINKKEY|SENT|SENTJOB|SENTTO)#/.test(
     pattern,

@@ -1088,7 +1088,7 @@ describe('alarms and dashboard', () => {
     expect(kinds.sort()).toEqual([...ERROR_KINDS].sort());
   });
 
-  test('every function but those that operators and deployments invoke, every dead-letter queue and every table is monitored', () => {
+  test('every function but those that operators and deployments invoke, every queue of polls, every dead-letter queue and every table is monitored', () => {
     const watched = (name: RegExp) =>
       new Set(
         alarms
@@ -1109,6 +1109,9 @@ describe('alarms and dashboard', () => {
     const publishing = ids('AWS::SNS::Topic').filter((id) => !topics().includes(id));
     expect([...watched(/^NumberOfNotificationsFailed$/)].sort()).toEqual(publishing.sort());
     expect([...watched(/^5xxErrorRate$/)]).toEqual(ids('AWS::CloudFront::Distribution'));
+    const polls = ids('AWS::SQS::Queue').filter((id) => /^Polling(Lone)?PollsQueue/.test(id));
+    expect(polls).toHaveLength(2);
+    expect([...watched(/^ApproximateAgeOfOldestMessage$/)].sort()).toEqual(polls.sort());
     const dead = ids('AWS::SQS::Queue').filter((id) => /Dead/.test(id));
     expect([...watched(/^ApproximateNumberOfMessagesVisible$/)].sort()).toEqual(dead.sort());
   });
@@ -1137,7 +1140,7 @@ describe('alarms and dashboard', () => {
     const lookedBy = (all: readonly AlarmProperties[]) => all.flatMap(getMetrics).length;
     const plainAlarms = plain.resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
     const looked = lookedBy(plainAlarms);
-    expect(looked).toBeLessThanOrEqual(42);
+    expect(looked).toBeLessThanOrEqual(43);
     // Each alarm of its own, and two more functions in the sums of errors and of throttles.
     expect(lookedBy(alarms) - looked).toBeLessThanOrEqual(13);
     expect(of('AWS::CloudWatch::Dashboard')).toHaveLength(1);

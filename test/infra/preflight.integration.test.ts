@@ -140,6 +140,7 @@ async function preflight(
   const env = {
     AWS_ENDPOINT_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     ...{ AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: 'secret' },
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
   };
   return new Promise((done) => {
     execFile(process.execPath, args, { env }, (error, stdout, stderr) =>

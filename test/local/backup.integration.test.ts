@@ -44,7 +44,7 @@ test('a backup of a running Jobwire, restored elsewhere after kill -9: events be
   const receiver = await startReceiver();
   const config = {
     ...configFor(sandbox, [account]),
-    apiKey: KEY,
+    ...{ apiKey: KEY, sns: true },
     webhooks: { allowPrivateNetworks: true, retrySeconds: [1] },
   };
   const file = writeConfig(config);
@@ -510,6 +510,15 @@ describe('without a start', () => {
     writeFileSync(join(to, 'own'), 'mine');
     expect(await restore(backup, to)).toMatchObject({ code: 1, err: expect.stringMatching(/is not empty/) });
     expect(readdirSync(to)).toContain('tables.db');
+  });
+
+  test('restores into a folder that contains only the lock of a failed start or of doctor, and not if it is in use', async () => {
+    const to = newPath();
+    const held = openDataDir(to);
+    expect(await restore(backup, to)).toMatchObject({ code: 1, err: expect.stringMatching(/is in use/) });
+    held.release();
+    expect(readdirSync(to)).toEqual(['lock.db']);
+    expect(await restore(backup, to)).toMatchObject({ code: 0, err: '' });
   });
 
   test.runIf(process.geteuid?.() === 0)('as root, no restore into the folder of another user', async () => {

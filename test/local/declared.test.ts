@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { reconcile, withDeclared } from '../../local/declared.ts';
+import { findAccount, toAccount } from '../../shared/accounts/accounts.ts';
 import { openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
-import type { AccountDeps } from '../../shared/accounts/managed-accounts.ts';
+import { type AccountDeps, createAccount, deleteAccount } from '../../shared/accounts/managed-accounts.ts';
 import { listSharedCredentials } from '../../shared/accounts/shared-credentials.ts';
-import { parseConfig } from '../../shared/config.ts';
+import { ConfigError, parseConfig } from '../../shared/config.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { listDueWork } from '../../shared/delivery/wakes.ts';
 import { createEventLog } from '../../shared/log/log.ts';
@@ -24,22 +25,28 @@ async function start(
   declared: { accounts: number; endpoints: number; intervalSeconds?: number },
 ) {
   const { intervalSeconds: pollIntervalSeconds = 60 } = declared;
-  const config = parseConfig(
-    {
-      regions: {
-        us: { baseUrl: 'https://api.example.com', authUrl: 'https://auth.example.com', realm: 'us' },
-      },
-      accounts: Array.from({ length: declared.accounts }, (_, at) => ({
-        ...{ id: `a${at}`, region: 'us', clientId: `client-${at}`, clientSecret: 's', pollIntervalSeconds },
-      })),
-      endpoints: Array.from({ length: declared.endpoints }, (_, at) => ({
-        id: `e${at}`,
-        url: URL,
-        secret: SECRET,
-      })),
-    },
-    {},
-  );
+  await apply(table, {
+    regions: ['us'],
+    accounts: Array.from({ length: declared.accounts }, (_, at) => ({
+      ...{ id: `a${at}`, region: 'us', clientId: `client-${at}`, clientSecret: 's', pollIntervalSeconds },
+    })),
+    endpoints: Array.from({ length: declared.endpoints }, (_, at) => ({
+      id: `e${at}`,
+      url: URL,
+      secret: SECRET,
+    })),
+  });
+}
+
+/** Applies a configuration to a table. Returns the dependencies of later operations on accounts. */
+async function apply(
+  table: Table,
+  declared: { regions: readonly string[]; accounts: readonly object[]; endpoints?: readonly object[] },
+  removeReferences: AccountDeps['removeReferences'] = async () => true,
+): Promise<AccountDeps> {
+  const region = { baseUrl: 'https://api.example.com', authUrl: 'https://auth.example.com', realm: 'r' };
+  const regions = Object.fromEntries(declared.regions.map((name) => [name, region]));
+  const config = parseConfig({ ...declared, regions }, {});
   const now = Date.now;
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
   const accounts: AccountDeps = {
@@ -53,13 +60,14 @@ async function start(
       lateWritesMs: 0,
     },
     secrets: withDeclared(await openLocalAccountSecrets(table, KEY), config),
-    regions: ['us'],
-    removeReferences: async () => true,
+    regions: declared.regions,
+    removeReferences,
     unfollowNotifications: async () => {},
     removeSearchEntries: async () => {},
   };
   const host = { config, table, history: createMemoryTable(historySchema), secretKey: KEY, exclusive: true };
   await reconcile({ ...host, publicUrl: 'https://jobwire.example', onFault: () => {} }, accounts);
+  return accounts;
 }
 
 /** Stores endpoints that were created through the API. */
@@ -87,6 +95,81 @@ async function listReads(stored: Table, work: (table: Table) => Promise<void>): 
   });
   return reads;
 }
+
+/** An entry of the configuration file. */
+const entry = (id: string, region: string) => ({ id, region, clientId: 'client', clientSecret: 's' });
+
+describe('a start with an id of an account in another region', () => {
+  const regions = ['us', 'eu'];
+  const listRegions = async (table: Table, account: string) =>
+    (await table.getMany(regions.map((region) => keys.account({ region, account })))).map(
+      (item) => toAccount(item).region,
+    );
+
+  test('is rejected before it writes anything, until the account is deleted as the message describes', async () => {
+    const table = createMemoryTable();
+    await apply(table, { regions, accounts: [entry('acme', 'us')] });
+    const moved = { regions, accounts: [entry('new', 'us'), entry('acme', 'eu')] };
+    await expect(apply(table, moved)).rejects.toThrow(
+      new ConfigError(
+        'accounts: the id "acme" belongs to an account in the region us. Set that region again, or choose another id. To delete that account, remove the entry, start Jobwire, and run jobwire accounts delete acme --yes. Then add the entry again, and restart Jobwire.',
+      ),
+    );
+    expect(await listRegions(table, 'new')).toEqual([]);
+    await apply(table, { regions, accounts: [entry('acme', 'us')] });
+    const running = await apply(table, { regions, accounts: [entry('new', 'us')] });
+    await deleteAccount(running, { region: 'us', account: 'acme' });
+    await apply(table, moved);
+    expect(await listRegions(table, 'acme')).toEqual(['eu']);
+  });
+
+  test('is rejected if that account was created through the API', async () => {
+    const table = createMemoryTable();
+    const running = await apply(table, { regions, accounts: [] });
+    const credentials = { clientId: 'client', clientSecret: 's' };
+    await createAccount(running, { id: 'beta', region: 'us', credentials });
+    for (const region of ['us', 'eu']) {
+      await expect(apply(table, { regions, accounts: [entry('beta', region)] })).rejects.toThrow(
+        /^accounts: the id "beta" belongs to an account in the region us, which was created through the API\. Choose another id\. To delete /,
+      );
+    }
+  });
+
+  test('completes the deletion of that account, also in API keys, before it creates the new one', async () => {
+    const table = createMemoryTable();
+    await apply(table, { regions, accounts: [entry('acme', 'us')] });
+    const running = await apply(table, { regions, accounts: [] });
+    const interrupted = { ...running, removeReferences: async () => false };
+    await deleteAccount(interrupted, { region: 'us', account: 'acme' });
+    const existing: string[][] = [];
+    await apply(table, { regions: ['eu', 'us'], accounts: [entry('acme', 'eu')] }, async (ref, from) => {
+      if (from === 'keys') existing.push(await listRegions(table, ref.account));
+      return true;
+    });
+    expect(existing).toEqual([[]]);
+    expect(await listRegions(table, 'acme')).toEqual(['eu']);
+  });
+
+  test('in the data of an earlier version is rejected, until one of the two accounts is deleted as the message describes', async () => {
+    const table = createMemoryTable();
+    // An earlier version, or a time at which the configuration did not have the other region.
+    await apply(table, { regions: ['eu'], accounts: [entry('acme', 'eu')] });
+    await apply(table, { regions: ['us'], accounts: [entry('acme', 'us')] });
+    const of = (kept: string, other: string) => ({
+      ...{ kept, other, accounts: [entry('acme', kept)] },
+      advice: `accounts: the id "acme" belongs to an account in the region ${other}. Choose another id. To delete that account, remove the entry, put ${other} first in regions, start Jobwire, and run jobwire accounts delete acme --yes.`,
+    });
+    for (const { accounts, advice } of [of('eu', 'us'), of('us', 'eu')]) {
+      await expect(apply(table, { regions, accounts })).rejects.toThrow(advice);
+    }
+    const running = await apply(table, { regions: ['us', 'eu'], accounts: [] });
+    const addressed = await findAccount(table, running.regions, 'acme');
+    expect(addressed?.region).toBe('us');
+    await deleteAccount(running, { region: 'us', account: 'acme' });
+    await apply(table, { regions, accounts: [entry('acme', 'eu')] });
+    expect(await listRegions(table, 'acme')).toEqual(['eu']);
+  });
+});
 
 describe('a start', () => {
   test('reads each log twice, however many endpoints follow it, and no endpoint of the API that is not leased', async () => {

@@ -1,5 +1,5 @@
 /**
- * The complete self-hosted process: endpoints of the configuration and of the API, on DynamoDB and real sockets.
+ * The complete self-hosted process: endpoints of the configuration and of the API, on each table and real sockets.
  * One file: all tests start the process with the same ordering API, receivers and tables.
  */
 import { randomUUID } from 'node:crypto';
@@ -41,7 +41,7 @@ import { claimDue } from '../../shared/tracking/claims.ts';
 import { pageAccountsWithStatus } from '../../shared/tracking/operator.ts';
 import { readEndpoint } from '../support/endpoints.ts';
 import { configFor, startSandbox } from '../support/jobwire.ts';
-import { testDynamo } from '../support/tables.ts';
+import { eachTable } from '../support/tables.ts';
 
 const open: (() => unknown)[] = [];
 afterEach(async () => {
@@ -86,293 +86,388 @@ async function startReceivers() {
   };
 }
 
-async function setUp(endpoints: (url: string) => object[]) {
-  const { sandbox, world } = await startSandbox();
-  const account = world.addAccount({ region: 'us', name: 'acme' });
-  const receivers = await startReceivers();
-  const dynamo = testDynamo();
-  const [table, history] = [await dynamo.makeTable(), await dynamo.makeHistoryTable()];
-  const polled = configFor(sandbox, [account]);
-  const config = parseConfig(
-    {
-      ...polled,
-      accounts: polled.accounts.map((one) => ({ ...one, pollIntervalSeconds: 86_400 })),
-      endpoints: endpoints(receivers.url),
-      webhooks: { allowPrivateNetworks: true, retrySeconds: [0.2] },
-    },
-    {},
-  );
-  const faults: unknown[] = [];
-  const start = async (changed: Config = config, hooks: Partial<HostOptions> = {}): Promise<Host> => {
-    const host = await startHost({
-      ...{ config: changed, table, history },
-      secretKey: Buffer.alloc(32, 1),
-      publicUrl: 'http://jobwire.example',
-      exclusive: true,
-      tickMs: 50,
-      onFault: (_, cause) => faults.push(cause),
-      ...hooks,
-    });
-    open.push(() => host.stop(2_000));
-    return host;
-  };
-  const say = (host: Host, ...numbers: number[]) =>
-    host.log.append(
-      { region: 'us', account: 'acme' },
-      numbers.map((number) => {
-        const observed = { at: new Date().toISOString(), since: null, view: 'list' as const };
-        return { type: 'status.discovered', time: Date.now(), data: { observed, status: `${number}` } };
-      }),
-    );
-  return { receivers, table, history, config, faults, start, say, world };
-}
-
 const verify = (secret: string, { body, headers }: Post): unknown =>
   new Webhook(secret).verify(body, headers as Record<string, string>);
 
-test('a declared endpoint gets its filtered events, with its own headers, signed by each of its secrets', async () => {
-  const secrets = [newSigningSecret(), newSigningSecret()];
-  const { receivers, faults, history, start, say } = await setUp((url) => [
-    {
-      ...{ id: 'erp', url: `${url}/erp`, secret: secrets, types: ['status.*'] },
-      headers: { 'x-tenant': 'acme' },
-      ...{ concurrency: 2, ratePerSecond: 100 },
+eachTable('A host', (makeTable, _, makeHistoryTable) => {
+  async function setUp(endpoints: (url: string) => object[]) {
+    const { sandbox, world } = await startSandbox();
+    const account = world.addAccount({ region: 'us', name: 'acme' });
+    const receivers = await startReceivers();
+    const [table, history] = [await makeTable(), await makeHistoryTable()];
+    const polled = configFor(sandbox, [account]);
+    const config = parseConfig(
+      {
+        ...polled,
+        accounts: polled.accounts.map((one) => ({ ...one, pollIntervalSeconds: 86_400 })),
+        endpoints: endpoints(receivers.url),
+        webhooks: { allowPrivateNetworks: true, retrySeconds: [0.2] },
+      },
+      {},
+    );
+    const faults: unknown[] = [];
+    const start = async (changed: Config = config, hooks: Partial<HostOptions> = {}): Promise<Host> => {
+      const host = await startHost({
+        ...{ config: changed, table, history },
+        secretKey: Buffer.alloc(32, 1),
+        publicUrl: 'http://jobwire.example',
+        exclusive: true,
+        tickMs: 50,
+        onFault: (_, cause) => faults.push(cause),
+        ...hooks,
+      });
+      open.push(() => host.stop(2_000));
+      return host;
+    };
+    const say = (host: Host, ...numbers: number[]) =>
+      host.log.append(
+        { region: 'us', account: 'acme' },
+        numbers.map((number) => {
+          const observed = { at: new Date().toISOString(), since: null, view: 'list' as const };
+          return { type: 'status.discovered', time: Date.now(), data: { observed, status: `${number}` } };
+        }),
+      );
+    return { receivers, table, history, config, faults, start, say, world };
+  }
+
+  test('a declared endpoint gets its filtered events, with its own headers, signed by each of its secrets', async () => {
+    const secrets = [newSigningSecret(), newSigningSecret()];
+    const { receivers, faults, history, start, say } = await setUp((url) => [
+      {
+        ...{ id: 'erp', url: `${url}/erp`, secret: secrets, types: ['status.*'] },
+        headers: { 'x-tenant': 'acme' },
+        ...{ concurrency: 2, ratePerSecond: 100 },
+      },
+      { id: 'jobs', url: `${url}/jobs`, secret: secrets[0], jobFields: { status: 'Shipped' } },
+    ]);
+    const host = await start();
+    await say(host, 1, 2, 3);
+    await receivers.until(() => receivers.of('/erp').length >= 3);
+    const [post] = receivers.of('/erp');
+    if (!post) throw new Error('Nothing was received.');
+    for (const secret of secrets) expect(verify(secret, post)).toMatchObject({ type: 'status.discovered' });
+    expect(post.headers['x-tenant']).toBe('acme');
+    await host.stop(2_000);
+    expect(receivers.of('/jobs'), 'events about accounts have no fields of a job').toEqual([]);
+    const log = createDeliveryLog(history, { newId: () => 'x' });
+    const { entries } = await log.bySink('us', 'erp');
+    expect(entries.length).toBeGreaterThanOrEqual(3);
+    expect(
+      entries.every(({ outcome, status, cause }) => `${outcome} ${status} ${cause}` === 'delivered 204 live'),
+    ).toBe(true);
+    expect(faults).toEqual([]);
+  });
+
+  test('an endpoint created with the id of a declared one of another region has neither its headers nor its secret', async () => {
+    const declared = newSigningSecret();
+    const { receivers, config, start } = await setUp((url) => [
+      { id: 'erp', url: `${url}/erp`, secret: declared, accounts: ['acme'], headers: { 'x-tenant': 'acme' } },
+    ]);
+    const { us } = config.regions;
+    if (!us) throw new Error('There is no region.');
+    const host = await start({ ...config, regions: { us, nz: us } });
+    const made = await createEndpoint(host.endpoints, 'nz', { id: 'erp', url: `${receivers.url}/thief` });
+    if (made.kind !== 'created') throw new Error(made.reason);
+    expect(await pingEndpoint(host.endpoints, 'nz', 'erp')).toMatchObject({ outcome: 'delivered' });
+    const [post] = receivers.of('/thief');
+    if (!post) throw new Error('Nothing was received.');
+    expect(post.headers['x-tenant']).toBeUndefined();
+    expect(() => verify(declared, post)).toThrow();
+    expect(verify(made.secret ?? '', post)).toMatchObject({ type: 'jobwire.ping' });
+    expect(await pingEndpoint(host.endpoints, 'us', 'erp')).toMatchObject({ outcome: 'delivered' });
+    // The poll of its account may have delivered an event before.
+    const received = receivers.of('/erp').map((post) => verify(declared, post));
+    expect(received).toContainEqual(expect.objectContaining({ type: 'jobwire.ping' }));
+  });
+
+  test('an account whose poll crashed with the previous process is polled at once, not after its claim expired', async () => {
+    const { table, receivers, start } = await setUp((url) => [
+      { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
+    ]);
+    const account = {
+      region: 'us',
+      account: 'acme',
+      secretRef: 'acme',
+      pollIntervalSeconds: 60,
+      paused: false,
+    };
+    const log = createEventLog(table, {
+      now: Date.now,
+      newId: randomUUID,
+      schemaBaseUrl: 'http://x.example',
+    });
+    await registerAccount(table, log, account, { now: Date.now(), epoch: 'e1' });
+    const claim = { now: Date.now(), limit: 1, claimSeconds: 86_400 };
+    expect(await claimDue(table, 'us', claim)).toHaveLength(1);
+    await start();
+    await receivers.until(() => receivers.of('/erp').some(({ body }) => body.includes('account.baselined')));
+  });
+
+  test.each(['while it runs', 'while it is stopped'])(
+    'accounts are polled although the clock was set back by hours %s',
+    async (when) => {
+      const { config, start } = await setUp(() => []);
+      const accounts = config.accounts.map((account) => ({ ...account, pollIntervalSeconds: 1 }));
+      const real = Date.now;
+      let ahead = 7_200_000;
+      const clock = vi.spyOn(Date, 'now').mockImplementation(() => real() + ahead);
+      open.push(() => clock.mockRestore());
+      const polls = new EventEmitter();
+      const begin = () => start({ ...config, accounts }, { onPoll: () => polls.emit('poll') });
+      const host = await begin();
+      await once(polls, 'poll');
+      await once(polls, 'poll');
+      if (when === 'while it is stopped') await host.stop(2_000);
+      ahead = 0;
+      if (when === 'while it is stopped') await begin();
+      // One may have been in progress.
+      await once(polls, 'poll');
+      await once(polls, 'poll');
     },
-    { id: 'jobs', url: `${url}/jobs`, secret: secrets[0], jobFields: { status: 'Shipped' } },
-  ]);
-  const host = await start();
-  await say(host, 1, 2, 3);
-  await receivers.until(() => receivers.of('/erp').length >= 3);
-  const [post] = receivers.of('/erp');
-  if (!post) throw new Error('Nothing was received.');
-  for (const secret of secrets) expect(verify(secret, post)).toMatchObject({ type: 'status.discovered' });
-  expect(post.headers['x-tenant']).toBe('acme');
-  await host.stop(2_000);
-  expect(receivers.of('/jobs'), 'events about accounts have no fields of a job').toEqual([]);
-  const log = createDeliveryLog(history, { newId: () => 'x' });
-  const { entries } = await log.bySink('us', 'erp');
-  expect(entries.length).toBeGreaterThanOrEqual(3);
-  expect(
-    entries.every(({ outcome, status, cause }) => `${outcome} ${status} ${cause}` === 'delivered 204 live'),
-  ).toBe(true);
-  expect(faults).toEqual([]);
-});
+    15_000,
+  );
 
-test('an endpoint created with the id of a declared one of another region has neither its headers nor its secret', async () => {
-  const declared = newSigningSecret();
-  const { receivers, config, start } = await setUp((url) => [
-    { id: 'erp', url: `${url}/erp`, secret: declared, accounts: ['acme'], headers: { 'x-tenant': 'acme' } },
-  ]);
-  const { us } = config.regions;
-  if (!us) throw new Error('There is no region.');
-  const host = await start({ ...config, regions: { us, nz: us } });
-  const made = await createEndpoint(host.endpoints, 'nz', { id: 'erp', url: `${receivers.url}/thief` });
-  if (made.kind !== 'created') throw new Error(made.reason);
-  expect(await pingEndpoint(host.endpoints, 'nz', 'erp')).toMatchObject({ outcome: 'delivered' });
-  const [post] = receivers.of('/thief');
-  if (!post) throw new Error('Nothing was received.');
-  expect(post.headers['x-tenant']).toBeUndefined();
-  expect(() => verify(declared, post)).toThrow();
-  expect(verify(made.secret ?? '', post)).toMatchObject({ type: 'jobwire.ping' });
-  expect(await pingEndpoint(host.endpoints, 'us', 'erp')).toMatchObject({ outcome: 'delivered' });
-  // The poll of its account may have delivered an event before.
-  const received = receivers.of('/erp').map((post) => verify(declared, post));
-  expect(received).toContainEqual(expect.objectContaining({ type: 'jobwire.ping' }));
-});
+  test('an endpoint created at run time gets events, is pinged, rotated, replayed to, and exists after a restart', async () => {
+    const { receivers, config, start, say } = await setUp(() => []);
+    const first = await start();
+    await say(first, 1, 2);
+    const made = await createEndpoint(first.endpoints, 'us', {
+      id: 'shop',
+      url: `${receivers.url}/shop`,
+      types: ['status.*'],
+    });
+    if (made.kind !== 'created') throw new Error(made.reason);
+    expect(await pingEndpoint(first.endpoints, 'us', 'shop')).toMatchObject({
+      outcome: 'delivered',
+      status: 204,
+    });
+    await say(first, 3);
+    await receivers.until(() => receivers.of('/shop').length >= 2);
+    const [ping, live] = receivers.of('/shop');
+    if (!ping || !live) throw new Error('Nothing was received.');
+    expect(verify(made.secret ?? '', ping)).toMatchObject({
+      type: 'jobwire.ping',
+      data: { endpoint: 'shop' },
+    });
+    expect(verify(made.secret ?? '', live)).toMatchObject({ data: { status: '3' } });
 
-test('an account whose poll crashed with the previous process is polled at once, not after its claim expired', async () => {
-  const { table, receivers, start } = await setUp((url) => [
-    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
-  ]);
-  const account = {
-    region: 'us',
-    account: 'acme',
-    secretRef: 'acme',
-    pollIntervalSeconds: 60,
-    paused: false,
-  };
-  const log = createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://x.example' });
-  await registerAccount(table, log, account, { now: Date.now(), epoch: 'e1' });
-  const claim = { now: Date.now(), limit: 1, claimSeconds: 86_400 };
-  expect(await claimDue(table, 'us', claim)).toHaveLength(1);
-  await start();
-  await receivers.until(() => receivers.of('/erp').some(({ body }) => body.includes('account.baselined')));
-});
+    const replay = await startReplay(first.endpoints, 'us', 'shop', { from: 'beginning' });
+    if (replay.kind !== 'started') throw new Error('The replay was rejected.');
+    const replayed = () =>
+      receivers.of('/shop').filter(({ headers }) => headers['webhook-replay'] === 'true');
+    await receivers.until(() =>
+      replayed().some(({ headers }) => headers['webhook-id'] === live.headers['webhook-id']),
+    );
+    expect(replayed().every((post) => verify(made.secret ?? '', post) !== undefined)).toBe(true);
+    await first.stop(2_000);
+    expect(await readReplay(first.endpoints, 'us', 'shop', replay.replay.id)).toMatchObject({
+      state: 'done',
+    });
 
-test.each(['while it runs', 'while it is stopped'])(
-  'accounts are polled although the clock was set back by hours %s',
-  async (when) => {
-    const { config, start } = await setUp(() => []);
-    const accounts = config.accounts.map((account) => ({ ...account, pollIntervalSeconds: 1 }));
+    const second = await start();
+    expect(await readEndpoint(second.endpoints, 'us', 'shop')).toMatchObject({
+      paused: false,
+      managed: true,
+    });
+    const turned = await rotateSecret(second.endpoints, 'us', 'shop', {});
+    if (turned.kind !== 'rotated') throw new Error(turned.reason);
+    const before = receivers.of('/shop').length;
+    await say(second, 4);
+    await receivers.until(() => receivers.of('/shop').length > before);
+    const rotated = receivers.of('/shop').at(-1);
+    if (!rotated) throw new Error('Nothing was received.');
+    for (const secret of [made.secret ?? '', turned.secret]) {
+      expect(verify(secret, rotated)).toMatchObject({ data: { status: '4' } });
+    }
+    await second.stop(2_000);
+    const endpoints: Config['endpoints'] = [
+      { id: 'shop', url: `${receivers.url}/x`, secret: newSigningSecret() },
+    ];
+    await expect(start({ ...config, endpoints })).rejects.toThrow(ConfigError);
+  });
+
+  test('a secret or header changed while a drain lingers applies to the next request', async () => {
+    const { receivers, start, say } = await setUp(() => []);
+    const host = await start();
+    const made = await createEndpoint(host.endpoints, 'us', {
+      ...{ id: 'shop', url: `${receivers.url}/shop`, types: ['status.*'] },
+      headers: { 'X-Token': 'old' },
+    });
+    if (made.kind !== 'created') throw new Error(made.reason);
+    const next = async (status: number): Promise<Post> => {
+      const before = receivers.of('/shop').length;
+      await say(host, status);
+      await receivers.until(() => receivers.of('/shop').length > before);
+      return receivers.of('/shop')[before] as Post;
+    };
+    expect(verify(made.secret ?? '', await next(1))).toMatchObject({ data: { status: '1' } });
+    const rotated = await rotateSecret(host.endpoints, 'us', 'shop', { gracePeriodSeconds: 0 });
+    if (rotated.kind !== 'rotated') throw new Error(rotated.reason);
+    await updateEndpoint(host.endpoints, 'us', 'shop', { headers: { 'X-Token': 'new' } });
+    const post = await next(2);
+    expect(verify(rotated.secret ?? '', post)).toMatchObject({ data: { status: '2' } });
+    expect(() => verify(made.secret ?? '', post)).toThrow('No matching signature');
+    expect(post.headers['x-token']).toBe('new');
+  });
+
+  test('an account created at run time is polled at once, stays after a restart, and keeps its id from the file', async () => {
+    const { receivers, config, start, world } = await setUp((url) => [
+      { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
+    ]);
+    const { clientId, clientSecret } = world.addAccount({ region: 'us', name: 'globex' });
+    const first = await start();
+    const input = { id: 'globex', credentials: { clientId, clientSecret }, pollIntervalSeconds: 1 };
+    expect(await createAccount(first.accounts, input)).toMatchObject({ kind: 'created' });
+    const isReceived = (type: string) => () =>
+      receivers.of('/erp').some(({ body }) => body.includes(type) && body.includes('"globex"'));
+    await receivers.until(isReceived('account.baselined'));
+    expect(await testAccount(first.accounts, { region: 'us', account: 'globex' })).toMatchObject({
+      report: { ok: true, openJobs: 0 },
+    });
+    expect(await pauseAccount(first.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+      kind: 'conflict',
+    });
+    await first.stop(2_000);
+
+    const second = await start();
+    const page = await pageAccountsWithStatus(second.accounts);
+    expect(page).toMatchObject({
+      accounts: [
+        { id: 'acme', managed: false, paused: false },
+        { id: 'globex', managed: true, paused: false, status: { state: 'tracking' } },
+      ],
+    });
+    const declared = { ...config.accounts[0], id: 'globex' } as Config['accounts'][number];
+    await second.stop(2_000);
+    await expect(start({ ...config, accounts: [...config.accounts, declared] })).rejects.toThrow(
+      'accounts: the id "globex" belongs to an account in the region us, which was created through the API.',
+    );
+
+    // An account removed from the file is paused, and can be deleted then.
+    const third = await start({ ...config, accounts: [] });
+    expect(await readAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+      managed: true,
+      paused: true,
+    });
+    expect(await deleteAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+      kind: 'deleted',
+    });
+    expect(await deleteAccount(third.accounts, { region: 'us', account: 'globex' })).toMatchObject({
+      kind: 'deleted',
+    });
+    await third.stop(2_000);
+    const fourth = await start();
+    expect(await readAccount(fourth.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+      managed: false,
+      paused: false,
+    });
+  });
+
+  test('an endpoint that answers 410 is disabled, with an event in the region’s own log, and resumes at its cursor once enabled', async () => {
+    const { receivers, start, say } = await setUp((url) => [
+      { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['status.*'] },
+      { id: 'watch', url: `${url}/watch`, secret: newSigningSecret(), types: ['endpoint.*'] },
+    ]);
+    const host = await start();
+    await say(host, 1);
+    await receivers.until(() => receivers.of('/erp').length >= 1);
+    receivers.statuses.set('/erp', 410);
+    await say(host, 2);
+    await receivers.until(() => receivers.of('/watch').length >= 1);
+    expect(JSON.parse(receivers.of('/watch')[0]?.body ?? '')).toMatchObject({
+      type: 'endpoint.disabled',
+      source: '/regions/us',
+      data: { endpoint: 'erp', reason: expect.stringContaining('410') },
+    });
+    await say(host, 3);
+    receivers.statuses.delete('/erp');
+    expect(await enableEndpoint(host.endpoints, 'us', 'erp')).toMatchObject({ kind: 'changed' });
+    await receivers.until(() => receivers.of('/watch').length >= 2);
+    expect(JSON.parse(receivers.of('/watch')[1]?.body ?? '')).toMatchObject({ type: 'endpoint.recovered' });
+    const bodies = receivers.of('/erp').map(({ body }) => JSON.parse(body).data.status);
+    expect(new Set(bodies)).toEqual(new Set(['1', '2', '3']));
+  });
+
+  test('a start after which nothing has changed writes nothing, however many accounts and endpoints there are', async () => {
+    const { config, table, start, say } = await setUp((url) => [
+      { id: 'erp', url: `${url}/erp`, secret: newSigningSecret() },
+      { id: 'former', url: `${url}/former`, secret: newSigningSecret() },
+    ]);
+    const [acme] = config.accounts;
+    if (!acme) throw new Error('There is no account.');
+    const first = await start({ ...config, accounts: [acme, { ...acme, id: 'removed' }] });
+    await createEndpoint(first.endpoints, 'us', { id: 'managed', url: 'https://erp.example.com/hook' });
+    await say(first, 1, 2);
+    await first.stop(2_000);
+    const changed = { ...config, endpoints: config.endpoints.filter(({ id }) => id === 'erp') };
+    const second = await start(changed);
+    await second.stop(2_000);
+    const writes: unknown[] = [];
+    const note =
+      <A extends unknown[], R>(write: (...args: A) => R) =>
+      (...args: A): R => {
+        if (!isStarted) writes.push(args);
+        return write(...args);
+      };
+    let isStarted = false;
+    const { write, transact, putMany } = table;
+    const watched = { ...table, write: note(write), transact: note(transact), putMany: note(putMany) };
+    await start(changed, { table: watched });
+    isStarted = true;
+    expect(writes).toEqual([]);
+  });
+
+  test('ticks read no endpoint while nothing happens', async () => {
+    const { table, config, start, say, receivers } = await setUp((url) => [
+      { id: 'erp', url: `${url}/erp`, secret: newSigningSecret() },
+    ]);
+    let reads = 0;
+    const ticks = new EventEmitter();
+    const query: Table['query'] = (range) => {
+      if (range.pk === sinkPk('us')) reads += 1;
+      return table.query(range);
+    };
+    const polled = Promise.withResolvers<void>();
+    const host = await start(config, {
+      table: { ...table, query },
+      onTick: () => ticks.emit('tick'),
+      onPoll: () => polled.resolve(),
+    });
+    await polled.promise;
+    await receivers.until(() => receivers.of('/erp').length > 0);
+    // The read that the first event started has ended before the next tick.
+    await once(ticks, 'tick');
+    const atStart = reads;
+    for (let tick = 0; tick < 3; tick += 1) await once(ticks, 'tick');
+    expect(reads).toBe(atStart);
+    const { url } = receivers;
+    await createEndpoint(host.endpoints, 'us', { id: 'new', url: `${url}/new` });
+    await say(host, 1);
+    await receivers.until(() => receivers.of('/new').length > 0);
+    expect(reads).toBeGreaterThan(atStart);
+  });
+
+  test('remains of an endpoint whose deletion was interrupted are removed within a minute after its lock has expired', async () => {
+    const { table, config, start } = await setUp(() => []);
+    const ticks = new EventEmitter();
     const real = Date.now;
-    let ahead = 7_200_000;
+    let ahead = 0;
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => real() + ahead);
     open.push(() => clock.mockRestore());
-    const polls = new EventEmitter();
-    const begin = () => start({ ...config, accounts }, { onPoll: () => polls.emit('poll') });
-    const host = await begin();
-    await once(polls, 'poll');
-    await once(polls, 'poll');
-    if (when === 'while it is stopped') await host.stop(2_000);
-    ahead = 0;
-    if (when === 'while it is stopped') await begin();
-    // One may have been in progress.
-    await once(polls, 'poll');
-    await once(polls, 'poll');
-  },
-  15_000,
-);
-
-test('an endpoint created at run time gets events, is pinged, rotated, replayed to, and exists after a restart', async () => {
-  const { receivers, config, start, say } = await setUp(() => []);
-  const first = await start();
-  await say(first, 1, 2);
-  const made = await createEndpoint(first.endpoints, 'us', {
-    id: 'shop',
-    url: `${receivers.url}/shop`,
-    types: ['status.*'],
+    const host = await start(config, { onTick: () => ticks.emit('tick') });
+    await createEndpoint(host.endpoints, 'us', { id: 'erp', url: 'https://erp.example.com/hook' });
+    await table.write({ delete: keys.sink('us', 'erp') });
+    await table.write({
+      update: keys.endpointLock('us', 'erp'),
+      set: { owner: 'crashed', until: Date.now() },
+    });
+    ahead = 60_000;
+    const readRemains = async () => [
+      ...(await table.query({ pk: cursorPk('us', 'erp') })),
+      ...(await table.getMany([keys.endpointSecrets('us', 'erp')])),
+    ];
+    while ((await readRemains()).length > 0) await once(ticks, 'tick');
   });
-  if (made.kind !== 'created') throw new Error(made.reason);
-  expect(await pingEndpoint(first.endpoints, 'us', 'shop')).toMatchObject({
-    outcome: 'delivered',
-    status: 204,
-  });
-  await say(first, 3);
-  await receivers.until(() => receivers.of('/shop').length >= 2);
-  const [ping, live] = receivers.of('/shop');
-  if (!ping || !live) throw new Error('Nothing was received.');
-  expect(verify(made.secret ?? '', ping)).toMatchObject({ type: 'jobwire.ping', data: { endpoint: 'shop' } });
-  expect(verify(made.secret ?? '', live)).toMatchObject({ data: { status: '3' } });
-
-  const replay = await startReplay(first.endpoints, 'us', 'shop', { from: 'beginning' });
-  if (replay.kind !== 'started') throw new Error('The replay was rejected.');
-  const replayed = () => receivers.of('/shop').filter(({ headers }) => headers['webhook-replay'] === 'true');
-  await receivers.until(() =>
-    replayed().some(({ headers }) => headers['webhook-id'] === live.headers['webhook-id']),
-  );
-  expect(replayed().every((post) => verify(made.secret ?? '', post) !== undefined)).toBe(true);
-  await first.stop(2_000);
-  expect(await readReplay(first.endpoints, 'us', 'shop', replay.replay.id)).toMatchObject({ state: 'done' });
-
-  const second = await start();
-  expect(await readEndpoint(second.endpoints, 'us', 'shop')).toMatchObject({ paused: false, managed: true });
-  const turned = await rotateSecret(second.endpoints, 'us', 'shop', {});
-  if (turned.kind !== 'rotated') throw new Error(turned.reason);
-  const before = receivers.of('/shop').length;
-  await say(second, 4);
-  await receivers.until(() => receivers.of('/shop').length > before);
-  const rotated = receivers.of('/shop').at(-1);
-  if (!rotated) throw new Error('Nothing was received.');
-  for (const secret of [made.secret ?? '', turned.secret]) {
-    expect(verify(secret, rotated)).toMatchObject({ data: { status: '4' } });
-  }
-  await second.stop(2_000);
-  const endpoints: Config['endpoints'] = [
-    { id: 'shop', url: `${receivers.url}/x`, secret: newSigningSecret() },
-  ];
-  await expect(start({ ...config, endpoints })).rejects.toThrow(ConfigError);
-});
-
-test('a secret or header changed while a drain lingers applies to the next request', async () => {
-  const { receivers, start, say } = await setUp(() => []);
-  const host = await start();
-  const made = await createEndpoint(host.endpoints, 'us', {
-    ...{ id: 'shop', url: `${receivers.url}/shop`, types: ['status.*'] },
-    headers: { 'X-Token': 'old' },
-  });
-  if (made.kind !== 'created') throw new Error(made.reason);
-  const next = async (status: number): Promise<Post> => {
-    const before = receivers.of('/shop').length;
-    await say(host, status);
-    await receivers.until(() => receivers.of('/shop').length > before);
-    return receivers.of('/shop')[before] as Post;
-  };
-  expect(verify(made.secret ?? '', await next(1))).toMatchObject({ data: { status: '1' } });
-  const rotated = await rotateSecret(host.endpoints, 'us', 'shop', { gracePeriodSeconds: 0 });
-  if (rotated.kind !== 'rotated') throw new Error(rotated.reason);
-  await updateEndpoint(host.endpoints, 'us', 'shop', { headers: { 'X-Token': 'new' } });
-  const post = await next(2);
-  expect(verify(rotated.secret ?? '', post)).toMatchObject({ data: { status: '2' } });
-  expect(() => verify(made.secret ?? '', post)).toThrow('No matching signature');
-  expect(post.headers['x-token']).toBe('new');
-});
-
-test('an account created at run time is polled at once, stays after a restart, and keeps its id from the file', async () => {
-  const { receivers, config, start, world } = await setUp((url) => [
-    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
-  ]);
-  const { clientId, clientSecret } = world.addAccount({ region: 'us', name: 'globex' });
-  const first = await start();
-  const input = { id: 'globex', credentials: { clientId, clientSecret }, pollIntervalSeconds: 1 };
-  expect(await createAccount(first.accounts, input)).toMatchObject({ kind: 'created' });
-  const said = (type: string) => () =>
-    receivers.of('/erp').some(({ body }) => body.includes(type) && body.includes('"globex"'));
-  await receivers.until(said('account.baselined'));
-  expect(await testAccount(first.accounts, { region: 'us', account: 'globex' })).toMatchObject({
-    report: { ok: true, openJobs: 0 },
-  });
-  expect(await pauseAccount(first.accounts, { region: 'us', account: 'acme' })).toMatchObject({
-    kind: 'conflict',
-  });
-  await first.stop(2_000);
-
-  const second = await start();
-  const page = await pageAccountsWithStatus(second.accounts);
-  expect(page).toMatchObject({
-    accounts: [
-      { id: 'acme', managed: false, paused: false },
-      { id: 'globex', managed: true, paused: false, status: { state: 'tracking' } },
-    ],
-  });
-  const declared = { ...config.accounts[0], id: 'globex' } as Config['accounts'][number];
-  await second.stop(2_000);
-  await expect(start({ ...config, accounts: [...config.accounts, declared] })).rejects.toThrow(
-    'accounts: the id "globex" belongs to an account that was created through the API',
-  );
-
-  // An account removed from the file is paused, and can be deleted then.
-  const third = await start({ ...config, accounts: [] });
-  expect(await readAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
-    managed: true,
-    paused: true,
-  });
-  expect(await deleteAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
-    kind: 'deleted',
-  });
-  expect(await deleteAccount(third.accounts, { region: 'us', account: 'globex' })).toMatchObject({
-    kind: 'deleted',
-  });
-  await third.stop(2_000);
-  const fourth = await start();
-  expect(await readAccount(fourth.accounts, { region: 'us', account: 'acme' })).toMatchObject({
-    managed: false,
-    paused: false,
-  });
-});
-
-test('an endpoint that answers 410 is disabled, with an event in the region’s own log, and resumes at its cursor once enabled', async () => {
-  const { receivers, start, say } = await setUp((url) => [
-    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['status.*'] },
-    { id: 'watch', url: `${url}/watch`, secret: newSigningSecret(), types: ['endpoint.*'] },
-  ]);
-  const host = await start();
-  await say(host, 1);
-  await receivers.until(() => receivers.of('/erp').length >= 1);
-  receivers.statuses.set('/erp', 410);
-  await say(host, 2);
-  await receivers.until(() => receivers.of('/watch').length >= 1);
-  expect(JSON.parse(receivers.of('/watch')[0]?.body ?? '')).toMatchObject({
-    type: 'endpoint.disabled',
-    source: '/regions/us',
-    data: { endpoint: 'erp', reason: expect.stringContaining('410') },
-  });
-  await say(host, 3);
-  receivers.statuses.delete('/erp');
-  expect(await enableEndpoint(host.endpoints, 'us', 'erp')).toMatchObject({ kind: 'changed' });
-  await receivers.until(() => receivers.of('/watch').length >= 2);
-  expect(JSON.parse(receivers.of('/watch')[1]?.body ?? '')).toMatchObject({ type: 'endpoint.recovered' });
-  const bodies = receivers.of('/erp').map(({ body }) => JSON.parse(body).data.status);
-  expect(new Set(bodies)).toEqual(new Set(['1', '2', '3']));
 });
 
 test('accounts of one region whose ordering API does not respond delay no polls of other regions, and are claimed only as their polls start', async () => {
@@ -464,65 +559,6 @@ test('polls that end while others are being claimed do not count as running afte
   expect(rounds.slice(0, 8)).toEqual(Array.from({ length: 8 }, () => names.length));
 });
 
-test('a start after which nothing has changed writes nothing, however many accounts and endpoints there are', async () => {
-  const { config, table, start, say } = await setUp((url) => [
-    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret() },
-    { id: 'former', url: `${url}/former`, secret: newSigningSecret() },
-  ]);
-  const [acme] = config.accounts;
-  if (!acme) throw new Error('There is no account.');
-  const first = await start({ ...config, accounts: [acme, { ...acme, id: 'removed' }] });
-  await createEndpoint(first.endpoints, 'us', { id: 'managed', url: 'https://erp.example.com/hook' });
-  await say(first, 1, 2);
-  await first.stop(2_000);
-  const changed = { ...config, endpoints: config.endpoints.filter(({ id }) => id === 'erp') };
-  const second = await start(changed);
-  await second.stop(2_000);
-  const writes: unknown[] = [];
-  const note =
-    <A extends unknown[], R>(write: (...args: A) => R) =>
-    (...args: A): R => {
-      if (!isStarted) writes.push(args);
-      return write(...args);
-    };
-  let isStarted = false;
-  const { write, transact, putMany } = table;
-  const watched = { ...table, write: note(write), transact: note(transact), putMany: note(putMany) };
-  await start(changed, { table: watched });
-  isStarted = true;
-  expect(writes).toEqual([]);
-});
-
-test('ticks read no endpoint while nothing happens', async () => {
-  const { table, config, start, say, receivers } = await setUp((url) => [
-    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret() },
-  ]);
-  let reads = 0;
-  const ticks = new EventEmitter();
-  const query: Table['query'] = (range) => {
-    if (range.pk === sinkPk('us')) reads += 1;
-    return table.query(range);
-  };
-  const polled = Promise.withResolvers<void>();
-  const host = await start(config, {
-    table: { ...table, query },
-    onTick: () => ticks.emit('tick'),
-    onPoll: () => polled.resolve(),
-  });
-  await polled.promise;
-  await receivers.until(() => receivers.of('/erp').length > 0);
-  // The read that the first event started has ended before the next tick.
-  await once(ticks, 'tick');
-  const atStart = reads;
-  for (let tick = 0; tick < 3; tick += 1) await once(ticks, 'tick');
-  expect(reads).toBe(atStart);
-  const { url } = receivers;
-  await createEndpoint(host.endpoints, 'us', { id: 'new', url: `${url}/new` });
-  await say(host, 1);
-  await receivers.until(() => receivers.of('/new').length > 0);
-  expect(reads).toBeGreaterThan(atStart);
-});
-
 test('no tick begins before the previous one has ended, not even the first', async () => {
   const stored = createMemoryTable();
   const { sandbox, world } = await startSandbox();
@@ -572,23 +608,4 @@ test('alert rules of a region are evaluated although every tick fails for anothe
   });
   open.push(() => host.stop(2_000));
   await evaluated.promise;
-});
-
-test('remains of an endpoint whose deletion was interrupted are removed within a minute after its lock has expired', async () => {
-  const { table, config, start } = await setUp(() => []);
-  const ticks = new EventEmitter();
-  const real = Date.now;
-  let ahead = 0;
-  const clock = vi.spyOn(Date, 'now').mockImplementation(() => real() + ahead);
-  open.push(() => clock.mockRestore());
-  const host = await start(config, { onTick: () => ticks.emit('tick') });
-  await createEndpoint(host.endpoints, 'us', { id: 'erp', url: 'https://erp.example.com/hook' });
-  await table.write({ delete: keys.sink('us', 'erp') });
-  await table.write({ update: keys.endpointLock('us', 'erp'), set: { owner: 'crashed', until: Date.now() } });
-  ahead = 60_000;
-  const readRemains = async () => [
-    ...(await table.query({ pk: cursorPk('us', 'erp') })),
-    ...(await table.getMany([keys.endpointSecrets('us', 'erp')])),
-  ];
-  while ((await readRemains()).length > 0) await once(ticks, 'tick');
 });

@@ -150,7 +150,8 @@ describe('Dockerfile', () => {
       }
       const program = join(root, 'usr/local/bin/jobwire');
       const { sandbox, world } = await startSandbox();
-      const file = writeConfig(configFor(sandbox, [world.addAccount({ region: 'us', name: 'acme' })]));
+      const acme = world.addAccount({ region: 'us', name: 'acme' });
+      const file = writeConfig({ ...configFor(sandbox, [acme]), sns: true });
       const running = await startJobwire(['--config', file], { command: [program, 'start'], env: { PATH } });
       await running.printed(/account\.baselined/);
       const health = await launch([program, 'health', '--url', running.url], { env: { PATH } }).ended;

@@ -50,7 +50,13 @@ async function startUpstream(jobsCreatedAt: number, shift: number) {
   const { regions } = configFor(sandbox, [account]);
   return {
     ...{ account, first, second },
-    config: { port: 0, regions, accounts: [], webhooks: { allowPrivateNetworks: true, retrySeconds: [1] } },
+    config: {
+      port: 0,
+      sns: true,
+      regions,
+      accounts: [],
+      webhooks: { allowPrivateNetworks: true, retrySeconds: [1] },
+    },
     changeFirst: () => account.setStatus(first, 'In production'),
     /** Continues at the current time. */
     continue() {

@@ -31,7 +31,6 @@ import {
 } from '../../shared/notifications/settings.ts';
 import {
   createSuppression,
-  findSuppression,
   findSuppressions,
   findUnsubscription,
   liftSuppression,
@@ -53,6 +52,7 @@ import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table } from '../../shared/storage/table.ts';
 import { moved } from '../support/delivery-world.ts';
 import { getBlocks, readSection } from '../support/markdown.ts';
+import { findSuppression } from '../support/notification-world.ts';
 import { eachTable } from '../support/tables.ts';
 import { watchedTable } from '../support/tracker.ts';
 
@@ -454,6 +454,20 @@ eachTable('recipients', (makeTable) => {
     expect(await table.query({ pk: recipientPlacePk(ACME) })).toHaveLength(1);
   });
 
+  test('a recipient uses each channel for which there is an address, also if the addresses change, unless channels are given', async () => {
+    const { deps, create } = await createRig(makeTable);
+    const { id } = await create({ email: 'a@example.com' });
+    const change = async (input: object) => {
+      const changed = await updateRecipient(deps, ACME, id, input);
+      return changed.kind === 'changed' ? changed.recipient.channels : changed;
+    };
+    expect(await change({ mobile: '021 123 4567' })).toEqual(['email', 'sms']);
+    expect(await change({ email: null })).toEqual(['sms']);
+    expect(await change({ email: 'a@example.com', channels: ['sms'] })).toEqual(['sms']);
+    expect(await change({ email: 'b@example.com' })).toEqual(['sms']);
+    expect(await change({ channels: null })).toEqual(['email', 'sms']);
+  });
+
   test('of two concurrent changes of a recipient, one succeeds and the other conflicts', async () => {
     const { deps, table, create } = await createRig(makeTable);
     const { id } = await create({ email: 'a@example.com' });
@@ -525,9 +539,9 @@ describe('rejects invalid recipients', () => {
     expect(await createRecipient(deps, ACME, input)).toEqual({ kind: 'rejected', reason });
   });
 
-  test('an address that a channel requires cannot be removed', async () => {
+  test('an address that a given channel requires cannot be removed', async () => {
     const { deps, create } = await createRig();
-    const { id } = await create({ email: 'a@example.com', mobile: '021 123 4567' });
+    const { id } = await create({ email: 'a@example.com', mobile: '021 123 4567', channels: ['sms'] });
     expect(await updateRecipient(deps, ACME, id, { mobile: null })).toMatchObject({
       kind: 'rejected',
       reason: 'mobile is required for the channel sms.',
@@ -588,8 +602,10 @@ eachTable('spreadsheets', (makeTable) => {
     expect(getCounts(await take(deps, 'id,mobile\nbob,021 765 4321\n'))).toEqual([0, 1, 0]);
     expect(await readRecipient(table, ACME, 'bob')).toMatchObject({
       mobile: '+64217654321',
-      channels: ['email'],
+      channels: ['email', 'sms'],
     });
+    expect(await take(deps, 'id,mobile\nbob,\n')).toMatchObject({ updated: 1, invalidRows: [] });
+    expect(await readRecipient(table, ACME, 'bob')).toMatchObject({ mobile: null, channels: ['email'] });
   });
 
   test('two concurrent imports of the same file create each recipient once', async () => {

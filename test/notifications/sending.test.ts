@@ -22,7 +22,7 @@ import type { SendDeps } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../../shared/notifications/sms-limits.ts';
 import { createSmtpTransport } from '../../shared/notifications/smtp.ts';
-import { findSuppression, suppress } from '../../shared/notifications/suppressions.ts';
+import { suppress } from '../../shared/notifications/suppressions.ts';
 import { saveTemplate } from '../../shared/notifications/templates.ts';
 import { takeDueNotices } from '../../shared/notifications/thread-store.ts';
 import type { Channel, SendOutcome } from '../../shared/notifications/types.ts';
@@ -33,6 +33,7 @@ import {
   CLOSED_AFTER,
   createNotifyingWorld,
   draftEvent,
+  findSuppression,
   HOUR,
   MINUTE,
   parcel,
@@ -221,6 +222,26 @@ describe('an e-mail', () => {
     expect(await world.messages()).toMatchObject([
       { state: 'failed', reason: 'attempts_exhausted', detail: 'busy' },
     ]);
+  });
+
+  test('that is rejected for now after an outage of the mail server is retried after 1, 5 and 15 minutes', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(draftEvent(DISPATCHED, 1, START));
+    world.answers.email = async () => DOWN;
+    await world.send(CLOSED_AFTER);
+    for (let minute = 0; minute < 30; minute += 1) await world.send(MINUTE);
+    const restored = world.clock.now;
+    const at: number[] = [];
+    world.answers.email = async () => {
+      at.push((world.clock.now - restored) / MINUTE);
+      return at.length < 4
+        ? { kind: 'later', reason: 'Greylisted.', everything: false }
+        : { kind: 'accepted', providerId: null };
+    };
+    for (let minute = 0; minute < 40; minute += 1) await world.send(MINUTE);
+    expect(at).toEqual([1, 2, 7, 22]);
+    expect(await world.messages()).toMatchObject([{ state: 'sent' }]);
   });
 
   test('is a reply in its thread, and is never sent before the earlier mail', async () => {
@@ -743,6 +764,26 @@ describe('an SMS', () => {
     world.clock.now = Date.parse('2026-03-05T12:59:59Z');
     expect(await world.send()).toMatchObject({ sent: 0 });
     expect(await world.send(1000)).toMatchObject({ sent: 1 });
+  });
+
+  test('that becomes too old during quiet hours is sent until an hour after them', async () => {
+    const quietHours = { from: '21:00', to: '08:00' };
+    const settings = { maxAgeHours: 6, sms: { enabled: true, quietHours } };
+    const world = await createNotifyingWorld({ settings });
+    await world.recipient({ mobile: '+12125550123', zone: 'America/New_York' });
+    // 23:30 in New York.
+    const changedAt = Date.parse('2026-03-05T04:30:00Z');
+    world.clock.now = changedAt;
+    await world.fold(draftEvent(DISPATCHED, 1, changedAt, { dateOut: '2026-03-04T23:30:00' }));
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 0, later: 1 });
+    world.answers.sms = async () => ({ kind: 'later', reason: 'busy', everything: false });
+    world.clock.now = Date.parse('2026-03-05T13:00:00Z');
+    expect(await world.send()).toMatchObject({ later: 1 });
+    world.clock.now = Date.parse('2026-03-05T14:00:00Z');
+    expect(await world.send()).toMatchObject({ later: 1 });
+    expect(await world.send(1000)).toMatchObject({ failed: 1 });
+    expect(world.sms).toHaveLength(2);
+    expect(await world.messages()).toMatchObject([{ state: 'failed', reason: 'attempts_exhausted' }]);
   });
 
   test('waits for the end of quiet hours in a time zone that the recipient got while it waited', async () => {

@@ -4,10 +4,11 @@
  */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
+import { filters } from 'liquidjs';
 import { describe, expect, test, vi } from 'vitest';
 import type { Branding } from '../../shared/notifications/records.ts';
 import { checkTemplate, renderEmail, renderSms } from '../../shared/notifications/render.ts';
-import type { Rendered, RenderInput } from '../../shared/notifications/render-types.ts';
+import type { Rendered, RenderedEmail, RenderInput } from '../../shared/notifications/render-types.ts';
 import { edgeNotices, sampleBranding, sampleNotice } from '../../shared/notifications/samples.ts';
 import { measureSms, smsText } from '../../shared/notifications/sms-text.ts';
 import {
@@ -550,6 +551,19 @@ describe('length limits', () => {
     // In UCS-2 it would need two.
     expect(with_('500 postcards, silk 🎉')).toBe('Northlight Print: Your order PO-1 is on its way.');
   });
+
+  test.each([
+    // With fewer details, it would have two segments as well.
+    [200, 'd'.repeat(59)],
+    // With all details, it would have three segments.
+    [260, 'd'.repeat(29)],
+    [290, ''],
+  ])('an SMS with %i other characters has the details "%s"', (others, details) => {
+    const content = notice({ jobs: [job({ description: 'd'.repeat(80) })] });
+    const { text, segments } = sms({ content, template: { text: `${'x'.repeat(others)}{{ details }}` } });
+    expect(text.replaceAll(/x|\.\.\./g, '')).toBe(details);
+    expect(segments).toBe(2);
+  });
 });
 
 describe('the length of an SMS', () => {
@@ -657,6 +671,52 @@ describe('custom templates', () => {
     );
     expect(html('{{ jobs | json }}')).not.toMatch(/<|"/);
     expect(html('{% for d in jobs %}{% cycle d.description %}{% endfor %}')).not.toMatch(/<b>/);
+  });
+
+  const tricky = (liquid: string): Rendered<RenderedEmail> => {
+    const content = notice({ jobs: [job({ description: '<b>&"' })] });
+    const start = '{% assign d = jobs[0].description | append: "\n<i>" %}';
+    return renderEmail(input({ content, template: { subject: 'x', html: `${start}${liquid}` } }));
+  };
+
+  test.each([
+    ['captured', '{% capture c %}{{ d }}{% endcapture %}{{ c }}'],
+    [
+      'captured twice',
+      '{% capture c %}{% capture b %}{{ d }}{% endcapture %}{% echo b %}{% endcapture %}{% cycle c %}',
+    ],
+    ['captured with line breaks as HTML', '{% capture c %}{{ d | newline_to_br }}{% endcapture %}{{ c }}'],
+    [
+      'captured until a loop ends',
+      '{% for i in (1..3) %}{% capture c %}{{ d }}{% break %}{% endcapture %}{% endfor %}{{ c }}',
+    ],
+    ['escaped by a filter', '{{ d | xml_escape }}'],
+    ['shown with line breaks as HTML', '{{ d | newline_to_br }}', '<br />\n'],
+    ['shown with line breaks as HTML of a variable', '{% assign c = d | newline_to_br %}{{ c }}', '<br />\n'],
+    ['changed after its line breaks are HTML', '{{ d | newline_to_br | upcase | downcase }}'],
+  ])('escape text once that is %s', (_, liquid, lineBreak = '\n') => {
+    expect(tricky(liquid)).toMatchObject({
+      value: { html: `&lt;b&gt;&amp;&quot;${lineBreak}&lt;i&gt;` },
+    });
+  });
+
+  test('escape text that passes through any filter, and through a capture', () => {
+    let rendered = 0;
+    for (const filter of Object.keys(filters)) {
+      for (const wrapped of [
+        `{{ d | ${filter} }}`,
+        `{{ d | newline_to_br | ${filter} }}`,
+        `{{ d | ${filter} | newline_to_br }}`,
+        `{% assign c = d | newline_to_br | ${filter} %}{% echo c %}{% cycle c, d %}`,
+        `{% capture c %}{{ d | newline_to_br | ${filter} }}{% endcapture %}{{ c }}{% liquid echo c %}`,
+      ]) {
+        const outcome = tricky(wrapped);
+        if (outcome.kind !== 'rendered') continue;
+        rendered += 1;
+        expect(outcome.value.html.replaceAll('<br />', ''), wrapped).not.toMatch(/[<>"]/);
+      }
+    }
+    expect(rendered).toBeGreaterThan(100);
   });
 
   test('that fail have a reason without content of the notice', () => {

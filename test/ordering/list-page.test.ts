@@ -88,8 +88,8 @@ test('a page with known entries gives exactly the result of a page that is parse
         const position = at % (text.length + 1);
         const damaged = text.slice(0, position) + by + text.slice(position + removed);
         for (const given of [text, damaged]) {
-          expect(read(given, recall)).toEqual(read(given));
-          expect(read(given, () => undefined)).toEqual(read(given));
+          const parsed = read(given);
+          expect([read(given, recall), read(given, () => undefined)]).toEqual([parsed, parsed]);
         }
       },
     ),

@@ -156,7 +156,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     },
   );
 
-  test('the example for SQS processes messages, resolves references, and keeps their order', async () => {
+  test('the example for SQS processes messages, resolves references, and after a failure returns only the messages of its group', async () => {
     const { body } = await signedNow(newSecret());
     const asked: unknown[] = [];
     const api = createServer((request, response) => {
@@ -169,14 +169,19 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     const feed = 'https://elsewhere.example/v1/accounts/acme/events?after=e1.0&limit=1';
     const reference = { jobwire: 'reference', id, type, source, time, sequence, feed };
     const wrapped = { Type: 'Notification', TopicArn: 'arn:aws:sns:eu-west-1:1:x.fifo', Message: body };
-    const bodies = [body, JSON.stringify(wrapped), JSON.stringify(reference), 'no event', body];
+    const bodies = [body, JSON.stringify(wrapped), JSON.stringify(reference), 'no event', body, body];
+    const groups = ['acme/1', 'acme/2', 'acme/1', 'acme/1', 'acme/1', 'acme/2'];
     const env = {
-      RECORDS: JSON.stringify(bodies.map((one, at) => ({ messageId: `m${at}`, body: one }))),
+      RECORDS: JSON.stringify(
+        bodies.map((one, at) => ({
+          ...{ messageId: `m${at}`, body: one, attributes: { MessageGroupId: groups[at] } },
+        })),
+      ),
       JOBWIRE_URL: `http://127.0.0.1:${(api.address() as AddressInfo).port}`,
       JOBWIRE_API_KEY: 'a-key-of-some-length',
     };
     const program = start(node, 'run-sqs.mjs', env);
-    for (let at = 0; at < 3; at += 1) expect(JSON.parse(await program.line())).toEqual(JSON.parse(body));
+    for (let at = 0; at < 4; at += 1) expect(JSON.parse(await program.line())).toEqual(JSON.parse(body));
     expect(JSON.parse(await program.line())).toEqual({
       batchItemFailures: [{ itemIdentifier: 'm3' }, { itemIdentifier: 'm4' }],
     });

@@ -101,6 +101,14 @@ test('a body of bytes that changes during verification is parsed as verified', a
   expect(await receiving).toMatchObject({ id: 'acme.e1.1' });
 });
 
+test.each([Number.NaN, Number('unset'), -1])(
+  'a receiver with the tolerance %s is not created',
+  (toleranceSeconds) => {
+    // NaN is less than no age, so it would accept webhooks of any age.
+    expect(() => createReceiver({ secret: newSecret(), toleranceSeconds })).toThrow(RangeError);
+  },
+);
+
 test('webhook-replay is not signed: adding it in transit changes `replay`, and neither the verdict nor the event', async () => {
   const secret = newSecret();
   const { url, requests } = await startReceiver(() => ({ status: 204 }));

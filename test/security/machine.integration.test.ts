@@ -25,7 +25,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
 import { getClientAddress, rejectForeign } from '../../local/guard.ts';
 import { listChildren } from '../support/command.ts';
-import { configFor, generatedKey, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+import {
+  builtProgram,
+  configFor,
+  generatedKey,
+  startJobwire,
+  startSandbox,
+  writeConfig,
+} from '../support/jobwire.ts';
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
@@ -183,7 +190,8 @@ test.runIf(process.platform === 'linux')(
   async () => {
     const { sandbox, world } = await startSandbox();
     const account = world.addAccount({ region: 'us', name: 'acme' });
-    const jobwire = await startJobwire(['--config', writeConfig(configFor(sandbox, [account]))]);
+    const file = writeConfig({ ...configFor(sandbox, [account]), sns: true });
+    const jobwire = await startJobwire(['--config', file], { command: builtProgram() });
     await jobwire.printed(/(Live events)/);
     const pid = jobwire.child.pid ?? 0;
     const ports = [pid, ...(await listChildren(pid))].flatMap(listPorts);

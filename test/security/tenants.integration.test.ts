@@ -157,7 +157,7 @@ test.each([
       await table.putMany([{ ...keys.parked('us', 'erp', account, '4711', 1), ...parked, parkedAt: 0 }]);
     };
     await createEndpoint(before);
-    const item = `/v1/attention/us~${before.length > 1 ? '' : 'one'}~endpoint~erp`;
+    const item = '/v1/attention/us~~endpoint~erp';
     const acted = await request('POST', `${item}/acknowledge`, ADMIN, { note: 'Their ERP is down.' });
     expect(acted.status).toBe(200);
     expect((await request('DELETE', '/v1/endpoints/erp', ADMIN)).status).toBe(204);

@@ -11,6 +11,7 @@ import * as z from 'zod';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import { type Exchanged, readJson } from '../../shared/ordering/exchange.ts';
 import {
+  builtProgram,
   configFor,
   type End,
   type Jobwire,
@@ -93,7 +94,7 @@ describe('a Jobwire with a region for each attack, and one healthy region', () =
       accounts.push(...bad.accounts.map((account) => ({ ...account, region: `region${at}` as 'nz' })));
     }
     const file = writeConfig({ port: 0, regions, accounts }, end);
-    jobwire = await startJobwire(['--config', file], { end });
+    jobwire = await startJobwire(['--config', file], { command: builtProgram(), end });
     await jobwire.printed(/us\/good +account\.baselined/);
   });
   afterAll(async () => {

@@ -2,9 +2,9 @@
  * Requests as the OpenAPI document describes them, and requests beyond it, for every operation. Values come from the schemas
  * or, by field name, from the data of the world. A new operation needs no change here unless its fields have new names.
  */
+import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
-import { openApiDocument } from '../../shared/api/openapi.ts';
-import { type OpenApi, renderReference } from '../../shared/api/reference/render.ts';
+import { readApiFile } from '../../local/api-files.ts';
 import { MAX_LANES } from '../../shared/delivery/lanes.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
 import { type ApiWorld, BOOTSTRAP, CANARY, FAR, FOREIGN, MOVING, NOTED, OWN, REGIONS } from './api-world.ts';
@@ -20,7 +20,10 @@ import {
 
 export type { Asked, Operation, Schema };
 
-const document = openApiDocument() as Document;
+/** The stored document, which equals the generated one (test/api/documents.test.ts). */
+const document = JSON.parse(
+  readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'),
+) as Document;
 
 /** The named schemas. */
 export const namedSchemas = document.components.schemas;
@@ -30,9 +33,7 @@ export const operations = listOperations(document);
 
 /** Assets of the API reference. */
 const assets = [
-  ...(renderReference(openApiDocument() as OpenApi).get('docs-index.html') ?? '').matchAll(
-    /assets\/([^/]+)\/([\w.-]+)/g,
-  ),
+  ...new TextDecoder().decode(await readApiFile('docs-index.html')).matchAll(/assets\/([^/]+)\/([\w.-]+)/g),
 ].map(([, version = '', name = '']) => ({ version, name }));
 
 /** Requests of an operation on a world. `after`: the `next` values of its pages. */
@@ -130,7 +131,7 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     }
     if (path.startsWith('/v1/attention')) {
       return {
-        id: texts(`us~${OWN}~endpoint~own`, 'us~~endpoint~everything', NOTED),
+        id: texts('us~~endpoint~own', 'us~~endpoint~everything', NOTED),
         until: fc.constant(new Date(world.now() + 86_400_000).toISOString()),
       };
     }

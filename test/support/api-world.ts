@@ -368,7 +368,10 @@ export async function createApiWorld({
   });
   await undoable.settle();
   // A quarantine that a request can confirm.
-  await table.write({ update: keys.status(own), set: { state: 'quarantined', quarantinedAt: now() } });
+  await table.write({
+    update: keys.status(own),
+    set: { state: 'quarantined', quarantinedAt: now(), suspected: 5 },
+  });
   for (const note of ['The first note.', 'The second note.']) {
     const { status } = await app.request(`/v1/attention/${NOTED}/note`, {
       method: 'POST',

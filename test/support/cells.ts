@@ -63,9 +63,20 @@ const synthesized = new Map<string, Synthesized>();
 export function synthesize(...settings: Parameters<typeof synthesizeAnew>): Synthesized {
   // An absent setting and an undefined one are two cells.
   const key = JSON.stringify(settings, (_, value) => (value === undefined ? 'undefined' : value));
-  const cell = synthesized.get(key) ?? synthesizeAnew(...settings);
+  const cell = synthesized.get(key) ?? withShortStacks(() => synthesizeAnew(...settings));
   synthesized.set(key, cell);
   return cell;
+}
+
+/** The CDK captures a stack for each of its values, of which these tests need nothing. Vitest makes them long. */
+function withShortStacks<T>(act: () => T): T {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 2;
+  try {
+    return act();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
 }
 
 function synthesizeAnew(

@@ -26,7 +26,7 @@ export const OPERATION_COMMANDS: readonly string[] = [
   ...['accounts polls', 'accounts statistics', 'accounts open-jobs', 'jobs deliveries'],
   ...['regions list', 'regions show', 'regions statistics', 'regions open-jobs'],
   ...['event-types list', 'event-types show', 'keys show', 'recipients show'],
-  ...['profiles add', 'profiles list', 'profiles use', 'profiles remove'],
+  ...['profiles add', 'profiles list', 'profiles use', 'profiles remove', 'get', 'trigger'],
 ];
 
 /** Options of a command line. */
@@ -35,8 +35,11 @@ export interface RunOptions {
   readonly input?: string;
 }
 
-/** Starts a Jobwire that tracks the account `acme` of a sandbox, whose account `bakery` it does not track. */
-export async function startSite(end: End, more: object = {}) {
+/**
+ * Starts a Jobwire that tracks the account `acme` of a sandbox, whose account `bakery` it does not track. `names`: commands, and groups of
+ * commands, that `run`, `exec` and `json` start as processes until one has succeeded.
+ */
+export async function startSite(end: End, names: readonly string[], more: object = {}) {
   const { sandbox, world } = await startSandbox({}, end);
   const acme = world.addAccount({ region: 'us', name: 'acme' });
   const bakery = world.addAccount({ region: 'us', name: 'bakery' });
@@ -62,39 +65,43 @@ export async function startSite(end: End, more: object = {}) {
       env: { ...env, ...options.env },
     });
     end(() => void running.child.kill('SIGKILL'));
-    void running.ended.then(({ code }) => code === 0 && started.add(toCommandName(args)));
+    void running.ended.then(({ code }) => code === 0 && started.add(cli.nameOf(args)));
     return running;
   };
   /** Runs a command line in this process, which costs a hundredth of a process. */
   const runHere = (args: readonly string[], options: RunOptions = {}) =>
     cli.run(args, { ...options, env: { ...env, ...options.env } });
-  /** Runs a command line as a process, until a process of its command has succeeded; then in this process. */
-  const exec = (args: readonly string[], options: RunOptions = {}) =>
-    started.has(toCommandName(args)) ? runHere(args, options) : start(args, options).ended;
+  const isTested = (name: string): boolean => {
+    const inGroup = names.includes(name.split(' ')[0] ?? '') && !OPERATION_COMMANDS.includes(name);
+    return inGroup || names.includes(name);
+  };
+  /** Runs a command line of `names` as a process, until a process of its command has succeeded; others in this process. */
+  const exec = (args: readonly string[], options: RunOptions = {}) => {
+    const name = cli.nameOf(args);
+    return isTested(name) && !started.has(name) ? start(args, options).ended : runHere(args, options);
+  };
   const run = (...args: string[]) => exec(args);
   /** Runs with `--json`. Returns the documents. */
   const json = async (...args: string[]) => toDocuments((await run(...args, '--json')).out);
   return {
     ...{ url, env, sandbox, world, region: upstream.regions.us as Region, acme, bakery },
     ...{ job, start, runHere, exec, run, json, dataDir: join(dirname(file), 'data') },
-    /** Returns the commands and commands of groups without a successful process. */
-    notStarted: (names: readonly string[]) =>
-      Object.keys(cli.commands).filter((name) => {
-        const inGroup = names.includes(name.split(' ')[0] ?? '') && !OPERATION_COMMANDS.includes(name);
-        return (inGroup || names.includes(name)) && !started.has(name);
-      }),
+    /** Returns the commands of `names` without a successful process. */
+    notStarted: () => Object.keys(cli.commands).filter((name) => isTested(name) && !started.has(name)),
   };
 }
-
-/** Returns the first two words of a command line. */
-export const toCommandName = (args: readonly string[]): string => args.slice(0, 2).join(' ');
 
 /** Loads the part of a built CLI that its entry point loads. */
 export async function loadCli(folder: string) {
   const [module = ''] = readdirSync(folder).filter((file) => /^run-\w+\.js$/.test(file));
   const { loadCommands, run }: typeof Cli = await import(pathToFileURL(join(folder, module)).href);
+  const commands = await loadCommands();
   return {
-    commands: await loadCommands(),
+    commands,
+    /** Returns the name of the command of a command line that begins with it. */
+    nameOf([first = '', second]: readonly string[]): string {
+      return first in commands ? first : `${first} ${second}`;
+    },
     /** Runs a command line in this process, without a terminal. */
     run: (args: readonly string[], options: RunOptions) => runInProcess(run, args, options),
   };

@@ -64,7 +64,15 @@ export function runAtEdge(
   { request, ip = '203.0.113.9' }: { readonly request: EdgeRequest; readonly ip?: string },
 ): EdgeRequest | EdgeResponse {
   const event = { version: '1.0', context: { eventType: 'viewer-request' }, viewer: { ip }, request };
-  // No module of Node is available. Input and output are copied as data.
-  const context = createContext({ text: JSON.stringify(event) });
-  return JSON.parse(runInContext(`${code}\nJSON.stringify(handler(JSON.parse(text)))`, context));
+  const handle = handlers.get(code) ?? load(code);
+  handlers.set(code, handle);
+  return JSON.parse(handle(JSON.stringify(event)));
+}
+
+/** The loaded functions by their texts. CloudFront keeps them for several requests too. */
+const handlers = new Map<string, (text: string) => string>();
+
+/** No module of Node is available to the function. Input and output are copied as data. */
+function load(code: string): (text: string) => string {
+  return runInContext(`${code}\n(text) => JSON.stringify(handler(JSON.parse(text)))`, createContext());
 }

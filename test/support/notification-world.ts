@@ -11,7 +11,9 @@ import type { Message } from '../../shared/notifications/records.ts';
 import type { SendDeps, SendLine } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
+import { findSuppressions } from '../../shared/notifications/suppressions.ts';
 import {
+  type Channel,
   NOTIFICATIONS_SINK,
   type OutgoingEmail,
   type OutgoingSms,
@@ -177,4 +179,9 @@ export async function createNotifyingWorld(options: WorldOptions = {}) {
     /** The remaining journal entries. */
     journal: () => table.query({ pk: messagePk({ region: ACME.region, account: '_cell' }) }),
   };
+}
+
+/** Returns the suppression of an address for an account. `undefined` if there is none. */
+export async function findSuppression(table: Table, ref: AccountRef, channel: Channel, address: string) {
+  return (await findSuppressions(table, [{ ref, channel, address }]))[0];
 }

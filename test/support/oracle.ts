@@ -6,8 +6,8 @@
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
 import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
+import { CLOCK_TOLERANCE_MS } from '../../shared/tracking/clock-tolerance.ts';
 import type { JobIndex } from '../../shared/tracking/job-index.ts';
-import { CLOCK_TOLERANCE_MS } from '../../shared/tracking/job-numbers.ts';
 import { isListAuthoritative, type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
 import { readTimes } from '../../shared/tracking/timestamps.ts';
 import { SHARED_FIELDS } from '../../shared/tracking/views.ts';

@@ -5,8 +5,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { describe, inject, onTestFinished } from 'vitest';
+import { afterAll, describe, inject, onTestFinished } from 'vitest';
 import { createTable } from '../../local/dynamo-tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
@@ -80,10 +81,12 @@ export function eachTable(name: string, suite: Suite, { inFile = false } = {}): 
   for (const kind of kinds) {
     describe(`${name}, ${kind}`, () => {
       if (kind === 'in a file') {
+        const files = createFilePool();
+        afterAll(files.close);
         suite(
-          async () => (await fileTables()).table,
+          async () => (await files.take()).table,
           kind,
-          async () => (await fileTables()).history,
+          async () => (await files.take()).history,
         );
       } else if (kind === 'in memory') {
         suite(
@@ -104,13 +107,38 @@ export function eachTable(name: string, suite: Suite, { inFile = false } = {}): 
 
 /** Both tables in a file, deleted after the test. */
 export async function fileTables(): Promise<SqliteTables> {
+  const files = createFilePool();
+  onTestFinished(files.close);
+  return files.take();
+}
+
+/** Files with empty tables. A test has those it takes to itself until it ends, and then they are emptied for the next one. */
+function createFilePool() {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-tables-'));
-  const tables = await openSqliteTables(join(folder, 'tables.db'));
-  onTestFinished(async () => {
-    await tables.close();
-    rmSync(folder, { recursive: true });
-  });
-  return tables;
+  const opened: SqliteTables[] = [];
+  const idle: { readonly path: string; readonly tables: SqliteTables }[] = [];
+  const open = async () => {
+    const path = join(folder, `${opened.length}.db`);
+    const tables = await openSqliteTables(path);
+    opened.push(tables);
+    return { path, tables };
+  };
+  return {
+    async take(): Promise<SqliteTables> {
+      const file = idle.pop() ?? (await open());
+      onTestFinished(() => {
+        const database = new DatabaseSync(file.path);
+        database.exec('DELETE FROM state; DELETE FROM history');
+        database.close();
+        idle.push(file);
+      });
+      return file.tables;
+    },
+    async close(): Promise<void> {
+      for (const tables of opened) await tables.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
 }
 
 /** Only every nth possible crash point is tested: a sample on DynamoDB, all of them in memory at full size. */

@@ -75,6 +75,31 @@ describe('Retry-After of the upstream API (rule 12)', () => {
   });
 });
 
+describe('the poll interval', () => {
+  test('stays the same while only entries of the list are unreadable, and grows while whole pages are', async () => {
+    const { rig, jobs } = await baselined(150);
+    const newest = jobs.at(-1) ?? 0;
+    for (const listsJob of jobs.slice(0, 11)) {
+      rig.fault({ match: { listsJob }, fault: { kind: 'status', status: 500 } });
+    }
+    for (let poll = 1; poll <= 5; poll += 1) {
+      rig.upstream.setStatus(newest, `Step ${poll}`);
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', unread: 11 });
+      expect((await rig.status()).nextPollAt).toBeLessThanOrEqual(rig.now() + 66_000);
+    }
+    expect((await rig.status()).state).toBe('failing');
+    const events = await rig.fresh();
+    expect(events.filter(({ type }) => type === 'job.status_changed')).toHaveLength(5);
+    rig.sandbox.faults.clear();
+    rig.fault({
+      match: { operation: 'activeJobs', query: { page: 2 } },
+      fault: { kind: 'status', status: 503 },
+    });
+    await rig.poll();
+    expect((await rig.status()).nextPollAt).toBeGreaterThan(rig.now() + 800_000);
+  });
+});
+
 describe('quiet and failing accounts', () => {
   test('a quiet account is observed through its last poll; that of a failing one stops, with the error message', async () => {
     const { rig } = await baselined(120);

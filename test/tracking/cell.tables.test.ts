@@ -33,7 +33,7 @@ import {
   readUpstream,
   type Upstream,
 } from '../../shared/tracking/breaker.ts';
-import { claimDue } from '../../shared/tracking/claims.ts';
+import { claimDue, resumeFuturePolls } from '../../shared/tracking/claims.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import type { PollDeps } from '../../shared/tracking/poll-context.ts';
 import type { PollReport } from '../../shared/tracking/poll-report.ts';
@@ -49,6 +49,8 @@ interface CellOptions {
   readonly table?: Table;
   readonly pollIntervalSeconds?: number;
   readonly timeoutMs?: number;
+  /** An account whose credentials contain addresses of the ordering API. */
+  readonly ownAddress?: string;
 }
 
 type Cell = Awaited<ReturnType<typeof createCell>>;
@@ -60,6 +62,7 @@ async function createCell(options: CellOptions = {}) {
   const world = createWorld({ now });
   const sandbox = createSandbox({ world });
   const address = 'http://sandbox.example/us';
+  const regionSettings = { baseUrl: `${address}/api`, authUrl: `${address}/auth`, realm: 'us' };
   const table = options.table ?? createMemoryTable();
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
   const pollIntervalSeconds = options.pollIntervalSeconds ?? 60;
@@ -74,10 +77,11 @@ async function createCell(options: CellOptions = {}) {
     settings: DEFAULT_TRACKING,
     syncApiUser: syncOwnUser,
     connect: createConnector({
-      regions: { us: { baseUrl: `${address}/api`, authUrl: `${address}/auth`, realm: 'us' } },
+      regions: { us: regionSettings },
       readSecret: async (name) => {
         const { clientId = '', clientSecret = '' } = world.account('us', name) ?? {};
-        return { clientId, clientSecret, version: clientSecret };
+        const upstream = name === options.ownAddress ? regionSettings : undefined;
+        return { clientId, clientSecret, version: clientSecret, upstream };
       },
       now,
       fetch: wireTo(sandbox),
@@ -397,6 +401,26 @@ describe('an account of a failed region', () => {
     expect(await cell.types('a1')).toEqual(['account.poll_failing']);
   });
 
+  test('does not end the outage and has its own alarm if its credentials contain addresses of the ordering API', async () => {
+    const cell = await createCell({ accounts: 4, ownAddress: 'a1' });
+    for (const account of ['a2', 'a3', 'a4']) cell.fault(DOWN, { account });
+    await cell.run(600);
+    expect(await cell.regionTypes()).toEqual(['upstream.outage']);
+    expect(await cell.poll('a1')).toMatchObject({ outcome: 'complete' });
+    expect(await cell.isOpen()).toBe(true);
+    cell.fault(DOWN, { account: 'a1' });
+    await cell.run(900);
+    expect(await cell.allTypes()).toEqual(['account.poll_failing']);
+  });
+
+  test('does not count towards the outage if its credentials contain addresses of the ordering API', async () => {
+    const cell = await createCell({ accounts: 3, ownAddress: 'a1' });
+    cell.fault(DOWN);
+    await cell.run(900);
+    expect(await cell.region()).toEqual([]);
+    expect(await cell.allTypes()).toEqual(['a1', 'a2', 'a3'].map(() => 'account.poll_failing'));
+  });
+
   test('is polled soon after the region recovered, for any duration of the outage', async () => {
     const cell = await createCell({ accounts: 4 });
     cell.fault(DOWN);
@@ -555,6 +579,20 @@ eachTable('polls that overlap', (makeTable) => {
     expect(await cell.region()).toEqual([]);
     expect(await cell.isOpen()).toBe(true);
   });
+});
+
+test('a region recovers from an outage, and all its accounts are polled, after the clock was set back by hours', async () => {
+  const cell = await createCell();
+  cell.fault(DOWN);
+  await cell.run(900);
+  expect(await cell.regionTypes()).toEqual(['upstream.outage']);
+  cell.clearFaults();
+  cell.pass(-6 * 3600);
+  const refs = cell.names.map((account) => ({ region: 'us', account }));
+  await resumeFuturePolls(cell.table, refs, cell.now());
+  expect(new Set(await cell.run(120, 30))).toEqual(new Set(cell.names));
+  const [recovered] = await cell.region();
+  expect(recovered).toMatchObject({ type: 'upstream.recovered', data: { durationSeconds: 0 } });
 });
 
 describe('a poll that crashes', () => {
@@ -896,6 +934,16 @@ describe('failure statistics of a region (pure)', () => {
       'failures on both sides of a long silence',
       [...fails(0, 50, 5, 'a', 'b', 'c'), ...fails(4000, 4050, 5, 'a', 'b', 'c')],
       [],
+    ],
+    [
+      'an answer after the clock was set back: the first failure is in the future',
+      [...fails(7200, 7290, 5, 'a', 'b', 'c'), ok(0)],
+      ['outage 7260', 'recovered 0'],
+    ],
+    [
+      'failures before and after the clock was set back',
+      [...fails(7200, 7255, 5, 'a', 'b', 'c'), ...fails(0, 60, 5, 'a', 'b', 'c')],
+      ['outage 60'],
     ],
     ['hundreds of failures a second', fails(0, 60, 0.005, ...letters), ['outage 60']],
   ])('%s', (_, heard, said) => {

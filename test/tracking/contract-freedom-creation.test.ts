@@ -1,5 +1,6 @@
 /** Whether a job is new if its date is not reliable: missing, without a time, or from a wrong clock. */
 import { describe, expect, it } from 'vitest';
+import { keys } from '../../shared/storage/schema.ts';
 import { highestNumber } from '../../shared/tracking/job-numbers.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
@@ -79,6 +80,45 @@ describe('A job with a higher number than all of the baseline is new', () => {
     for (let n = 0; n < 20; n += 1) await rig.poll();
     const created = (await rig.fresh()).find(({ type }) => type === 'job.created');
     expect(created).toMatchObject({ subject: `jobs/${job}`, data: { job: { originCode: 'SHOP' } } });
+  });
+});
+
+describe('Half a year later', () => {
+  const DAY_SECONDS = 86_400;
+
+  it.each([
+    ['with', 0],
+    ['without', 1],
+  ])(
+    'a job %s a date whose history has expired is not new, although its number is far above the others',
+    async (_, dateIn) => {
+      const rig = await baselined();
+      rig.sandbox.freedom.set({ nulls: { fields: { dateIn } } });
+      const job = rig.upstream.createJob({ jobNumber: 415_000 });
+      expect(await getTypes(rig, job)).toEqual(['job.created']);
+      rig.upstream.dispatch(job);
+      rig.upstream.close(job);
+      for (let day = 0; day < 10; day += 1) {
+        rig.pass(DAY_SECONDS);
+        await rig.pollTypes(2);
+      }
+      expect((await rig.index()).get(job)).toBeUndefined();
+      rig.pass(181 * DAY_SECONDS);
+      await rig.table.write({ delete: keys.snapshot(rig.ref, job) });
+      expect(await getTypes(rig, job, 5)).toEqual([]);
+      expect(await getTypes(rig, rig.upstream.createJob({ jobNumber: 415_001 }))).toEqual(['job.created']);
+    },
+  );
+
+  it('a job is new that was created early in a pause of polling', async () => {
+    const rig = await baselined();
+    rig.pass(DAY_SECONDS);
+    const listed = rig.upstream.createJob();
+    const closed = rig.upstream.createJob();
+    rig.upstream.close(closed);
+    rig.pass(300 * DAY_SECONDS);
+    const events = await rig.pollTypes(3);
+    expect(events).toEqual(expect.arrayContaining([`job.created ${listed}`, `job.created ${closed}`]));
   });
 });
 

@@ -26,6 +26,7 @@ import {
 
 const AT = BASELINE + 600_000;
 const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 /** Values of the list, each with the value before them. */
 const ahead = (fields: Record<string, readonly unknown[]>, at = AT): ListAhead =>
@@ -376,6 +377,37 @@ describe('a detail that comes to have the value of the list', () => {
   });
 });
 
+describe('a detail of a listed job with a later status than the list', () => {
+  const shown = { masterJobStatus: 'Shipped' };
+  const first = detail(start(shown), { jobStatus: 'Shipped' }, 1, shown).snapshot;
+  const closed = detail(first, { jobStatus: 'Closed' }, 2, shown);
+
+  test('has changed when the job leaves the list, since a time before the detail showed the change', () => {
+    expect(types(closed)).toEqual([]);
+    expect(detail(closed.snapshot, { jobStatus: 'Closed' }, 3).events).toMatchObject([
+      {
+        type: 'job.status_changed',
+        data: {
+          changes: { status: { from: 'Shipped', to: 'Closed' } },
+          observed: { since: iso(BASELINE + MINUTE + 2000) },
+        },
+      },
+    ]);
+  });
+
+  test('has not changed again after the list showed it', () => {
+    const listed = list(closed.snapshot, { masterJobStatus: 'Closed' }, 3);
+    expect(types(listed)).toEqual(['job.status_changed']);
+    expect(types(detail(listed.snapshot, { jobStatus: 'Closed' }, 4))).toEqual([]);
+  });
+
+  test('is not ahead if the views named the status differently before', () => {
+    const other = detail(start(shown), { jobStatus: 'Sent' }, 1, shown).snapshot;
+    const later = detail(other, { jobStatus: 'Closed' }, 2, shown);
+    expect(types(detail(later.snapshot, { jobStatus: 'Closed' }, 3))).toEqual([]);
+  });
+});
+
 describe('a detail of a job that left the list', () => {
   const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
   const changed = list(first, { description: 'B' }, 2).snapshot;
@@ -615,6 +647,26 @@ describe('a job is new', () => {
     expect(
       prove(iso(BASELINE + 6 * MINUTE), { lastGoodCrawlStartedAt: BASELINE + 5 * MINUTE }, 7).since,
     ).toBe(BASELINE + 5 * MINUTE);
+  });
+
+  test('unless its history may have expired: 180 days after it came in, if a complete crawl followed', () => {
+    const now = BASELINE + 300 * DAY;
+    const prove = (dateIn: number | null, lastGoodCrawlStartedAt: number | null, newAbove: number | null) =>
+      proveCreated(unproven, detailed({ dateIn: dateIn && iso(dateIn) }), lookAt(now), {
+        ...knownAt(now),
+        ...{ lastGoodCrawlStartedAt, newAbove },
+      }).created;
+    const remembered = now - 180 * DAY;
+    const crawled = BASELINE + DAY;
+    for (const newAbove of [7, null]) {
+      for (const lastGood of [now - MINUTE, null]) {
+        expect(prove(remembered, lastGood, newAbove)).toBe(true);
+        expect(prove(remembered - 1, lastGood, newAbove)).toBe(false);
+      }
+      expect(prove(crawled, crawled, newAbove)).toBe(true);
+      expect(prove(crawled - 1, crawled, newAbove)).toBe(false);
+      expect(prove(null, crawled, newAbove)).toBe(newAbove === 7);
+    }
   });
 
   test('or was only hidden: then the parcels of both views count as emitted', () => {

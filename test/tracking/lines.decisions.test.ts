@@ -223,9 +223,17 @@ describe('a detail that is behind an earlier one', () => {
     expect(snapshot.supersededLines).toHaveLength(1);
   });
 
-  test('still shows the statuses of the lines', () => {
-    const { snapshot } = detail(read(two), three, 62, {});
-    const behind = detail(snapshot, lines(line(1, { jobLineStatus: 'Press' }), line(2)), 63, {});
-    expect(behind.snapshot.detail?.lines.map(({ status }) => status)).toEqual(['Press', null, null]);
+  test('does not change the statuses of the lines', () => {
+    const printing = lines(line(1, { quantity: 10, jobLineStatus: 'Printing' }));
+    const packed = lines(line(1, { quantity: 12, jobLineStatus: 'Packed' }));
+    const changed = detail(read(printing), packed, 62, {});
+    expect(types(changed)).toEqual(['job.updated', 'job.line_status_changed']);
+    const behind = detail(changed.snapshot, printing, 63, {});
+    expect([types(behind), behind.snapshot.detail?.lines]).toEqual([[], changed.snapshot.detail?.lines]);
+    expect(types(detail(behind.snapshot, packed, 64, {}))).toEqual([]);
+    expect(types(detail(behind.snapshot, printing, 122, {}))).toEqual([
+      'job.updated',
+      'job.line_status_changed',
+    ]);
   });
 });

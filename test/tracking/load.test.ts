@@ -8,8 +8,8 @@ import type { PollMessage } from '../../functions/handlers/messages.ts';
 import { createPollAccountHandler } from '../../functions/handlers/poll-account.ts';
 import { createTickHandler } from '../../functions/handlers/tick.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
-import { LONE_POLLS, POLLS } from '../../infra/polling.ts';
 import { readStages } from '../../infra/settings.ts';
+import { LONE_POLLS, POLLS } from '../../infra/throughput.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
@@ -191,6 +191,7 @@ async function createCell(options: {
           get: async () => ({ value: 'token', obtainedAt: now(), fresh: false }),
           drop: async () => {},
         },
+        ownAddress: false,
       });
       const newId = () => String(++ids);
       const polling = {

@@ -1390,6 +1390,24 @@ describe('after a job was delisted (rule 7)', () => {
     expect((await rig.index()).get(a)).toBeUndefined();
   });
 
+  test('a job is fetched no more often, and at most for 7 days, if the full list contains it and its detail is a 404', async () => {
+    const rig = await baselined(2, { leavesListOnDispatch: true });
+    const [a = 0] = rig.jobs;
+    rig.fault({ match: { query: { includeClosedJobs: true } }, fault: { kind: 'emptyList' } });
+    rig.upstream.dispatch(a);
+    expect(await rig.pollTypes()).toEqual([`job.dispatched ${a}`]);
+    rig.sandbox.faults.clear();
+    rig.fault({ match: { operation: 'job', path: `/Jobs/${a}$` }, fault: { kind: 'status', status: 404 } });
+    let fetches = 0;
+    for (let n = 0; n < 60; n += 1) fetches += (await rig.poll()).detailFetches;
+    // After 5 and 30 minutes.
+    expect(fetches).toBe(2);
+    expect((await rig.snapshot(a))?.settling?.looks).toBe(2);
+    rig.pass(7 * 86_400);
+    await rig.pollTypes(2);
+    expect((await rig.index()).get(a)).toBeUndefined();
+  });
+
   test('fetches in that time beyond the budget are not lost', async () => {
     const rig = await baselined(6, { settings: { fetchesPerPoll: 2 } });
     for (const job of rig.jobs.slice(0, 5)) rig.upstream.close(job);

@@ -44,7 +44,7 @@ export const DEAD_MS = 30 * 24 * HOUR_MS;
 /** The parts of an item's id. */
 export interface ItemId {
   readonly region: string;
-  /** Empty if the subject belongs to no single account. */
+  /** Empty for regions, and for endpoints, whose accounts can change. */
   readonly account: string;
   readonly type: AttentionItem['subject']['type'];
   readonly subject: string;
@@ -61,9 +61,8 @@ export function jobItem({ region, account }: AccountRef, jobNumber: number | str
 }
 
 /** Returns the id of the item of an endpoint. */
-export function endpointItem({ region, id, accounts }: Pick<Sink, 'region' | 'id' | 'accounts'>): ItemId {
-  const [account = '', ...others] = accounts;
-  return { region, account: others.length === 0 ? account : '', type: 'endpoint', subject: id };
+export function endpointItem({ region, id }: Pick<Sink, 'region' | 'id'>): ItemId {
+  return { region, account: '', type: 'endpoint', subject: id };
 }
 
 /** Returns the id of an item. `~` occurs in no id of its parts. */
@@ -73,7 +72,7 @@ export const formatItemId = ({ region, account, type, subject }: ItemId): string
 /** Returns the key of an item within its region. */
 export const toItemKey = ({ account, type, subject }: ItemId): string => [account, type, subject].join('~');
 
-/** Parses the id of an item. Returns `undefined` for any other text. */
+/** Parses the id of an item. Returns `undefined` for any other text. The ids of endpoints formerly contained an account. */
 export function parseItemId(text: string): ItemId | undefined {
   const [, region, account, type, subject] =
     /^([a-z0-9-]{1,63})~([a-z0-9-]{0,63})~(job|endpoint|account|region|message)~([a-z0-9-]{1,80})$/.exec(
@@ -81,13 +80,15 @@ export function parseItemId(text: string): ItemId | undefined {
     ) ?? [];
   if (region === undefined || account === undefined || subject === undefined) return undefined;
   if (type === 'job' && !/^[1-9]\d{0,11}$/.test(subject)) return undefined;
-  return { region, account, type: type as ItemId['type'], subject };
+  return { region, account: type === 'endpoint' ? '' : account, type: type as ItemId['type'], subject };
 }
 
-/** What differs between the kinds of items. */
+/** Differences between the kinds of items. */
 interface Facts {
   readonly kind: AttentionKind;
   readonly id: ItemId;
+  /** Default: that of the id. */
+  readonly account?: string | undefined;
   readonly name: string;
   readonly orderNumber?: string | null;
   readonly jobNumber?: number | undefined;
@@ -100,7 +101,7 @@ interface Facts {
 
 /** Returns the item with the given facts, and its rank. */
 export function toCandidate(facts: Facts, now: number): Candidate {
-  const { kind, id, name, orderNumber = null, jobNumber = null } = facts;
+  const { kind, id, account = id.account, name, orderNumber = null, jobNumber = null } = facts;
   const { since, cause, impact, material, actions } = facts;
   const ageHours = Math.max(0, now - since) / HOUR_MS;
   const { lateHours = null, mustDate = null } = cause;
@@ -110,7 +111,7 @@ export function toCandidate(facts: Facts, now: number): Candidate {
     id: formatItemId(id),
     kind,
     region: id.region,
-    account: id.account || null,
+    account: account || null,
     subject: { type: id.type, id: id.subject, name, orderNumber, jobNumber },
     since,
     ageHours: round(ageHours),
@@ -138,7 +139,7 @@ export function operateAction(operation: string, path: string, body: Action['bod
 }
 
 const inBrackets = (reason: string | null | undefined): string =>
-  reason ? ` (${reason.replace(/\.$/, '')})` : '';
+  reason ? ` (${reason.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase()).replace(/\.$/, '')})` : '';
 const takeFirstSentence = (text: string): string => `${text.split(/(?<=\.)\s/, 1)[0]?.replace(/\.$/, '')}.`;
 export const capitalize = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 /** Rounds hours to a tenth. */
@@ -157,7 +158,7 @@ export function toEndpointItem(
   { parked, dead }: { readonly parked: readonly ParkedEvent[]; readonly dead: readonly DeadEvent[] },
   now: number,
 ): Candidate | undefined {
-  const { region, id, health, paused } = sink;
+  const { region, id, accounts, health, paused } = sink;
   const isEndpoint = isEndpointKind(sink.kind);
   const { state, problem, failingSince, disabledAt } = toHealthState(sink, now);
   const failing = state === 'failing' && failingSince !== null;
@@ -198,6 +199,7 @@ export function toEndpointItem(
     {
       kind: ENDPOINT_KINDS[code],
       id: endpointItem(sink),
+      account: accounts.length === 1 ? accounts[0] : undefined,
       name: id,
       since,
       cause: { code, also, summary: `${capitalize(summary)}.`, reason },
@@ -247,9 +249,9 @@ const ACCOUNT_CAUSES = {
   stale: 'No poll has completed for more than two poll intervals',
 } as const;
 
-/** Returns the item of an account. `undefined`: it is observed. `record`: the account with the time of its last change. */
+/** Returns the item of an account, with the times of its last change and of its pause. `undefined`: it is observed. */
 export function toAccountItem(
-  account: Account & { readonly changedAt: number | null },
+  account: Account & { readonly changedAt: number | null; readonly pausedAt: number | null },
   status: Status,
   { hasOutage }: { readonly hasOutage: boolean },
   now: number,
@@ -263,7 +265,7 @@ export function toAccountItem(
   if (code === undefined) return undefined;
   const since =
     code === 'paused'
-      ? (account.changedAt ?? now)
+      ? (account.pausedAt ?? now)
       : code === 'quarantined'
         ? (quarantinedAt ?? now)
         : // An account without a complete poll is not observed since its last change, such as its creation.
@@ -308,7 +310,7 @@ export function toAccountItem(
   );
 
   function findAccountCause(): keyof typeof ACCOUNT_CAUSES | undefined {
-    if (paused) return (account.changedAt ?? 0) <= now - PAUSED_MS ? 'paused' : undefined;
+    if (paused) return (account.pausedAt ?? 0) <= now - PAUSED_MS ? 'paused' : undefined;
     if (state === 'credentials_rejected' || state === 'identity_mismatch') return state;
     if (state === 'failing') return hasOutage ? undefined : 'failing';
     if (quarantinedAt !== null) return 'quarantined';

@@ -29,7 +29,7 @@ const JOB_KINDS = {
   due_soon: 'job_due_soon',
 } as const satisfies Readonly<Record<string, AttentionKind>>;
 
-/** What the item of a job depends on, besides the job. */
+/** Facts besides the job on which its item depends. */
 export interface JobContext {
   /** Start of the last complete crawl of the account (epoch ms). */
   readonly lastGood: number | null;
@@ -117,9 +117,9 @@ function describeStatus(snapshot: Snapshot, status: string | null, now: number):
   if (status === null) return 'Without a status';
   const { stay } = snapshot;
   const hours = stay ? (now - stay.since) / HOUR_MS : 0;
-  // Without its beginning, the stay is longer than the time since the first observation.
+  // If the beginning of the stay was not observed, the stay is longer than the time since the first observation.
   const isWhole = findEntry(snapshot, status) !== undefined;
-  if (!isWhole && hours < 1) return `In the status “${status}” for an unknown time`;
+  if (!isWhole && hours * 60 < 1) return `In the status “${status}”`;
   return `In the status “${status}” for ${isWhole ? '' : 'at least '}${formatHours(hours)}`;
 }
 

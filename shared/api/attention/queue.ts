@@ -10,8 +10,8 @@ import { listMessages } from '../../notifications/message-history.ts';
 import { readSettingsOfAccounts } from '../../notifications/settings.ts';
 import type { RecordOf } from '../../representation.ts';
 import { getRevision, modified, notFound, type Rejection, revisionUnchanged } from '../../resources.ts';
-import { type AccountRef, attentionHistoryPk, attentionPk, keys } from '../../storage/schema.ts';
-import type { Item } from '../../storage/table.ts';
+import { type AccountRef, attentionHistoryPk, keys } from '../../storage/schema.ts';
+import type { Item, Table } from '../../storage/table.ts';
 import type { Caller } from '../keys.ts';
 import { decodePlace, encodePlace } from '../parameters.ts';
 import { type Candidate, type ItemId, listActions, parseItemId, toItemKey } from './items.ts';
@@ -59,8 +59,6 @@ export interface QueuePlace {
 
 /** Retention of the state of an item after the last action of a user, and of each entry of its history (days). */
 export const STATE_DAYS = 90;
-/** Maximum number of stored states read per region. */
-const MAX_STATES = 5_000;
 const READS_AT_ONCE = 16;
 /** Reading a backlog takes up to 200 heads. */
 const BACKLOGS_AT_ONCE = 4;
@@ -110,12 +108,9 @@ export async function readAttention(
 ): Promise<AttentionItem | undefined> {
   const candidate = deps.regions.includes(id.region) ? await findCandidate(deps, id, caller) : undefined;
   if (!candidate) return undefined;
-  const stored = await deps.table.get(keys.attention(id.region, toItemKey(id)));
-  const [item] = await complement(
-    deps,
-    [withState(candidate, stored && toStored(stored), deps.now())],
-    caller,
-  );
+  const [stored] = await readStates(deps.table, [candidate]);
+  const state = stored && toStored(stored);
+  const [item] = await complement(deps, [withState(candidate, state, deps.now())], caller);
   return item;
 }
 
@@ -134,7 +129,7 @@ export async function actOnAttention(
   return item ? { kind: 'changed', item } : notFound('such item');
 }
 
-/** Number of attempts to record an action on a subject while others change the item. */
+/** Number of attempts to record an action while others change the item. */
 const RECORD_ATTEMPTS = 5;
 
 /**
@@ -149,14 +144,12 @@ export async function prepareRecord(
 ): Promise<() => Promise<void>> {
   const candidate = await findCandidate(deps, id, caller);
   return async () => {
-    for (let attempt = 0; candidate && attempt < RECORD_ATTEMPTS; attempt += 1) {
-      if (await recordAction(deps, caller, candidate, id, { action })) return;
-    }
-    if (candidate) throw new Error(`The action ${action} was not recorded, because its item kept changing.`);
+    if (!candidate || (await recordAction(deps, caller, candidate, id, { action }))) return;
+    throw new Error(`The action ${action} was not recorded, because its item kept changing.`);
   };
 }
 
-/** Stores the state of an item after an action, with an entry of its history. `undefined`: another action was stored first. */
+/** Stores the state of an item after an action, with an entry of its history. `undefined`: other actions were always stored first. */
 async function recordAction(
   { table, now, newId }: QueueDeps & { readonly newId: () => string },
   caller: Caller,
@@ -164,37 +157,40 @@ async function recordAction(
   id: ItemId,
   action: AttentionAction,
 ): Promise<StoredState | undefined> {
-  const at = now();
   const key = keys.attention(id.region, toItemKey(id));
-  const before = await table.get(key);
   const by = toActor(caller);
   const { material, kind, cause } = candidate;
-  const next = applyAction(before && toStored(before), action, { material, by, at });
-  const ttl = Math.ceil(at / 1000) + STATE_DAYS * 86_400;
-  const entry: AttentionEntry = {
-    ...{ at, by, action: action.action, kind, cause: cause.summary },
-    until: action.action === 'snooze' ? action.until : null,
-    assignee: action.action === 'assign' ? action.assignee : null,
-    note: action.note ?? null,
-  };
-  const revision = before ? getRevision(before) : 0;
-  const written = await table.transact(
-    [
-      {
-        put: { ...key, state: JSON.stringify(next), revision: revision + 1, ttl },
-        when: [before ? revisionUnchanged(before) : ['pk', 'absent']],
-      },
-      {
-        put: {
-          ...keys.attentionEntry(id.region, toItemKey(id), revision + 1),
-          entry: JSON.stringify(entry),
-          ttl,
+  for (let attempt = 0; attempt < RECORD_ATTEMPTS; attempt += 1) {
+    const at = now();
+    const [before] = await readStates(table, [candidate]);
+    const next = applyAction(before && toStored(before), action, { material, by, at });
+    const ttl = Math.ceil(at / 1000) + STATE_DAYS * 86_400;
+    const entry: AttentionEntry = {
+      ...{ at, by, action: action.action, kind, cause: cause.summary },
+      until: action.action === 'snooze' ? action.until : null,
+      assignee: action.action === 'assign' ? action.assignee : null,
+      note: action.note ?? null,
+    };
+    const revision = before ? getRevision(before) : 0;
+    const written = await table.transact(
+      [
+        {
+          put: { ...key, state: JSON.stringify(next), revision: revision + 1, ttl },
+          when: [before?.sk === key.sk ? revisionUnchanged(before) : ['pk', 'absent']],
         },
-      },
-    ],
-    newId(),
-  );
-  return written.done ? next : undefined;
+        {
+          put: {
+            ...keys.attentionEntry(id.region, toItemKey(id), revision + 1),
+            entry: JSON.stringify(entry),
+            ttl,
+          },
+        },
+      ],
+      newId(),
+    );
+    if (written.done) return next;
+  }
+  return undefined;
 }
 
 /** Returns a page of the history of an item, newest first. */
@@ -247,15 +243,13 @@ function isAfter(item: Ranked, place: QueuePlace | undefined): boolean {
 async function collect(deps: QueueDeps, regions: readonly string[], caller: Caller) {
   const parts = await Promise.all(
     regions.map(async (region) => {
-      const [found, states] = await Promise.all([
-        findCandidates(deps, region, caller),
-        deps.table.query({ pk: attentionPk(region), limit: MAX_STATES }),
-      ]);
-      const byKey = new Map(states.map((item) => [item.sk, toStored(item)]));
-      const items = found.candidates.map((candidate) =>
-        withState(candidate, byKey.get(candidate.id.slice(region.length + 1)), deps.now()),
-      );
-      return { ...found, items, complete: found.complete && states.length < MAX_STATES };
+      const found = await findCandidates(deps, region, caller);
+      const states = await readStates(deps.table, found.candidates);
+      const items = found.candidates.map((candidate, at) => {
+        const stored = states[at];
+        return withState(candidate, stored && toStored(stored), deps.now());
+      });
+      return { ...found, items };
     }),
   );
   const sum = (of: (part: (typeof parts)[number]) => number) => parts.reduce((so, part) => so + of(part), 0);
@@ -265,6 +259,18 @@ async function collect(deps: QueueDeps, regions: readonly string[], caller: Call
     accounts: sum(({ accounts }) => accounts),
     endpoints: sum(({ endpoints }) => endpoints),
   };
+}
+
+/** Returns the stored state of each item of a region. Earlier versions stored that of an endpoint of one account under the account. */
+async function readStates(table: Table, candidates: readonly Candidate[]): Promise<(Item | undefined)[]> {
+  const keysOf = ({ id, region, account, subject }: Candidate) => {
+    const former =
+      subject.type === 'endpoint' && account !== null ? [`${account}~endpoint~${subject.id}`] : [];
+    return [id.slice(region.length + 1), ...former].map((key) => keys.attention(region, key));
+  };
+  const items = await table.getMany(candidates.flatMap(keysOf));
+  const byKey = new Map(items.map((item) => [item.sk, item]));
+  return candidates.map((candidate) => keysOf(candidate).flatMap(({ sk }) => byKey.get(sk) ?? [])[0]);
 }
 
 const toStored = (item: Item): StoredState => JSON.parse(String(item.state)) as StoredState;

@@ -1,7 +1,7 @@
 /** The rank of an item in the attention queue. Pure. */
 import type { AttentionKind, Rank } from './views.ts';
 
-/** What the rank depends on. */
+/** Facts on which the rank depends. */
 export interface RankInput {
   readonly kind: AttentionKind;
   readonly ageHours: number;

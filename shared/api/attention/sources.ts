@@ -11,6 +11,7 @@ import { type DeadEvent, listDeadPage, listParkedPage } from '../../delivery/par
 import { toSink, withHealthOfParts } from '../../delivery/sink.ts';
 import { listUndelivered, readMessage } from '../../notifications/message-history.ts';
 import { isMessageId } from '../../notifications/message-ids.ts';
+import type { Message } from '../../notifications/records.ts';
 import { jobsAwaited, toDayKeys } from '../../storage/job-indexes.ts';
 import {
   type AccountRef,
@@ -68,13 +69,14 @@ const MAX = {
   dead: 100,
   deadPages: 20,
   messages: 200,
+  messagePages: 20,
 } as const;
 const READS_AT_ONCE = 8;
 const DAY_MS = 86_400_000;
 /** Delay after which a poll that has not begun counts as missed. */
 const MISSED_POLL_MS = 5 * 60_000;
 
-/** What needs attention in a region, and what was watched. */
+/** Problems of a region that need attention, and the numbers of watched accounts and endpoints. */
 export interface Found {
   readonly candidates: readonly Candidate[];
   readonly complete: boolean;
@@ -82,8 +84,8 @@ export interface Found {
   readonly endpoints: number;
 }
 
-/** An account with the time of its last change. */
-type KnownAccount = Account & { readonly changedAt: number | null };
+/** An account with the times of its last change and of its pause. */
+type KnownAccount = Parameters<typeof toAccountItem>[0];
 
 /** Returns what needs attention in a region, of the accounts of the caller. */
 export async function findCandidates(deps: SourceDeps, region: string, caller: Caller): Promise<Found> {
@@ -138,7 +140,7 @@ export async function findCandidate(
       const item = await table.get(keys.sink(region, subject));
       const isKnown = item?.kind !== undefined && isForEndpoint(caller, toEndpoint(item));
       const [found] = isKnown ? await inspect(deps, await withHealthOfParts(table, [item])) : [];
-      return found && found.account === (account || null) ? found : undefined;
+      return found;
     }
     case 'region':
       return caller.accounts === null && region === subject
@@ -160,10 +162,12 @@ async function readAccounts(table: Table, region: string, caller: Caller): Promi
   return items.map(toKnown);
 }
 
-const toKnown = (item: Item): KnownAccount => ({
-  ...toAccount(item),
-  changedAt: typeof item.changedAt === 'number' ? item.changedAt : null,
-});
+function toKnown(item: Item): KnownAccount {
+  const changedAt = typeof item.changedAt === 'number' ? item.changedAt : null;
+  // Earlier versions stored no time of the pause.
+  const pausedAt = typeof item.pausedAt === 'number' ? item.pausedAt : changedAt;
+  return { ...toAccount(item), changedAt, pausedAt };
+}
 
 /** Finds accounts that are not observed: by their indexed state, by a missed poll, or paused. */
 async function findAccounts(
@@ -343,13 +347,22 @@ async function listRecentDead(table: Table, region: string, sink: string, now: n
   return recent.slice(0, MAX.dead);
 }
 
+/** Finds undelivered messages. For a key of some accounts, also those that are older than many of other accounts. */
 async function findMessages({ history, now }: SourceDeps, region: string, caller: Caller) {
   if (!history) return { items: [], complete: true };
-  const messages = await listUndelivered(history, region, now() - MESSAGE_MS, MAX.messages);
-  const theirs = messages.filter(({ account }) => isFor(caller, account));
+  const theirs: Message[] = [];
+  let isWhole = false;
+  let last: string | undefined;
+  for (let page = 0; page < MAX.messagePages && theirs.length < MAX.messages && !isWhole; page += 1) {
+    const read = await listUndelivered(history, region, now() - MESSAGE_MS, MAX.messages, last);
+    // The upper bound is inclusive; the message at it was on the previous page.
+    theirs.push(...read.filter(({ id, account }) => id !== last && isFor(caller, account)));
+    isWhole = read.length < MAX.messages;
+    last = read.at(-1)?.id;
+  }
   const byAddress = Map.groupBy(theirs, ({ to }) => to?.address);
   const items = theirs.flatMap(
     (message) => toMessageItem(message, now(), byAddress.get(message.to?.address)?.length) ?? [],
   );
-  return { items, complete: messages.length < MAX.messages };
+  return { items, complete: isWhole };
 }

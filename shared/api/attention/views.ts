@@ -61,7 +61,7 @@ const Cause = z
     code: z
       .string()
       .describe(
-        'Machine-readable cause. For jobs: `late`, `needs_attention`, `stalled`, `at_risk` or `due_soon`; for endpoints: `disabled`, `failing`, `dead` or `parked`; for accounts: their state, or `stale`; for regions: `outage`; for messages: their state.',
+        'Machine-readable cause. For jobs: `late`, `needs_attention`, `stalled`, `at_risk` or `due_soon`; for endpoints: `disabled`, `failing`, `dead` or `parked`; for accounts: their state, or `stale` (no recent complete poll); for regions: `outage`; for messages: their state.',
       ),
     also: z.array(z.string()).describe('Further causes that apply to the same subject.'),
     summary: z.string().describe('Description of the cause, in English.'),
@@ -212,7 +212,7 @@ export const AttentionPage = z
     next: textOrNull.describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
     total: count.describe('Number of items that match the filters.'),
     counts: AttentionCounts.describe(
-      'Numbers of items in the queue. They include all items that the API key can access in the regions in `watched`. Of the filters in the request, only `region` changes these numbers.',
+      'Numbers of items in the queue. They include all items that the API key can access in the regions in `watched.regions`. Of the filters in the request, only `region` changes these numbers.',
     ),
     watched: z
       .object({
@@ -227,7 +227,7 @@ export const AttentionPage = z
   })
   .meta({ id: 'AttentionPage' });
 
-/** What a user did with an item. */
+/** Action of a user on an item. */
 export const AttentionEntry = z
   .object({
     at: timestamp.describe('Time of the action.'),

@@ -327,7 +327,12 @@ ${table(
     schema: JsonSchema,
     { description, prefix = '', note = '', id }: FieldParts,
   ): string {
-    const limits = limitsOf(schema);
+    const stated = description?.replaceAll('`', '') ?? '';
+    // A limit that the description states is not repeated.
+    const limits = limitsOf(schema).filter((limit) => {
+      const [before, after] = stated.split(limit.replace(/<[^>]+>|\.$/g, ''), 2);
+      return after === undefined || /\w$/.test(before ?? '') || /^\w/.test(after);
+    });
     const wrap = (part: string) => esc(part).replace(/(?<=[a-z])(?=[A-Z])|(?<=\.)/g, '<wbr>');
     const before = prefix && `<span class="prefix">${wrap(prefix)}</span>`;
     return row(

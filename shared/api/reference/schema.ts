@@ -37,12 +37,17 @@ export function typeOf(schema: JsonSchema): string {
   const parts = anyOf ?? oneOf;
   if (parts) return [...new Set(parts.map(typeOf))].join(' or ');
   const types = [type ?? 'any value'].flat().map((one) => {
-    if (one === 'array' && items) return `array of ${typeOf(items)}`;
+    if (one === 'array' && items) return `array of ${inBrackets(items)}`;
     if (one === 'object' && typeof map === 'object' && Object.keys(map).length > 0)
-      return `map of ${typeOf(map)}`;
+      return `map of ${inBrackets(map)}`;
     return `${esc(one)}${format && one !== 'null' ? ` (${esc(format)})` : ''}`;
   });
   return types.join(' or ');
+}
+
+function inBrackets(schema: JsonSchema): string {
+  const type = typeOf(schema);
+  return type.includes(' or ') ? `(${type})` : type;
 }
 
 /** Returns the constraints of a schema as HTML sentences. */
@@ -51,13 +56,17 @@ export function limitsOf(schema: JsonSchema): string[] {
   const range = (from: number | undefined, to: number | undefined, unit: string) => {
     if (from === undefined && to === undefined) return [];
     if (from === to) return [`${from}${unit}.`];
-    if (to === undefined) return [`At least ${from}${unit}.`];
+    if (to === undefined) return [`At least ${from}${from === 1 ? unit.replace(/s$/, '') : unit}.`];
     return [from === undefined ? `At most ${to}${unit}.` : `${from} to ${to}${unit}.`];
   };
   const values = 'const' in schema ? [schema.const] : (schema.enum ?? []);
+  const known = schema['x-extensible-enum'] ?? [];
   return [
     ...(values.length > 0
       ? [`${values.length > 1 ? 'Values' : 'Value'}: ${values.map(code).join(', ')}.`]
+      : []),
+    ...(known.length > 0
+      ? [`Known values: ${known.map(code).join(', ')}. Later versions can add values.`]
       : []),
     ...(schema.default === undefined ? [] : [`Default: ${code(schema.default)}.`]),
     ...range(minimum, maximum, ''),
@@ -66,7 +75,7 @@ export function limitsOf(schema: JsonSchema): string[] {
     ...range(schema.minItems, schema.maxItems, ' items'),
     ...range(schema.minProperties, schema.maxProperties, ' fields'),
     ...(pattern === undefined ? [] : [`Pattern: ${code(pattern)}.`]),
-    ...(items ? limitsOf(items).map((limit) => `Items: ${limit}`) : []),
+    ...(items ? limitsOf(items).map((limit) => `Each item: ${limit}`) : []),
     ...(schema.anyOf ?? []).flatMap(limitsOf),
     ...(typeof map === 'object' ? limitsOf(map).map((limit) => `Each value: ${limit}`) : []),
   ];
@@ -83,7 +92,7 @@ export function toSample(schema: JsonSchema, named: Named, within: readonly stri
   }
   const [first] = schema.anyOf ?? schema.oneOf ?? [];
   if (first) return toSample(first, named, within);
-  const given = schema.default ?? schema.const ?? schema.enum?.[0];
+  const given = schema.default ?? schema.const ?? (schema['x-extensible-enum'] ?? schema.enum)?.[0];
   if (given !== undefined) return given;
   switch ([type].flat()[0]) {
     case 'object':

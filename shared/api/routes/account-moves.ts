@@ -68,7 +68,8 @@ export const moveRoutes: readonly Route[] = [
       answer: { description: 'The current account.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ subject }, { manage }) => partOf(await cancelMove(manage.accounts, toRef(subject)), 'account'),
+    async ({ subject, expected }, { manage }) =>
+      partOf(await cancelMove(manage.accounts, toRef(subject), expected), 'account'),
   ),
   route(
     {

@@ -313,7 +313,7 @@ export const accountRoutes: readonly Route[] = [
       record: ({ subject, ...by }, parts) => recordAction('confirm', accountItem(subject), by, parts),
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
-        'Ends a quarantine (too many jobs disappeared within a day) or an identity mismatch (the credentials belong to another account of the ordering API). In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials are correct. If `upstreamId` is given, Jobwire from then on expects this id as the id of the account in the ordering API.',
+        'Ends a quarantine (too many jobs disappeared within a day) or an identity mismatch (the credentials belong to another account of the ordering API). In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials have been corrected. With `upstreamId`, the operator confirms instead that the account to which the credentials now belong is the right one. Jobwire then expects this id.',
       role: 'operate',
       of: ofAccount,
       body: z

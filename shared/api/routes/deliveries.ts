@@ -73,7 +73,7 @@ export const deliveryRoutes: readonly Route[] = [
       id: 'getEndpointStatistics',
       summary: 'Get the delivery statistics of an endpoint',
       description:
-        'Counts the attempts of the window by the time at which they began. New attempts are included within a minute. Webhooks and queues have statistics.',
+        'Counts the attempts of the window by the time at which they began. New attempts are included within a minute. Only webhooks and queues have statistics.',
       role: 'read',
       of: ofOwnEndpoint,
       query: z.strictObject({
@@ -81,7 +81,7 @@ export const deliveryRoutes: readonly Route[] = [
           .enum(['1h', '24h', '7d'], 'must be 1h, 24h or 7d')
           .default('24h')
           .describe(
-            'Length of the window: `1h` in points of 5 minutes, `24h` in points of 30 minutes, `7d` in points of 2 hours. Default: `24h`.',
+            'Length of the window: `1h` with one point per 5 minutes, `24h` with one per 30 minutes, `7d` with one per 2 hours. Default: `24h`.',
           ),
       }),
       answer: { description: 'Statistics of the endpoint.', schema: DeliveryStatistics },

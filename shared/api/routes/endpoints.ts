@@ -155,7 +155,7 @@ export const endpointRoutes: readonly Route[] = [
   endpoints.update(
     {
       description:
-        'Omitted fields are unchanged. `null` removes a filter, or resets another setting to its default. An API key that is restricted to some accounts cannot subscribe the endpoint to other accounts.',
+        'Omitted fields are unchanged. `null` removes a filter, or resets another setting to its default. The parked and dead events of removed accounts are deleted. An API key that is restricted to some accounts cannot subscribe the endpoint to other accounts.',
       of: ofOwnEndpoint,
       body: EndpointUpdate,
       example: { types: ['job.dispatched', 'job.tracking_added'], ratePerSecond: null },

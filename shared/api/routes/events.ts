@@ -4,6 +4,7 @@
  */
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { getOrCreate } from '../../get-or-create.ts';
 import { parseCursor } from '../../log/head.ts';
 import { createEncoder, timestampOrNull } from '../../representation.ts';
 import { type AccountRef, isCell, keys } from '../../storage/schema.ts';
@@ -15,6 +16,7 @@ import {
   type Crowded,
   type FeedDeps,
   followLog,
+  type GivenCursor,
   type Gone,
   locateStream,
   type Page,
@@ -28,6 +30,7 @@ import type { Caller } from '../keys.ts';
 import {
   type CellFeedDeps,
   type FeedPage,
+  findPlace,
   followFeed,
   type GivenPlaces,
   locateFeed,
@@ -70,17 +73,15 @@ const EventPage = z
     observedThrough: timestampOrNull
       .optional()
       .describe(
-        'Start of the last complete reading of the list of active jobs. The changes that this reading showed are in the log, at or before the position `next`. The account status describes the exceptions. `null`: the page ends before `head`. Absent in the log of a region.',
+        'Start of the last complete reading of the list of active jobs. The changes that this reading showed are in the log, at or before the cursor `next`. There are exceptions, such as jobs that could not be read. The description of `observedThrough` in the account status lists them. `null`: the page does not reach the end of the log (`head`). Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
 
-const after = cursorBy(parseCursor, CURSOR_RULE)
-  .optional()
-  .describe('Return events after this cursor. Default: begin with the earliest stored event.');
+const cursor = cursorBy(parseCursor, CURSOR_RULE).optional();
 
 const EventsQuery = z.strictObject({
-  after,
+  after: cursor.describe('Return events after this cursor. Default: begin with the earliest stored event.'),
   limit: eventLimit,
   types: typePatterns.optional(),
   wait: integer(0, MAX_WAIT_SECONDS)
@@ -92,9 +93,9 @@ const EventsQuery = z.strictObject({
     .describe(
       'Sort order. `newest`: begin with the newest event. `previous` of the response is the cursor of older events.',
     ),
-  before: cursorBy(parseCursor, CURSOR_RULE)
-    .optional()
-    .describe('With `order=newest`: return the events up to this cursor. Default: the end of the log.'),
+  before: cursor.describe(
+    'With `order=newest`: return the events up to this cursor. Default: the end of the log.',
+  ),
 });
 
 /** Rejects parameters of the other order. */
@@ -120,9 +121,7 @@ function checkOrder(
 }
 
 const StreamQuery = z.strictObject({
-  after: cursorBy(parseCursor, CURSOR_RULE)
-    .optional()
-    .describe('Return events after this cursor. Default: the current end of the log.'),
+  after: cursor.describe('Return events after this cursor. Default: the current end of the log.'),
   types: typePatterns.optional(),
 });
 
@@ -139,7 +138,7 @@ const CellEventsQuery = z
     last: integer(1, MAX_EVENTS)
       .optional()
       .describe(
-        'Alternative to `after`: return the latest events, at most this number per region. Fewer events are returned if the API key is restricted to some accounts, or if `types` is set.',
+        'Alternative to `after`: begin this number of events before the end of the feed of each region. `limit` applies to all regions together, so use `next` to get the rest. Fewer events are returned if the API key is restricted to some accounts, or if `types` is set.',
       ),
   })
   .superRefine((given, context) => {
@@ -162,7 +161,7 @@ const LAST_EVENT_ID = {
 };
 const STREAM = {
   description:
-    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message of a stream has `event: cursor`, and its `data:` contains the cursor. When the filter `types` excludes events, the stream sends another `cursor` message instead of them, so that the cursor of the client advances. The server closes a stream after some minutes. Connect again with the last id to resume it.',
+    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message of a stream has `event: cursor`, and its `data:` contains the cursor. When the parameter `types` excludes events, the stream sends another `cursor` message instead of them, so that the cursor of the client advances. The server closes a stream after some minutes. Connect again with the last id to resume it.',
   schema: z.string(),
   contentType: 'text/event-stream',
   headers: {
@@ -218,7 +217,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         waits: true,
       },
       async ({ c, subject: ref, query }, parts) => {
-        const given = resumeAt(c, query.after, parseCursor, CURSOR_RULE);
+        const given = resumeAt(c, query.after);
         if (given instanceof Response) return given;
         const place = await locateStream(parts.feed.log, ref, given);
         if (!place) return noLog(c);
@@ -257,15 +256,9 @@ const NEVER = new AbortController().signal;
 
 /** Returns the reader of pages without a wait. Identical requests in the same turn share one read. */
 function createPageReader(feed: FeedDeps) {
-  const known = pages.get(feed);
-  if (known) return known;
-  const read = shareCalls(
-    async ({ ref, ...asked }: AskedPage) =>
-      written(ref, await readPage(feed, ref, { ...asked, waitMs: 0 }, NEVER)),
-    { inTurn: true },
-  );
-  pages.set(feed, read);
-  return read;
+  const read = async ({ ref, ...asked }: AskedPage) =>
+    written(ref, await readPage(feed, ref, { ...asked, waitMs: 0 }, NEVER));
+  return getOrCreate(pages, feed, () => shareCalls(read, { inTurn: true }));
 }
 
 /** An event by its id: of an account of the key, or of the log of a region for a key for all accounts. */
@@ -303,12 +296,12 @@ export const eventRoutes: readonly Route[] = [
     async ({ c, caller, query: { wait, after, order, before, ...asked } }, parts) => {
       const feed = await feedFor(parts.feed, caller);
       if (order === 'newest') {
-        const until = placesIn(c, feed, 'before', before);
+        const until = await placesIn(c, feed, 'before', before);
         if (until instanceof Response) return until;
         const query = { ...asked, accounts: caller.accounts, before: until };
         return sendPage(c, parts, written(undefined, await readNewestFeedPage(feed, query)));
       }
-      const given = placesIn(c, feed, 'after', after);
+      const given = await placesIn(c, feed, 'after', after);
       if (given instanceof Response) return given;
       const waitMs = await getWaitMs(wait, caller, parts);
       await using hold = createHold(c, parts, waitMs);
@@ -337,7 +330,7 @@ export const eventRoutes: readonly Route[] = [
     async ({ c, caller, query: { after, types } }, parts) => {
       const feed = await feedFor(parts.feed, caller);
       const last = c.req.header('last-event-id') || undefined;
-      const given = placesIn(c, feed, last === undefined ? 'after' : 'Last-Event-ID', last ?? after);
+      const given = await placesIn(c, feed, last === undefined ? 'after' : 'Last-Event-ID', last ?? after);
       if (given instanceof Response) return given;
       const start = await locateFeed(feed, given, 'head');
       if (start.kind === 'gone') return cursorGone(c, start);
@@ -411,28 +404,24 @@ async function feedFor(
 const isItem = (item: Item, { pk, sk }: Key): boolean => item.pk === pk && item.sk === sk;
 
 /** Parses a cursor of the merged feed. */
-function placesIn(
+async function placesIn(
   c: Context<ApiEnv>,
   feed: CellFeedDeps,
   field: string,
   text: string | undefined,
-): GivenPlaces | undefined | Response {
+): Promise<GivenPlaces | undefined | Response> {
   if (text === undefined) return undefined;
-  const places = parsePlaces(feed, text);
+  const places = parsePlaces(feed, text) ?? (await findPlace(feed, text));
   return places ?? problem(c, 'invalid-parameter', { field, detail: `${field} ${CELL_CURSOR_RULE}.` });
 }
 
 /** Returns the start of a stream. `Last-Event-ID` is newer than the `after` that the stream was opened with. */
-function resumeAt<T>(
-  c: Context<ApiEnv>,
-  after: T | undefined,
-  decode: (text: string) => T | undefined,
-  rule: string,
-): T | undefined | Response {
+function resumeAt(c: Context<ApiEnv>, after: GivenCursor | undefined): GivenCursor | Response | undefined {
   const header = c.req.header('last-event-id');
   if (header === undefined || header === '') return after;
   const field = 'Last-Event-ID';
-  return decode(header) ?? problem(c, 'invalid-parameter', { field, detail: `${field} ${rule}.` });
+  const detail = `${field} ${CURSOR_RULE}.`;
+  return parseCursor(header) ?? problem(c, 'invalid-parameter', { field, detail });
 }
 
 /**

@@ -56,7 +56,7 @@ const JobsQuery = z
       .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
       .optional()
       .describe(
-        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given. Otherwise `dateOut` or `dateDue` if a filter permits it, and `jobNumber` if none does.',
+        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: by job number if the filter `jobNumber`, `orderNumber` or `orderGroup` is given. Otherwise by `dateOut` or `dateDue` if the filters permit it, and by job number if they do not.',
       ),
     expand: listOf<JobExpansion>(['detail', 'events'], 'must be detail, events or detail,events')
       .optional()

@@ -140,7 +140,7 @@ export const parkedEventRoutes: readonly Route[] = [
       id: 'redeliverEvents',
       summary: 'Retry parked events and replay dead events by filter',
       description:
-        'Retries the selected parked events, as `POST …/parked/retry` does for all, and starts a replay of the selected dead events. With `dryRun`, the events are only counted. The events of each job are sent in order. A dead event that is delivered is no longer dead. A dead event that is rejected again stays dead. An event is selected only if the API key can access its account and the endpoint receives the events of this account.',
+        'Retries the selected parked events, as `POST …/parked/retry` does, and starts a replay of the selected dead events. With `dryRun`, the events are only counted. The events of each job are sent in order. A dead event that is delivered is no longer dead. A dead event that is rejected again stays dead. An event is selected only if the API key can access its account and the endpoint receives the events of this account.',
       role: 'operate',
       of: ofEndpoint,
       body: Redelivery,

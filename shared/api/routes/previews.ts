@@ -70,7 +70,7 @@ const TestEmail = z
       .string('must be an e-mail address')
       .max(320, 'must be an e-mail address')
       .describe(
-        'Address to which the e-mail is sent: the address of the signed-in user, the reply-to address of the settings, or the address of a recipient for the whole account.',
+        'Address to which the e-mail is sent: the address of the signed-in user, the reply-to address of the settings, or the address of a recipient who gets messages about all jobs of the account.',
       ),
     kind,
     ...content,
@@ -114,7 +114,7 @@ export const previewRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/notifications/test',
       id: 'sendTestEmail',
       summary: 'Send a test e-mail',
-      description: `Renders an e-mail as for a preview, adds \`[Test]\` before the subject, and sends it to the address of the signed-in user, the reply-to address, or the address of a recipient for the whole account. The e-mail is not in the message history. Nothing is sent to suppressed addresses. An account can send ${TEST_EMAILS_PER_HOUR} test e-mails per clock hour (UTC).`,
+      description: `Renders an e-mail as for a preview, adds \`[Test]\` before the subject, and sends it to the address of the signed-in user, the reply-to address, or the address of a recipient who gets messages about all jobs of the account. The e-mail is not in the message history. Nothing is sent to suppressed addresses. An account can send ${TEST_EMAILS_PER_HOUR} test e-mails per clock hour (UTC).`,
       role: 'operate',
       of: settingsSubject,
       body: TestEmail,

@@ -3,9 +3,15 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import type { NotificationSettings } from '../../notifications/records.ts';
 import { readSettings } from '../../notifications/settings.ts';
-import { findUnsubscription, resubscribe, suppress } from '../../notifications/suppressions.ts';
+import {
+  findSuppressions,
+  findUnsubscription,
+  resubscribe,
+  suppress,
+} from '../../notifications/suppressions.ts';
 import type { Locale } from '../../notifications/types.ts';
 import { PREVIEW_TOKEN, readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
+import type { Table } from '../../storage/table.ts';
 import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';
 import { type Answer, type Route, routesOf, type Subject } from '../route.ts';
@@ -54,11 +60,9 @@ export const unsubscribeRoutes: readonly Route[] = [
     },
     async ({ c, subject }, { feed }) => {
       const unsubscription = await findUnsubscription(feed.table, subject.ref, subject);
-      return renderPage(
-        c,
-        unsubscription ? (unsubscription.entered ? 'unsubscribed by account' : 'unsubscribed') : 'subscribed',
-        subject,
-      );
+      if (unsubscription?.entered) return renderPage(c, 'unsubscribed by account', subject);
+      if (unsubscription) return renderPage(c, 'unsubscribed', subject);
+      return renderPage(c, await selectView(feed.table, subject, 'subscribed'), subject);
     },
   ),
   route(
@@ -68,7 +72,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       id: 'unsubscribe',
       summary: 'Unsubscribe or subscribe again',
       description:
-        'Unsubscribes the address of the link from messages of the account (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, the unsubscription ends and the address receives messages again, unless the address was suppressed with `POST …/suppressions`.',
+        'Unsubscribes the address of the link from messages of the account (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, the unsubscription ends, unless the address was suppressed with `POST …/suppressions`. The address then receives messages again, unless it is suppressed for another reason, such as a bounce.',
       role: null,
       of: linkSubject,
       form: z
@@ -87,7 +91,8 @@ export const unsubscribeRoutes: readonly Route[] = [
     async ({ c, subject, body }, { manage }) => {
       if (body[CHOICE] === 'subscribe') {
         const done = await resubscribe(manage.endpoints, subject.ref, subject);
-        return renderPage(c, done ? 'resubscribed' : 'unsubscribed by account', subject);
+        if (!done) return renderPage(c, 'unsubscribed by account', subject);
+        return renderPage(c, await selectView(manage.endpoints.table, subject, 'resubscribed'), subject);
       }
       // If the account has just been deleted, nothing is sent either.
       await suppress(manage.endpoints, subject.ref, subject, 'unsubscribed');
@@ -95,6 +100,12 @@ export const unsubscribeRoutes: readonly Route[] = [
     },
   ),
 ];
+
+/** Returns the view of an address that is not unsubscribed: the given one, unless the address is suppressed for another reason. */
+async function selectView(table: Table, link: Link, view: UnsubscribeView): Promise<UnsubscribeView> {
+  const [suppression] = await findSuppressions(table, [link]);
+  return suppression ? 'suppressed' : view;
+}
 
 function renderPage(
   c: Context<ApiEnv>,

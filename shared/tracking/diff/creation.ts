@@ -1,6 +1,6 @@
 /** The first observation of a job, and whether the job is new or was only hidden (rule 5). Pure. */
 
-import { CLOCK_TOLERANCE_MS } from '../job-numbers.ts';
+import { CLOCK_TOLERANCE_MS } from '../clock-tolerance.ts';
 import { KEPT_DAYS, type Snapshot } from '../snapshot.ts';
 import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, pairUp } from '../views.ts';
@@ -53,22 +53,23 @@ export interface Proof {
 }
 
 /**
- * Decides whether a job without a history is new (rule 5): its `dateIn` is after the baseline. A `dateIn`
- * without a time zone is read in the zone in which it is latest. A new number proves the same, unless `dateIn` is clearly earlier.
+ * Decides whether a job without a history is new (rule 5): its `dateIn` is after the baseline, and its history cannot have expired.
+ * A `dateIn` without a time zone is read in the zone in which it is latest. A new number proves the same if there is no `dateIn`, and
+ * otherwise allows for a difference of the clocks.
  */
 export function proveCreated(before: Snapshot, detail: DetailView, look: Look, known: Known): Proof {
   const { baselineStartedAt, lastGoodCrawlStartedAt } = known;
   const cameIn = detail.dateIn === null ? undefined : readTimes(detail.dateIn, detail.timezone);
   if (baselineStartedAt === null) return { created: false, since: null };
   const isNumberNew = known.newAbove !== null && before.jobNumber > known.newAbove;
-  if (isNumberNew && !(cameIn && cameIn.latest < baselineStartedAt - CLOCK_TOLERANCE_MS)) {
-    return { created: true, since: cameIn ? findBound(cameIn.earliest) : baselineStartedAt };
-  }
-  if (cameIn === undefined) return { created: false, since: null };
-  // A job older than the retention of snapshots may have been tracked before.
-  const remembered = look.askedAt - KEPT_DAYS * 86_400_000;
-  const created = cameIn.latest >= Math.max(baselineStartedAt, remembered);
-  return { created, since: findBound(cameIn.earliest) };
+  if (cameIn === undefined) return { created: isNumberNew, since: isNumberNew ? baselineStartedAt : null };
+  // A job older than the retention of snapshots may have been tracked before, unless it came in after the last complete crawl.
+  const remembered = Math.min(
+    look.askedAt - KEPT_DAYS * 86_400_000,
+    lastGoodCrawlStartedAt ?? Number.POSITIVE_INFINITY,
+  );
+  const first = baselineStartedAt - (isNumberNew ? CLOCK_TOLERANCE_MS : 0);
+  return { created: cameIn.latest >= Math.max(first, remembered), since: findBound(cameIn.earliest) };
 
   // A crawl without the job proves nothing, because the job may have been hidden then. Its own date proves
   // it.

@@ -107,10 +107,13 @@ export function compareListedDetail(
   const apart = SHARED_FIELDS.filter(
     (field) => !same(field, detail, next) && !(list && equal(field, list, next)),
   );
-  const kept = apart.filter((field) => !unsure.includes(field) && !repeated.includes(field));
+  const kept: LaggingField[] = apart.filter((field) => !unsure.includes(field) && !repeated.includes(field));
+  // The views can name a status differently. Only if they named it alike is the detail certainly ahead of the list.
+  const isAhead = list?.status === detail.status && next.status !== detail.status;
+  if (undecided.includes('status') || isAhead) kept.push('status');
   return {
     changes: [],
-    kept: pick(detail, [...kept, ...undecided.filter((field) => field === 'status')]),
+    kept: pick(detail, kept),
     // After a change, the value is the detail's own again.
     unsure: unsure.filter((field) => same(field, detail, next) && !(list && same(field, list, next))),
     followed: {},

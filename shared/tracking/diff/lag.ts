@@ -2,7 +2,7 @@
  * A detail that is older than the list (rule 4): values that the list has already shown are no news when the detail
  * shows them later. Pure.
  */
-import { CLOCK_TOLERANCE_MS } from '../job-numbers.ts';
+import { CLOCK_TOLERANCE_MS } from '../clock-tolerance.ts';
 import type { LaggingField, ListAhead, SharedField, Snapshot } from '../snapshot.ts';
 import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';

@@ -43,9 +43,7 @@ export function applyLines(
   const recent = (superseded ?? []).filter(({ at }) => askedAt - at < MAX_LAG_MS);
   const shown = printLines(next);
   if (recent.some(({ print }) => print === shown)) {
-    const statuses = new Map(next.lines.map(({ jobLineId, status }) => [jobLineId, status]));
-    const lines = was.lines.map((line) => ({ ...line, status: statuses.get(line.jobLineId) ?? line.status }));
-    return { lines, comments: was.comments, changes: {}, superseded, isBehind: true };
+    return { lines: was.lines, comments: was.comments, changes: {}, superseded, isBehind: true };
   }
   const added = { print: printLines(was), at: askedAt };
   return { ...next, changes, superseded: [...recent, added].slice(-MAX_SUPERSEDED), isBehind: false };

@@ -19,7 +19,7 @@ export async function abort(
     return { state: await recordState(poll, { result, outcome, status }), problem: cause.message };
   }
   const { problem, accepted } = cause;
-  if (progress.pages === 0 && isServiceFault(problem)) {
+  if (progress.upstream && progress.pages === 0 && isServiceFault(problem)) {
     const failure = { at: deps.now(), reason: problem.message };
     progress.upstream = await noteFailure(deps, account, failure, progress.upstream);
   }

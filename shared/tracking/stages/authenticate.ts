@@ -24,7 +24,8 @@ export async function authenticate(poll: Poll): Promise<Session> {
 
 async function connect(poll: Poll): Promise<Pick<Session, 'client' | 'identity'>> {
   const { deps, account, status, baselined, progress, context } = poll;
-  const { client, tokens } = await deps.connect(account, progress.holds);
+  const { client, tokens, ownAddress } = await deps.connect(account, progress.holds);
+  if (ownAddress) progress.upstream = undefined;
   progress.counts = client.counts;
   const token = await tokens.get().catch((fault: unknown) => {
     if (fault instanceof OrderingError) progress.tokenFault = fault;

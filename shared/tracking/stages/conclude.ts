@@ -51,7 +51,7 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     const problem = list.complete
       ? new Error('The poll ran out of time before it committed all changes.')
       : list.problem;
-    const result = { kind: 'failed', problem, accepted: true } as const;
+    const result = { kind: 'failed', problem, accepted: true, covered: list.covered } as const;
     const head = poll.baselined ? statuses.takeChanges() : undefined;
     return recordState(poll, { result, outcome: 'partial', status: attributes, head });
   }

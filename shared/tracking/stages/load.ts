@@ -110,13 +110,17 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
 }
 
 /** Returns the number above which jobs are new, or `null` if numbers prove nothing: see job-numbers.ts. */
-function findNewAbove({ attributes }: Head, { sweptThrough }: Status, startedAt: number): number | null {
+function findNewAbove(
+  { attributes }: Head,
+  { sweptThrough, sweptHighest }: Status,
+  startedAt: number,
+): number | null {
   const { baselineNumber, baselineStartedAt, numberContradictions } = attributes;
   if (typeof baselineNumber !== 'number') return null;
   if (Number(numberContradictions ?? 0) >= MAX_CONTRADICTIONS) return null;
   // A job with a higher number may have been tracked and forgotten.
   const forgotten = startedAt - Number(baselineStartedAt) > KEPT_DAYS * 86_400_000;
-  return forgotten ? Math.max(baselineNumber, sweptThrough) : baselineNumber;
+  return forgotten ? Math.max(baselineNumber, sweptThrough, sweptHighest) : baselineNumber;
 }
 
 /** Returns the kinds of requests that an earlier Retry-After holds back. */

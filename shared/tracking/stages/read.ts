@@ -33,7 +33,9 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
   if (list.answeredAt === null) {
     throw new PollFailure({ problem: list.problem, accepted: identity !== undefined });
   }
-  progress.upstream = await noteAnswer(deps, account.region, list.answeredAt, progress.upstream);
+  if (progress.upstream) {
+    progress.upstream = await noteAnswer(deps, account.region, list.answeredAt, progress.upstream);
+  }
   if (baselined) {
     const former: string[] = [];
     for (const [jobNumber, { view }] of list.observations) {

@@ -1,6 +1,6 @@
 /**
  * Messages to customers follow the truth of the events: the age of a dispatch, what a dispatch or a return makes obsolete, and the
- * consent of the API user. Each test polls the sandbox over HTTP, folds the events and sends the messages.
+ * consent of the API user. Each test polls the sandbox, folds the events and sends the messages.
  * One file: its tests share the tracked account with its recipients and the sent messages.
  */
 import { randomUUID } from 'node:crypto';
@@ -22,7 +22,7 @@ import {
 } from '../../shared/notifications/types.ts';
 import { historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import { createHttpRig, START } from '../support/tracker.ts';
+import { createRig, START } from '../support/tracker.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -37,7 +37,7 @@ const KINDS = ['dispatched', 'tracking', 'dispatch_revoked', 'due_date_changed',
 async function createShop(
   options: { settings?: object; sms?: object; region?: RegionCode; jobs?: readonly object[] } = {},
 ) {
-  const rig = await createHttpRig(options.region ? { region: options.region } : {});
+  const rig = await createRig(options.region ? { region: options.region } : {});
   const { table, ref, now } = rig;
   const jobs = (options.jobs ?? [{}]).map((job) => rig.upstream.createJob(job));
   const history = createMemoryTable(historySchema);
