@@ -6,6 +6,7 @@ import type { Selection } from './bulk/selection.ts';
 import { Empty, Hidden, Loaded, useNarrow } from './components.tsx';
 import css from './DataTable.module.css';
 import type { LoadedQuery } from './queries.ts';
+import { isFrozenList } from './refresh.ts';
 import { useRovingFocus } from './roving-focus.ts';
 import { useZone, ZoneName } from './times.tsx';
 import ui from './ui.module.css';
@@ -197,7 +198,9 @@ export function usePages<P extends ListPage, T>(options: {
     queryFn: ({ pageParam, signal }) => fetchPage(pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
-    refetchInterval: ({ state }) => (!refetchAll && (state.data?.pages.length ?? 1) > 1 ? false : refetchMs),
+    meta: { freezes: !refetchAll },
+    refetchInterval: (list) => (isFrozenList(list) ? false : refetchMs),
+    refetchOnWindowFocus: (list) => !isFrozenList(list),
     placeholderData: keepPreviousData,
     enabled,
   });

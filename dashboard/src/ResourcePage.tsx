@@ -1,6 +1,7 @@
 /** The pages of an account or an endpoint: tabs with its state, its activity and its settings. */
 import type { ReactNode } from 'react';
-import { Redirect, useSearch } from 'wouter';
+import { Redirect } from 'wouter';
+import { useSearch } from 'wouter/use-browser-location';
 import { Page, Tabs } from './components.tsx';
 import { buildHref, type ResourceTab, useHref } from './urls.ts';
 

@@ -1,11 +1,12 @@
 /** Components that all pages share. */
-import { Button, Group, Modal, TextInput, VisuallyHidden } from '@mantine/core';
+import { Button, Group, Menu, type MenuProps, Modal, TextInput, VisuallyHidden } from '@mantine/core';
 import { useDocumentTitle, useMediaQuery } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import {
   createContext,
   Fragment,
   type ReactNode,
+  type RefObject,
   useCallback,
   useContext,
   useEffect,
@@ -321,6 +322,29 @@ export function useConfirm(): (confirmation: Confirmation) => void {
   return useContext(ConfirmContext);
 }
 
+/** A menu that `target`, a button, opens. The button has the focus after it, also when a dialog that one of its items opened is closed. */
+export function ActionMenu(props: {
+  readonly target: (ref: RefObject<HTMLButtonElement | null>) => ReactNode;
+  readonly position?: MenuProps['position'];
+  readonly children: ReactNode;
+}) {
+  const { target, position = 'bottom-end', children } = props;
+  const button = useRef<HTMLButtonElement>(null);
+  const focusButton = (): void => button.current?.focus({ preventScroll: true });
+  return (
+    <Menu
+      {...{ position }}
+      width={240}
+      withinPortal
+      withInitialFocusPlaceholder={false}
+      onClose={focusButton}
+    >
+      <Menu.Target>{target(button)}</Menu.Target>
+      <Menu.Dropdown>{children}</Menu.Dropdown>
+    </Menu>
+  );
+}
+
 /** Renders the confirmation dialog of `useConfirm`. */
 export function ConfirmProvider({ children }: { readonly children: ReactNode }) {
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
@@ -407,7 +431,7 @@ function ConfirmForm(props: { readonly confirmation: Confirmation; readonly clos
   );
 }
 
-/** Who handles the attention item of a subject, and its note, as a small line. Nothing if there is neither. */
+/** Small line with the assignee and the note of the attention item of a subject. Empty if there is neither. */
 export function Handling(props: {
   readonly type: 'job' | 'endpoint' | 'account';
   readonly id: string;

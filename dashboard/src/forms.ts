@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 import type * as z from 'zod';
 import { ApiError } from '../../client/index.ts';
 import { toErrorMessage } from './api.ts';
+import { showToast } from './components.tsx';
 import { type FieldErrors, toFieldMessage, toFieldPath, validate } from './form-validation.ts';
 import { findChangedFields, isEqual, rebase } from './form-values.ts';
 import type { Resource } from './resources.ts';
@@ -115,11 +116,13 @@ export function useResourceForm<T extends { readonly revision: number }, V exten
     readonly toBody: (values: V, base: T) => unknown;
     /** Sends the change of `base`. */
     readonly save: (body: never, base: T) => Promise<T>;
+    /** Notification after a save. */
+    readonly done: (saved: T) => string;
     /** Labels of the fields of the resource, for the list of those that others modified. */
     readonly labels: Readonly<Partial<Record<keyof T, string>>>;
   },
 ): ApiForm<V> & { readonly base: T } {
-  const { resource, toValues, toBody, save, labels, ...rules } = options;
+  const { resource, toValues, toBody, save, done, labels, ...rules } = options;
   const { latest } = resource;
   const [base, setBase] = useState(latest);
   const [modified, setModified] = useState<readonly string[] | null>(null);
@@ -129,6 +132,7 @@ export function useResourceForm<T extends { readonly revision: number }, V exten
     toBody: (values) => toBody(values, base),
     send: async (body, values) => {
       const saved = await save(body, base);
+      showToast(done(saved));
       edit(saved, values);
       setModified(null);
       resource.store(saved);

@@ -1,5 +1,5 @@
 /** The state of the sign-in, and what it is when the page is loaded. */
-import { ApiError, createClient } from '../../client/index.ts';
+import { createClient } from '../../client/index.ts';
 import { hasStatus, toErrorMessage } from './api.ts';
 import { type CurrentKey, keyStore, wallKeyStore } from './session.ts';
 import { resumeUser, SignInError, type UserSession } from './user-session.ts';
@@ -13,12 +13,15 @@ export type SignInState =
   | { readonly phase: 'no access'; readonly reason: string }
   | { readonly phase: 'failed'; readonly error: unknown };
 
-/** Returns the state after the end of a session. */
+/** Returns the state after the end of a session. Deletes what the tab stored for it, unless it may still exist. */
 export function toSignedOut(cause: unknown): SignInState {
-  if (cause instanceof SignInError) return { phase: 'signed out', reason: cause.message };
-  if (cause instanceof ApiError && cause.status === 403) return { phase: 'no access', reason: cause.message };
-  if (hasStatus(cause, 401)) return { phase: 'signed out', reason: 'Your session has ended. Sign in again.' };
-  return { phase: 'failed', error: new Error(toErrorMessage(cause), { cause }) };
+  const hasEnded = cause instanceof SignInError || hasStatus(cause, 401) || hasStatus(cause, 403);
+  const message = toErrorMessage(cause);
+  if (!hasEnded) return { phase: 'failed', error: new Error(message, { cause }) };
+  keyStore.clear();
+  if (hasStatus(cause, 403)) return { phase: 'no access', reason: message };
+  const reason = cause instanceof SignInError ? message : 'Your session has ended. Sign in again.';
+  return { phase: 'signed out', reason };
 }
 
 /** Resumes the session of the tab, or of the browser. */
@@ -26,7 +29,10 @@ export async function resume(): Promise<SignInState> {
   const saved = keyStore.read();
   try {
     const by = saved ?? (await resumeUser());
-    if (by === null) return await resumeWall();
+    if (by === null) {
+      keyStore.clear();
+      return await resumeWall();
+    }
     const key = typeof by === 'string' ? by : by.token;
     return { phase: 'signed in', by, own: await createClient({ url: location.origin, key }).get('/v1/key') };
   } catch (error) {

@@ -1,7 +1,7 @@
 /** React hooks for the stream and the clock. */
 import { useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useRef, useSyncExternalStore } from 'react';
-import { typeMatches } from '../../shared/events/types.ts';
+import { isRelevant, refreshQueries } from './refresh.ts';
 import type { EventStream, StreamState, Visibility } from './stream.ts';
 
 export const StreamContext = createContext<EventStream | null>(null);
@@ -27,28 +27,28 @@ export function useConnection(): StreamState['connection'] {
 
 /**
  * Refetches active queries when events of these types arrive (patterns such as `job.*`): immediately, then at most once per
- * `everyMs`.
+ * `everyMs`. With `account`: only on events about it or a region.
  */
 export function useRefresh(
   types: readonly string[],
   queryKeys: readonly (readonly unknown[])[],
-  everyMs = 2_000,
+  { everyMs = 2_000, account }: { readonly everyMs?: number; readonly account?: string } = {},
 ): void {
   const stream = useStream();
   const client = useQueryClient();
-  const subscription = useRef({ types, queryKeys });
-  subscription.current = { types, queryKeys };
+  const subscription = useRef({ types, queryKeys, account });
+  subscription.current = { types, queryKeys, account };
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last = 0;
     const refresh = (): void => {
       timer = undefined;
       last = Date.now();
-      for (const queryKey of subscription.current.queryKeys) void client.invalidateQueries({ queryKey });
+      refreshQueries(client, subscription.current.queryKeys);
     };
     const off = stream.onEvents((events) => {
-      if (timer !== undefined || !events.some(({ type }) => typeMatches(type, subscription.current.types)))
-        return;
+      const { types, account } = subscription.current;
+      if (timer !== undefined || !events.some((event) => isRelevant(event, types, account))) return;
       timer = setTimeout(refresh, Math.max(0, last + everyMs - Date.now()));
     });
     return () => {

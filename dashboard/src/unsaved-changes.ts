@@ -11,8 +11,9 @@ export interface LeaveWarning {
 
 interface Guard {
   onPop(event: PopStateEvent): void;
-  /** Calls `leave` after the user has confirmed it. */
+  /** Calls `leave` after the user has confirmed it, for all guards. */
   confirmThen(leave: () => void): void;
+  stop(): void;
 }
 
 /** The active guards. The last one applies. */
@@ -46,18 +47,19 @@ export function useLeaveGuard(active: boolean, warning: LeaveWarning = UNSAVED_C
     const confirmThen = (leave: () => void): void => {
       const { confirm, warning } = latest.current;
       const onConfirm = async (): Promise<void> => {
-        stop();
+        for (const one of [...guards]) one.stop();
         leave();
       };
       confirm({ ...warning, verb: 'Leave', destructive: true, onConfirm });
     };
     const onClick = (event: MouseEvent): void => {
-      const to = findInternalTarget(event, here);
+      const to = guards.at(-1) === guard ? findInternalTarget(event, here) : undefined;
       if (to === undefined) return;
       event.preventDefault();
-      event.stopPropagation();
       // The API reference is no page of the dashboard.
-      confirmThen(() => (to.startsWith('/docs') ? location.assign(to) : navigate(to)));
+      const leave = (): void => (to.startsWith('/docs') ? location.assign(to) : navigate(to));
+      // A menu that contains the link closes before the dialog opens.
+      setTimeout(() => confirmThen(leave));
     };
     // The browser has already gone back: restore the address until the user answers.
     const onPop = (event: PopStateEvent): void => {
@@ -66,12 +68,12 @@ export function useLeaveGuard(active: boolean, warning: LeaveWarning = UNSAVED_C
       confirmThen(() => history.back());
     };
     const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
-    const guard: Guard = { onPop, confirmThen };
     const stop = (): void => {
       document.removeEventListener('click', onClick, true);
       if (guards.includes(guard)) guards.splice(guards.indexOf(guard), 1);
       window.removeEventListener('beforeunload', onUnload);
     };
+    const guard: Guard = { onPop, confirmThen, stop };
     document.addEventListener('click', onClick, true);
     guards.push(guard);
     window.addEventListener('beforeunload', onUnload);

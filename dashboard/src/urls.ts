@@ -1,6 +1,6 @@
 /** Addresses within the dashboard. They contain the state of a page, so that they can be bookmarked and shared. */
-import { useCallback } from 'react';
-import { useSearchParams } from 'wouter';
+import { useCallback, useMemo } from 'react';
+import { navigate, useSearch } from 'wouter/use-browser-location';
 
 /** Addresses of the lists of accounts and of endpoints: parts of one page. */
 export const ACCOUNTS_PATH = '/health#accounts';
@@ -52,23 +52,19 @@ export function useParams(): readonly [
   read: (name: string) => string | undefined,
   change: (to: Readonly<Record<string, string | undefined>>) => void,
 ] {
-  const [params, setParams] = useSearchParams();
+  // Not `useSearchParams`: it decodes the query before it parses it, which changes values with `%`.
+  const search = useSearch();
+  const params = useMemo(() => new URLSearchParams(search), [search]);
   const read = useCallback((name: string) => params.get(name) || undefined, [params]);
-  const change = useCallback(
-    (to: Readonly<Record<string, string | undefined>>) =>
-      setParams(
-        (old) => {
-          const next = new URLSearchParams(old);
-          for (const [name, value] of Object.entries(to)) {
-            if (value === undefined || value === '') next.delete(name);
-            else next.set(name, value);
-          }
-          return next;
-        },
-        { replace: true },
-      ),
-    [setParams],
-  );
+  const change = useCallback((to: Readonly<Record<string, string | undefined>>) => {
+    // The current query, not that of the last render: several changes can follow each other.
+    const next = new URLSearchParams(location.search);
+    for (const [name, value] of Object.entries(to)) {
+      if (value === undefined || value === '') next.delete(name);
+      else next.set(name, value);
+    }
+    navigate(next.size === 0 ? location.pathname : `${location.pathname}?${next}`, { replace: true });
+  }, []);
   return [read, change];
 }
 

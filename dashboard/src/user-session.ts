@@ -2,6 +2,7 @@
  * The session of a user who signed in at the issuer (OpenID Connect, authorization code flow with PKCE). The ID token is only in memory.
  * The API keeps the refresh token in a cookie that scripts cannot read.
  */
+import { base64url } from 'jose';
 import { ApiError, createClient, type DataOf } from '../../client/index.ts';
 import { localStore, sessionStore } from './storage.ts';
 
@@ -11,7 +12,7 @@ export type Issuer = NonNullable<DataOf<'get', '/v1/sign-in'>['issuer']>;
 const CALLBACK = '/sign-in';
 /** Session storage: an authorization request in progress. */
 const PENDING = 'jobwire.sign-in';
-/** Local storage: whether a session may exist that can be renewed. Tabs learn from it that the user signed out. */
+/** Local storage: subject of the user whose session may be renewed. Tabs learn from it that their session has ended. */
 const SIGNED_IN = 'jobwire.user';
 /** Also the name of a lock: an issuer may end a session if one refresh token is used twice. */
 const LOCK = 'jobwire.session';
@@ -27,7 +28,7 @@ export class SignInError extends Error {}
 export interface UserSession {
   /** Returns a valid ID token. Throws the error of the renewal. */
   readonly token: () => Promise<string>;
-  /** Called once when the session cannot be renewed, with its error, or the user signed out in another tab. */
+  /** Called once when the session cannot be renewed, with its error, or another tab has ended or replaced it. */
   onEnd: (cause: unknown) => void;
   /** Ends the session, here and at the issuer. Resolves unless the page is left. */
   end(): Promise<void>;
@@ -50,7 +51,7 @@ export async function startSignIn(issuer: Issuer, { anew = false } = {}): Promis
     scope: issuer.scope,
     state,
     nonce,
-    code_challenge: encodeBase64Url(new Uint8Array(digest)),
+    code_challenge: base64url.encode(new Uint8Array(digest)),
     code_challenge_method: 'S256',
     ...(anew ? { prompt: 'login' } : {}),
   });
@@ -86,7 +87,6 @@ async function completeSignIn(): Promise<UserSession> {
   const redirectUri = `${location.origin}${CALLBACK}`;
   try {
     const session = await http.post('/v1/session', { body: { code, codeVerifier, redirectUri, nonce } });
-    localStore.setItem(SIGNED_IN, 'true');
     return createSession(session);
   } catch (cause) {
     if (cause instanceof ApiError && cause.status === 401) {
@@ -97,11 +97,15 @@ async function completeSignIn(): Promise<UserSession> {
 }
 
 type Renewed = DataOf<'post', '/v1/session'>;
+const ENDED = 'Your session has ended in another tab. Sign in again.';
+const OTHER_USER = 'Another user has signed in on this browser.';
 
 const renew = (): Promise<Renewed> => navigator.locks.request(LOCK, () => http.post('/v1/session/renewal'));
 
 function createSession(first: Renewed): UserSession {
   let { token } = first;
+  const subject = readSubject(token);
+  localStore.setItem(SIGNED_IN, subject);
   let renewAt = getRenewal(first);
   let renewing: Promise<string> | undefined;
   const stopping = new AbortController();
@@ -109,11 +113,13 @@ function createSession(first: Renewed): UserSession {
   async function renewToken(): Promise<string> {
     try {
       const next = await renew();
+      if (readSubject(next.token) !== subject) throw new SignInError(OTHER_USER);
       token = next.token;
       renewAt = getRenewal(next);
       return token;
     } catch (cause) {
-      if (cause instanceof ApiError && [401, 403].includes(cause.status)) stop(cause);
+      const hasEnded = cause instanceof ApiError && [401, 403].includes(cause.status);
+      if (hasEnded || cause instanceof SignInError) stop(cause);
       throw cause;
     }
   }
@@ -121,7 +127,8 @@ function createSession(first: Renewed): UserSession {
   function stop(cause: unknown): void {
     if (stopping.signal.aborted) return;
     stopping.abort();
-    localStore.removeItem(SIGNED_IN);
+    // Not the session of another user.
+    if (localStore.getItem(SIGNED_IN) === subject) localStore.removeItem(SIGNED_IN);
     session.onEnd(cause);
   }
 
@@ -154,11 +161,18 @@ function createSession(first: Renewed): UserSession {
   window.addEventListener(
     'storage',
     ({ key, newValue }) => {
-      if (key === SIGNED_IN && newValue === null) stop(new SignInError('You signed out in another tab.'));
+      if (key === SIGNED_IN && newValue !== subject)
+        stop(new SignInError(newValue === null ? ENDED : OTHER_USER));
     },
     { signal: stopping.signal },
   );
   return session;
+}
+
+/** Returns the claim `sub` of an ID token. Only for comparisons: the API has verified the token. */
+function readSubject(token: string): string {
+  const [, payload = ''] = token.split('.');
+  return String(JSON.parse(new TextDecoder().decode(base64url.decode(payload))).sub);
 }
 
 function getRenewal({ expiresInSeconds }: Renewed): number {
@@ -171,11 +185,4 @@ function leaveFor(address: string, parameters: Readonly<Record<string, string>>)
   location.assign(url);
 }
 
-const createSecret = (): string => encodeBase64Url(crypto.getRandomValues(new Uint8Array(32)));
-
-function encodeBase64Url(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '');
-}
+const createSecret = (): string => base64url.encode(crypto.getRandomValues(new Uint8Array(32)));

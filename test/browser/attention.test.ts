@@ -90,7 +90,7 @@ describe('the queue', () => {
     await choose(page, 'erp', 'Reopen');
     await item(page, 'erp').waitFor({ state: 'detached' });
     for (const [id, path] of [
-      ['us~acme~endpoint~erp', '/endpoints/us/erp'],
+      ['us~~endpoint~erp', '/endpoints/us/erp'],
       [`us~acme~job~${await findJob('PO-1')}`, `/jobs/acme/${await findJob('PO-1')}`],
     ]) {
       await site.api(`/attention/${id}/note`, { body: { note: 'Ben called them.' } });
@@ -244,6 +244,15 @@ describe('the queue', () => {
     expect(await tabbable.count()).toBe(1);
     await page.keyboard.press('Enter');
     await page.waitForURL('**/jobs/acme/*');
+  });
+
+  test('closing a dialog of an item returns the focus to the button of its menu', async () => {
+    const page = await open();
+    await choose(page, 'PO-1', 'Note…');
+    await page.getByRole('dialog').getByLabel('Note').press('Escape');
+    await expect
+      .poll(() => page.locator(':focus').getAttribute('aria-label'))
+      .toBe(`More for Job ${await findJob('PO-1')}`);
   });
 
   test('a note that is being written is kept after a click beside it, when its item leaves the queue, and when it cannot be saved', async () => {

@@ -321,6 +321,44 @@ describe('a template', () => {
     await site.api(apiPath, { method: 'DELETE' });
   });
 
+  test('keeps text that is typed while it is saved', async () => {
+    const apiPath = '/accounts/acme/templates/dispatched/email/fr';
+    const page = await signedIn(site, `${AT}/templates/dispatched/email/fr`);
+    const sent = Promise.withResolvers<void>();
+    const typed = Promise.withResolvers<void>();
+    await page.route(`**/v1${apiPath}`, async (route) => {
+      if (route.request().method() === 'PUT') {
+        sent.resolve();
+        await typed.promise;
+      }
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'Customize: Subject' }).click();
+    await field(page, 'Subject').fill('One');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await sent.promise;
+    await field(page, 'Subject').fill('One, two');
+    typed.resolve();
+    await page.getByText('Template saved.').waitFor();
+    expect(await field(page, 'Subject').inputValue()).toBe('One, two');
+    await page.getByRole('button', { name: 'Discard changes' }).click();
+    expect(await field(page, 'Subject').inputValue()).toBe('One');
+    await site.api(apiPath, { method: 'DELETE' });
+  });
+
+  test('is sent as a test e-mail, but not to any address', async () => {
+    await put('/accounts/acme/notifications', settings);
+    const page = await signedIn(site, path);
+    expectFault(page, /answered 422: POST .*\/notifications\/test$/);
+    await field(page, 'Send to').fill('eve@example.org');
+    await page.getByRole('button', { name: 'Send test e-mail' }).click();
+    await page.getByText(/^to must be the address of the signed-in user/).waitFor();
+    await field(page, 'Send to').fill(settings.replyTo);
+    await page.getByRole('button', { name: 'Send test e-mail' }).click();
+    await page.getByText('Test e-mail sent.').waitFor();
+    expect(await page.getByText(/^to must be/).count()).toBe(0);
+  });
+
   test('has the height of its mail in the preview, also outside the window', async () => {
     const page = await signedIn(site, path, { size: 'narrow' });
     const frame = page.locator('iframe[title^="Preview"]');

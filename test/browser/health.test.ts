@@ -187,7 +187,7 @@ test('a quarantine displays its reason and ends after a confirmation that explai
   for (const job of account.activeJobNumbers().slice(0, 15)) account.cancel(job);
   const page = await signedIn(site, '/accounts/hooli');
   await page.getByText('Quarantined.').waitFor(LONG);
-  await page.getByText(/15 (to be confirmed|with contradictory)/).waitFor(LONG);
+  await page.getByText(/15 (awaiting a second check|with contradictory)/).waitFor(LONG);
   await axe(page);
   await openTab(page, 'Activity');
   await panel(page, 'Account events')
@@ -199,6 +199,19 @@ test('a quarantine displays its reason and ends after a confirmation that explai
   await openTab(page, 'Activity');
   await panel(page, 'Account events')
     .getByText(/confirmed by an operator/)
+    .waitFor(LONG);
+});
+
+test('the events of an account appear while its page is open', async () => {
+  await createAccount('vandelay');
+  const other = site.world.addAccount({ region: 'us', name: 'latex' });
+  const page = await signedIn(site, '/accounts/vandelay/activity');
+  await panel(page, 'Account events')
+    .getByText(/Baseline complete/)
+    .waitFor(LONG);
+  await site.api('/accounts/vandelay/credentials', { method: 'PUT', body: toCredentials(other) });
+  await panel(page, 'Account events')
+    .getByText(/Polling stopped/)
     .waitFor(LONG);
 });
 

@@ -6,6 +6,9 @@ import { axe, expectFault, layoutShift, scriptedSite, show, signedIn } from '../
 
 const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>\u202Egnp.exe';
 const LONG = 'W'.repeat(300);
+/** An order group whose name contains an escape sequence. */
+const GROUP = 'Spring%20& Co';
+const GROUP_QUERY = String(new URLSearchParams({ orderGroup: GROUP }));
 const dayFromNow = (days: number): string =>
   new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
 
@@ -25,11 +28,11 @@ const site = scriptedSite({
     jobs.hostile = add(acme, { description: HOSTILE, orderNumber: `"><b>${LONG}`, dateDue: dayFromNow(5) });
     jobs.grouped = add(acme, {
       description: 'Sleeve',
-      orderGroup: 'Spring & Co',
+      orderGroup: GROUP,
       status: 'Held',
       dateDue: dayFromNow(1),
     });
-    add(acme, { description: 'Back', orderGroup: 'Spring & Co', dateDue: dayFromNow(9) });
+    add(acme, { description: 'Back', orderGroup: GROUP, dateDue: dayFromNow(9) });
     jobs.shipped = add(acme, { description: 'Neck label', dateDue: dayFromNow(4) });
     jobs.kiwi = add(kiwi, { description: 'Names', orderNumber: 'PO-2', dateDue: dayFromNow(2) });
     add(kiwi, { description: 'Undated', orderNumber: '77', dateDue: null });
@@ -83,7 +86,7 @@ test.each([
   ['due day', `dueOn=${dayFromNow(2)}`],
   ['due before', `dueBefore=${dayFromNow(4)}`],
   ['late', 'late=true'],
-  ['order group', 'orderGroup=Spring+%26+Co'],
+  ['order group', GROUP_QUERY],
   ['order number', 'orderNumber=PO-2', 'q=PO-2'],
   ['all jobs', '', 'which=all'],
 ])('filtering by %s shows the jobs that the API lists', async (_, query, own = query) => {
@@ -108,13 +111,13 @@ test('filtering by day of dispatch shows the jobs that the API lists and the tot
 test('filters combine, and are kept in the address across reload and back navigation', {
   tags: 'firefox',
 }, async () => {
-  const page = await signedIn(site, '/jobs?orderGroup=Spring+%26+Co');
+  const page = await signedIn(site, `/jobs?${GROUP_QUERY}`);
   await expect.poll(() => readJobNumbers(page)).toHaveLength(2);
   await page.getByRole('combobox', { name: 'Status' }).selectOption('Held');
   await expect.poll(() => readJobNumbers(page)).toEqual([jobs.grouped]);
   await page.reload();
   await expect.poll(() => readJobNumbers(page)).toEqual([jobs.grouped]);
-  expect(await page.getByRole('textbox', { name: 'Order group' }).inputValue()).toBe('Spring & Co');
+  expect(await page.getByRole('textbox', { name: 'Order group' }).inputValue()).toBe(GROUP);
   await grid(page).getByRole('link').click();
   await page.getByRole('heading', { name: `Job ${jobs.grouped}` }).waitFor();
   await page.goBack();
@@ -224,7 +227,7 @@ test('a job page shows the state, and each event with its change, evidence and d
   const body = { region: 'us', url: site.receiver.url, accounts: ['acme'], id: 'erp' };
   await site.api('/endpoints', { body });
   const job = site.account.createJob({
-    ...{ status: 'Scheduled', description: 'Story', orderNumber: 'PO-9', orderGroup: 'Spring & Co' },
+    ...{ status: 'Scheduled', description: 'Story', orderNumber: 'PO-9', orderGroup: GROUP },
     ...{ dateDue: dayFromNow(4), lines: [{}, {}] },
   });
   const page = await signedIn(site, `/jobs?q=PO-9`);
@@ -284,10 +287,19 @@ test('a job page shows the state, and each event with its change, evidence and d
   await show(page, { theme: 'dark', size: 'phone' });
   await axe(page);
   await page
-    .getByRole('link', { name: /Spring & Co/ })
+    .getByRole('link', { name: /Spring%20& Co/ })
     .first()
     .click();
   await expect.poll(async () => (await readJobNumbers(page)).length).toBe(3);
+});
+
+test('the page of a job says whether the job is still in the list of active jobs', async () => {
+  const job = site.account.createJob({ status: 'Scheduled', dateDue: dayFromNow(6) });
+  await expect.poll(() => listFromApi(`jobNumber=${job}`, ['acme'])).toEqual([job]);
+  const page = await signedIn(site, `/jobs/acme/${job}`);
+  await page.getByText(/^Last observed in the list of active jobs /).waitFor();
+  site.account.close(job);
+  await page.getByText(/^No longer in the list of active jobs, last observed there /).waitFor();
 });
 
 /** Returns whether the page needs no horizontal scrolling. After a change of the window's size, that takes a few frames. */

@@ -25,6 +25,22 @@ test('a page shows that the connection is lost, reconnects automatically, and of
   await axe(page);
 });
 
+test('a page offers a new build if its streams are closed and opened again without an error', async () => {
+  const page = await visit(site, '/');
+  const headers = { 'content-type': 'text/event-stream' };
+  await page.route('**/v1/events/stream*', (route) => route.fulfill({ headers, body: '' }));
+  await signIn(page, site.key);
+  await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
+  await page.route(`${site.url}/`, (route) =>
+    route.fulfill({ contentType: 'text/html', body: '<div id="root"></div><script src="/new.js"></script>' }),
+  );
+  await page.evaluate(() => {
+    const now = Date.now;
+    Date.now = () => now() + 600_000;
+  });
+  await page.getByText('Jobwire has been upgraded.').waitFor();
+});
+
 test('a wall display shows that the connection is lost, and loads a new build when it returns', async () => {
   const page = await signedIn(site, '/?wall=1');
   await page.getByRole('button', { name: 'Exit wall display' }).waitFor();

@@ -104,6 +104,30 @@ test('offers only what the role of the key permits', async () => {
   expect(names).not.toContain('New key');
 });
 
+test('performs its actions: colours, wall display, API reference, sign-out', async () => {
+  const page = await signedIn(desk, '/jobs');
+  const choose = async (name: string): Promise<void> => {
+    await loaded(page);
+    const { dialog, input } = await open(page);
+    await input.fill(name);
+    await dialog.getByRole('option', { name, exact: true }).click();
+    await dialog.waitFor({ state: 'detached' });
+  };
+  const scheme = () => page.evaluate(() => document.documentElement.dataset.mantineColorScheme);
+  const before = await scheme();
+  await choose('Switch colours');
+  expect(await scheme()).toBe(before === 'dark' ? 'light' : 'dark');
+  await choose('Switch colours');
+  expect(await scheme()).toBe(before);
+  await choose('Wall display');
+  await page.getByRole('button', { name: 'Exit wall display' }).click();
+  await choose('API reference');
+  await page.waitForURL('**/docs');
+  await page.goBack();
+  await choose('Sign out');
+  await page.getByLabel('API key', { exact: true }).waitFor();
+});
+
 test('ignores the response to an earlier text, and displays a message when nothing is found or a search fails', async () => {
   const page = await signedIn(desk, '/');
   const held = Promise.withResolvers<void>();

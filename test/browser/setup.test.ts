@@ -250,8 +250,18 @@ describe('accounts', () => {
   test('unsaved changes can be left for the API reference', async () => {
     const page = await signedIn(site, '/setup/new-account?region=us');
     await field(page, 'Id').fill('unsaved');
-    await button(page, 'User menu').click();
-    await page.getByRole('menuitem', { name: 'API reference' }).click();
+    const open = async (): Promise<void> => {
+      await button(page, 'User menu').click();
+      await page.getByRole('menuitem', { name: 'API reference' }).click();
+      await button(page.getByRole('dialog'), 'Leave').waitFor();
+      await page.getByRole('menu').waitFor({ state: 'detached' });
+    };
+    await open();
+    await button(page.getByRole('dialog'), 'Cancel').click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await expect.poll(() => page.locator(':focus').getAttribute('aria-label')).toBe('User menu');
+    expect(await field(page, 'Id').inputValue()).toBe('unsaved');
+    await open();
     await button(page.getByRole('dialog'), 'Leave').click();
     await page.locator('#content').waitFor({ state: 'detached' });
     expect(new URL(page.url()).pathname).toBe('/docs');
@@ -307,6 +317,24 @@ describe('accounts', () => {
     expect(await site.api(`/accounts/${name}`)).toMatchObject({
       ...{ pollIntervalSeconds: 90, events: { dueSoonHours: 12 } },
     });
+  });
+
+  test.each<[string, (page: Page) => Promise<unknown>]>([
+    ['back', (page) => page.goBack()],
+    ['a link', (page) => page.getByRole('link', { name: 'Health' }).click()],
+  ])('two edited forms are left by %s after one confirmation', async (_, leave) => {
+    const { name, clientId, clientSecret } = stranger();
+    const credentials = { clientId, clientSecret };
+    await site.api('/accounts', { body: { id: name, region: 'us', credentials, paused: true } });
+    const page = await signedIn(site, '/health');
+    await page.getByRole('link', { name: `Settings of ${name}` }).click();
+    await field(page, 'Due soon (hours)').fill('12');
+    await field(page, 'Poll interval (seconds)').fill('90');
+    await leave(page);
+    const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });
+    await button(dialog, 'Leave').click();
+    await heading(page, 'Health').waitFor();
+    await dialog.waitFor({ state: 'detached' });
   });
 });
 

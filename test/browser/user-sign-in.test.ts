@@ -18,6 +18,7 @@ beforeAll(async () => {
     idTokenSeconds: TOKEN_SECONDS,
     users: {
       ann: { email: 'ann@acme.example', groups: ['admins'] },
+      bob: { email: 'bob@acme.example', groups: ['admins'] },
       eve: { email: 'eve@acme.example', groups: ['others'] },
     },
   });
@@ -115,11 +116,18 @@ test('a token is renewed before it expires, and a reload and a new tab continue 
 test('a session that the issuer has ended leads to the sign-in page, and a new sign-in to the same page', async () => {
   const page = await signInAs('ann', '/setup/keys');
   await heading(page, 'Keys').waitFor();
+  const readRecent = () => page.evaluate(() => sessionStorage.getItem('jobwire.recent'));
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search' }).fill('Late jobs');
+  await page.keyboard.press('Enter');
+  await heading(page, 'Jobs').waitFor();
+  expect(await readRecent()).toContain('Late jobs');
   expectFault(page, /answered 401: POST .*renewal$/);
   await page.context().clearCookies({ name: 'jobwire_session' });
   await browseUntil(page, () => button(page).isVisible());
   const { pathname } = new URL(page.url());
   expect(await page.getByRole('status').textContent()).toMatch(/session has ended/);
+  expect(await readRecent()).toBeNull();
   await axe(page);
   // The user is still signed in at the issuer.
   await button(page).click();
@@ -139,7 +147,7 @@ test('sign-out ends the session here, in other tabs and at the issuer', async ()
   await button(page).waitFor();
   expect(page.url()).toBe(`${site.url}/`);
   await button(other).waitFor();
-  expect(await other.getByRole('status').textContent()).toMatch(/another tab/);
+  expect(await other.getByRole('status').textContent()).toMatch(/session has ended in another tab/);
   const cookies = await page.context().cookies(`${site.url}/v1/session`);
   expect(cookies.map(({ name }) => name)).not.toContain('jobwire_session');
   await button(page).click();
@@ -156,6 +164,28 @@ test('a user without a group with access gets a page with the reason, and can si
   await page.getByLabel('User').fill('ann');
   await page.getByRole('button', { name: 'Log in' }).click();
   await heading(page, 'Jobs').waitFor();
+});
+
+test('a tab does not continue as another user who signs in in another tab', async () => {
+  const page = await signInAs('eve', '/jobs');
+  expectFault(page, /answered 403: POST .*session$/);
+  const other = await page.context().newPage();
+  await other.goto(`${site.url}/health`);
+  await button(other).click();
+  const signInAnewAs = async (tab: Page, user: string): Promise<void> => {
+    await tab.getByRole('button', { name: 'Sign in as another user' }).click();
+    await tab.getByLabel('User').fill(user);
+    await tab.getByRole('button', { name: 'Log in' }).click();
+  };
+  await signInAnewAs(other, 'ann');
+  await heading(other, 'Health').waitFor();
+  await signInAnewAs(page, 'bob');
+  await heading(page, 'Jobs').waitFor();
+  await button(other).waitFor();
+  expect(await other.getByRole('status').textContent()).toMatch(/Another user has signed in/);
+  await page.reload();
+  await page.getByRole('button', { name: 'User menu' }).click();
+  await page.getByText('bob@acme.example').waitFor();
 });
 
 test('a response that this tab did not request is rejected', async () => {

@@ -43,7 +43,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   ],
   'account.poll_recovered': ['Polling recovered after 4 failed polls'],
   'account.credentials_rejected': [
-    'Credentials rejected: The client id or the client secret is wrong (HTTP 401). Compare both with those that the operator of the ordering API issued; only the latest secret is valid. They are valid only in the region of the account ("us").',
+    'Credentials rejected: The client id or the client secret is wrong (HTTP 401). Compare both with those that the operator of the ordering API issued; only the latest secret is valid. The id and the secret are valid only in the region of the account ("us").',
   ],
   'account.credentials_accepted': ['Credentials accepted'],
   'account.identity_mismatch': [

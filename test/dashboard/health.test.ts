@@ -138,26 +138,30 @@ test('accounts are sorted by severity, then accounts with failed polls, then by 
   ]);
 });
 
-test('endpoints are sorted by severity of their health', () => {
-  const known: Record<string, rules.Health> = {
-    parked: health({ parked: { count: 2, oldestAt: ago(60) } }),
-    behind: health({ backlog: { events: 4, oldestAt: ago(901), accounts: [], complete: true } }),
-    busy: health({ backlog: { events: 4, oldestAt: ago(899), accounts: [], complete: true } }),
-    fails: health({ state: 'failing' }),
-  };
-  const endpoints = ['unknown', 'parked', 'busy', 'behind', 'fails'].map((id) => endpoint(id));
-  const order = rules.sortEndpoints(
-    [...endpoints, endpoint('off', { state: 'disabled' })],
-    ({ id }) => known[id],
-    NOW,
-  );
-  expect(order.map(({ id }) => id)).toEqual(['fails', 'off', 'behind', 'parked', 'busy', 'unknown']);
-  expect(order.map((one) => rules.toEndpointState(one, known[one.id], NOW).label)).toEqual([
-    ...['Failing', 'Disabled', 'Backlog', 'Events parked', 'Active', 'Active'],
-  ]);
+test('endpoints are sorted by severity of their state, then by id', () => {
+  const endpoints = [
+    ...[endpoint('b'), endpoint('rests', { state: 'paused' }), endpoint('off', { state: 'disabled' })],
+    ...[endpoint('a'), endpoint('fails', { state: 'failing' })],
+  ];
+  const order = rules.sortEndpoints(endpoints).map(({ id }) => id);
+  expect(order).toEqual(['fails', 'off', 'rests', 'a', 'b']);
 });
 
-test('the summary is one sentence with the tone of the worst state', () => {
+test('the health of an endpoint takes precedence over its state in the list', () => {
+  const known: Record<string, rules.Health | undefined> = {
+    fails: health({ state: 'failing' }),
+    behind: health({ backlog: { events: 4, oldestAt: ago(901), accounts: [], complete: true } }),
+    parked: health({ parked: { count: 2, oldestAt: ago(60) } }),
+    busy: health({ backlog: { events: 4, oldestAt: ago(899), accounts: [], complete: true } }),
+    unknown: undefined,
+  };
+  const labels = Object.entries(known).map(
+    ([id, its]) => rules.toEndpointState(endpoint(id), its, NOW).label,
+  );
+  expect(labels).toEqual(['Failing', 'Backlog', 'Events parked', 'Active', 'Active']);
+});
+
+test('the summary has the tone of the worst state', () => {
   const five = ['a', 'b', 'c', 'd', 'e'].map((id) => account(id));
   const summarize = (
     accounts: readonly rules.Account[],
@@ -166,34 +170,34 @@ test('the summary is one sentence with the tone of the worst state', () => {
     waiting = { dead: 0, parked: 0 },
   ) => Object.values(rules.summarizeHealth(accounts, endpoints, regions, NOW, waiting)).join(' | ');
   expect(summarize(five, [endpoint('erp'), endpoint('crm', { state: 'failing' })])).toBe(
-    'All 5 accounts are up to date; 1 endpoint is failing. | bad',
+    'All 5 accounts are up to date. 1 endpoint is failing. | bad',
   );
   expect(summarize(five, [endpoint('erp')])).toBe(
-    'All 5 accounts are up to date; no endpoint is failing, disabled or paused. | good',
+    'All 5 accounts are up to date. No endpoint is failing, disabled or paused. | good',
   );
   expect(summarize(five, [])).toBe('All 5 accounts are up to date. | good');
   // Built-in sinks are not counted as endpoints, but their problems are named.
   expect(summarize(five, [endpoint('erp'), endpoint('sns')])).toBe(
-    'All 5 accounts are up to date; no endpoint is failing, disabled or paused. | good',
+    'All 5 accounts are up to date. No endpoint is failing, disabled or paused. | good',
   );
   expect(summarize(five, [endpoint('sns')])).toBe('All 5 accounts are up to date. | good');
   expect(summarize(five, [endpoint('erp'), endpoint('sns', { state: 'failing' })])).toBe(
-    'All 5 accounts are up to date; no endpoint is failing, disabled or paused; 1 built-in sink is failing. | bad',
+    'All 5 accounts are up to date. No endpoint is failing, disabled or paused. 1 built-in sink is failing. | bad',
   );
   // An active endpoint can have events that it did not accept.
   expect(summarize(five, [endpoint('erp'), endpoint('crm')], [], { dead: 1, parked: 2 })).toBe(
-    'All 5 accounts are up to date; no endpoint is failing, disabled or paused; 1 endpoint has dead events; 2 endpoints have parked events. | bad',
+    'All 5 accounts are up to date. No endpoint is failing, disabled or paused. 1 endpoint has dead events. 2 endpoints have parked events. | bad',
   );
   // The number leaves out those of a failing endpoint.
   expect(summarize(five, [endpoint('crm', { state: 'failing' })], [], { dead: 1, parked: 0 })).toBe(
-    'All 5 accounts are up to date; 1 endpoint is failing; at least 1 endpoint has dead events. | bad',
+    'All 5 accounts are up to date. 1 endpoint is failing. At least 1 endpoint has dead events. | bad',
   );
   expect(summarize(five, [endpoint('erp')], [], { dead: 0, parked: 1 })).toBe(
-    'All 5 accounts are up to date; no endpoint is failing, disabled or paused; 1 endpoint has parked events. | warn',
+    'All 5 accounts are up to date. No endpoint is failing, disabled or paused. 1 endpoint has parked events. | warn',
   );
   expect(summarize([], undefined)).toBe('There are no accounts. | good');
   expect(summarize([account('a', { state: 'baselining' })], undefined)).toBe(
-    'The account is baselining. | good',
+    'The account has no baseline yet. | good',
   );
   const mixed = [...five, account('f', { state: 'quarantined' }), account('g', { state: 'failing' })];
   expect(
@@ -202,7 +206,7 @@ test('the summary is one sentence with the tone of the worst state', () => {
       region('nz', 'ok'),
     ]),
   ).toBe(
-    'The ordering API fails in US; 5 of 8 accounts are up to date, 1 is quarantined, 1 is failing, 1 is paused. | bad',
+    'The ordering API fails in US. 5 of 8 accounts are up to date: 1 is quarantined, 1 is failing, 1 is paused. | bad',
   );
 });
 

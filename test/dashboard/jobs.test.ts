@@ -305,6 +305,26 @@ test('events update rows in place, and rows that no longer match stay with a mar
   expect(numbers()).toEqual([1, 2, 3]);
 });
 
+test.each<[type: string, view: string, isOpen: boolean]>([
+  ['job.invoiced', 'detail', false],
+  ['job.tracking_added', 'search', false],
+  ['job.updated', 'detail', false],
+  ['job.status_changed', 'list', true],
+  ['job.overdue', 'detail', true],
+  ['job.reopened', 'search', true],
+])('a job that is not in the result is open after %s observed by %s: %s', (type, view, isOpen) => {
+  const its = event(type, job(99));
+  const countNew = (query: JobQuery): number => {
+    const search = new JobSearch(query, [account('a')]);
+    run(search, { a: [job(1)] });
+    search.applyEvents([{ ...its, data: { ...its.data, observed: { view } } }]);
+    return search.getResult().fresh;
+  };
+  for (const query of [{}, { open: true }, { status: 'Scheduled' }])
+    expect(countNew(query)).toBe(isOpen ? 1 : 0);
+  for (const query of [{ all: true }, { status: 'Scheduled', all: true }]) expect(countNew(query)).toBe(1);
+});
+
 test('a later search updates the rows in place, marks those that no longer match, and counts new matches', () => {
   const search = new JobSearch({ risk: 'at-risk' }, [account('a')]);
   const risky = (jobNumber: number, hours: number) =>
@@ -391,6 +411,16 @@ test('relative days in the address are resolved on the current day', () => {
   expect(['410001', '#410,001', ' 1', 'PO-1', '0', '1234567890123'].map(parseJobNumber)).toEqual([
     ...[410_001, 410_001, 1, undefined, undefined, undefined],
   ]);
+});
+
+test('the jobs of an account are found if another region is selected', () => {
+  const read = (params: Record<string, string>) => parseJobQuery((name) => params[name], '2026-11-21');
+  const find = (params: Record<string, string>) =>
+    planSearch(read(params), [account('a'), { ...account('b'), region: 'eu' }]).sources.map(
+      (source) => source.account,
+    );
+  expect(find({ region: 'eu' })).toEqual(['b']);
+  expect(find({ region: 'eu', account: 'a' })).toEqual(['a']);
 });
 
 test('the reason for a risk is formatted in numbers, and an unknown risk without any', () => {

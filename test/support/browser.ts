@@ -14,7 +14,7 @@
  * After each test, its pages must not have had a fault: an error on the console or in a script, a failed request or one with an
  * error status, a violation of the content security policy, a request to another origin, or a dialog of the browser. A test
  * declares the faults that it provokes: `expectFault(page, /answered 401/)`. The pages are then closed. If the test failed,
- * their screenshots are in `reports/browser`.
+ * their screenshots are in `reports/browser`, and the log has their texts.
  * In the project `firefox`, the same functions use Firefox.
  * One file: opening a page, what must not occur on it, and the checks share the state of the page.
  */
@@ -274,6 +274,7 @@ afterEach(async ({ task }) => {
       const name = `${task.file.name} ${task.name}`.replace(/[^a-z0-9]+/gi, '-').slice(0, 120);
       // If the page hangs, there is no screenshot. The test fails for its own reason.
       await page.screenshot({ path: `reports/browser/${name}-${at + 1}.png` }).catch(() => {});
+      console.log(await describePage(page, watch).catch(String));
     }
     if (watch.kept && !failed) {
       watch.faults.length = 0;
@@ -286,6 +287,13 @@ afterEach(async ({ task }) => {
   expect(unexpected, 'faults of the pages').toEqual([]);
   expect(missing, 'faults that were expected').toEqual([]);
 });
+
+/** Describes a page for the log of a failed test: a machine that only runs the tests keeps no screenshots. */
+async function describePage(page: Page, { waiting }: Watch): Promise<string> {
+  const requests = [...waiting].map((request) => `no response yet: ${request.method()} ${request.url()}`);
+  const text = await page.locator('body').ariaSnapshot({ timeout: 5_000 });
+  return [page.url(), ...requests, text.slice(0, 5_000)].join('\n');
+}
 
 const unnamedFaults = ({ faults, expected }: Watch): string[] =>
   faults.filter((fault) => !expected.some((pattern) => pattern.test(fault)));

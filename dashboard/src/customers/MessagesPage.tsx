@@ -92,7 +92,7 @@ export function MessageList(props: {
     toRows: (page) => page.messages,
     refetchMs: REFRESH_MS,
   });
-  useRefresh(['job.*', 'order_group.*'], [['messages', account]]);
+  useRefresh(['job.*', 'order_group.*'], [['messages', account]], { account });
   return (
     <QueryTable
       label="Messages"

@@ -4,8 +4,9 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import type { MessagePreview, TestEmailRequest } from '../../../client/index.ts';
+import { useActions } from '../actions.ts';
 import { withId } from '../api.ts';
-import { Failure, Hidden, Note, Panel, showToast } from '../components.tsx';
+import { Failure, Hidden, Note, Panel } from '../components.tsx';
 import { toOptions } from '../filters.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -134,29 +135,19 @@ function TestEmail(props: {
   const api = useApi();
   const { user } = useSession().key;
   const [to, setTo] = useState(user?.name?.includes('@') ? user.name : '');
-  const [busy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<unknown>(null);
+  const { run, busy, failure } = useActions([]);
   const send = async (): Promise<void> => {
-    setBusy(true);
-    setFailure(null);
-    try {
-      const { channel: _, ...asked } = body;
-      const path = '/v1/accounts/{id}/notifications/test';
-      const result = await api.post(path, { ...withId(account), body: { ...asked, to: to.trim() } });
-      if (result.sent) showToast('Test e-mail sent.');
-      else setFailure(new Error(result.message ?? 'The mail server did not accept the e-mail.'));
-    } catch (error) {
-      setFailure(error);
-    } finally {
-      setBusy(false);
-    }
+    const { channel: _, ...asked } = body;
+    const path = '/v1/accounts/{id}/notifications/test';
+    const result = await api.post(path, { ...withId(account), body: { ...asked, to: to.trim() } });
+    if (!result.sent) throw new Error(result.message ?? 'The mail server did not accept the e-mail.');
   };
   return (
     <Panel title="Test e-mail">
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void send();
+          void run('send', send, 'Test e-mail sent.');
         }}
       >
         <div className={ui.stack}>
@@ -164,13 +155,13 @@ function TestEmail(props: {
             label="Send to"
             type="email"
             size="xs"
-            description="Your own address, the reply-to address of the settings, or the address of a recipient for the whole account."
+            description="Your own address, the reply-to address of the settings, or the address of a recipient who gets messages about all jobs of the account."
             value={to}
             onChange={({ currentTarget: { value } }) => setTo(value)}
           />
           {failure ? <Failure error={failure} /> : null}
           <div>
-            <Button type="submit" size="xs" loading={busy} disabled={disabled || !to.trim()}>
+            <Button type="submit" size="xs" loading={busy !== null} disabled={disabled || !to.trim()}>
               Send test e-mail
             </Button>
           </div>

@@ -124,11 +124,8 @@ function RecipientForm(props: { readonly account: string; readonly resource: Res
     resource,
     toValues: toRecipientValues,
     toBody: toRecipientChange,
-    save: async (body, { revision }) => {
-      const saved = await api.patch(RECIPIENT, { params: { path, header: ifMatch(revision) }, body });
-      showToast('Recipient saved.');
-      return saved;
-    },
+    save: (body, { revision }) => api.patch(RECIPIENT, { params: { path, header: ifMatch(revision) }, body }),
+    done: () => 'Recipient saved.',
     labels: FIELD_LABELS,
   });
   const recipient = form.base;

@@ -1,6 +1,6 @@
 /** Notification settings of an account. */
 import { withId, withRevision } from '../api.ts';
-import { Badge, Facts, Loaded, Note, Panel, showToast, useConfirm } from '../components.tsx';
+import { Badge, Facts, Loaded, Note, Panel, useConfirm } from '../components.tsx';
 import { toOptions } from '../filters.tsx';
 import { AreaField, CheckField, Form, FormActions, NumberField, SelectField, TextField } from '../form.tsx';
 import { type ApiForm, useResourceForm } from '../forms.ts';
@@ -118,10 +118,10 @@ function SettingsForm(props: {
     save: async (body, { revision }) => {
       const options = { ...withRevision(withId(account), revision), body };
       const saved = await api.put('/v1/accounts/{id}/notifications', options);
-      showToast('Settings saved.');
       props.onSaved?.();
       return saved;
     },
+    done: () => 'Settings saved.',
     labels: FIELD_LABELS,
   });
   const { base, submit } = form;

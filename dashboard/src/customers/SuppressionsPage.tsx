@@ -27,7 +27,7 @@ const REASONS: Readonly<
   Record<Reason, { readonly name: string; readonly why: string; readonly lifting: string }>
 > = {
   unsubscribed: {
-    name: 'Unsubscribed',
+    name: 'Unsubscribed, or suppressed by a user',
     why: 'The recipient unsubscribed with the link in an e-mail, or you suppressed the address.',
     lifting:
       'Lift the suppression only if the recipient asks for messages again. Sending without consent is illegal in many countries.',
@@ -183,7 +183,7 @@ function Suppressions({ account }: { readonly account: string }) {
 const formatAddress = ({ address, channel }: Suppression): string =>
   address ?? (channel === 'email' ? 'Unknown address (hash only)' : 'Unknown number (hash only)');
 
-/** What lifting a suppression causes. */
+/** Consequences of lifting a suppression. */
 function LiftingNote(props: { readonly account: string; readonly reasons: readonly Reason[] }) {
   const { account, reasons } = props;
   return (

@@ -111,7 +111,8 @@ function Editor(props: {
   };
   async function edit(current: Template): Promise<void> {
     setSaved(current);
-    setText(getText(current));
+    // Text that was typed during the request is kept.
+    setText((typed) => (typed === text ? getText(current) : typed));
     queries.setQueryData(['template', account, template], current);
     await Promise.all([
       queries.invalidateQueries({ queryKey: ['templates', account] }),

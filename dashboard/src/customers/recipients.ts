@@ -12,12 +12,11 @@ export type ChannelChoice = 'auto' | 'email' | 'sms' | 'both';
 /** Which jobs a recipient is notified of. */
 export type ScopeName = 'account' | 'orderGroup' | 'orderNumber' | 'jobNumber';
 
+const SCOPE_FIELDS = ['orderGroup', 'orderNumber', 'jobNumber'] as const;
+
 /** Converts a recipient to form values: `null` as empty text. Default: an empty form. */
 export function toRecipientValues(recipient?: Recipient) {
-  const scope: ScopeName =
-    (['orderGroup', 'orderNumber', 'jobNumber'] as const).find(
-      (one) => recipient && recipient[one] !== null,
-    ) ?? 'account';
+  const scope: ScopeName = SCOPE_FIELDS.find((one) => recipient && recipient[one] !== null) ?? 'account';
   return {
     id: '',
     name: recipient?.name ?? '',
@@ -57,22 +56,17 @@ export function toRecipientChange(
   const old = toFields(toRecipientValues(before));
   const fields = toFields(values);
   const differs = (name: keyof typeof fields): boolean => !isEqual(fields[name], old[name]);
-  const scopeFields = ['orderGroup', 'orderNumber', 'jobNumber'] as const;
-  const isScopeChanged = scopeFields.some(differs);
+  const isScopeChanged = SCOPE_FIELDS.some(differs);
   const names = (Object.keys(fields) as (keyof typeof fields)[]).filter(
-    (name) => differs(name) || (isScopeChanged && scopeFields.some((one) => one === name)),
+    (name) => differs(name) || (isScopeChanged && SCOPE_FIELDS.some((one) => one === name)),
   );
   return Object.fromEntries(names.map((name) => [name, fields[name]]));
 }
 
 function toFields(values: RecipientValues) {
-  const { scope } = values;
+  const { scope, name, email, mobile, locale, zone } = values;
   return {
-    name: emptyToNull(values.name),
-    email: emptyToNull(values.email),
-    mobile: emptyToNull(values.mobile),
-    locale: emptyToNull(values.locale),
-    zone: emptyToNull(values.zone),
+    ...emptyToNull({ name, email, mobile, locale, zone }),
     channels: channelsByChoice[values.channels],
     kinds: [...values.kinds].sort(),
     paused: values.paused,

@@ -11,7 +11,6 @@ import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
 import { ResourcePage } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
-import { useRefresh } from '../stream-hooks.ts';
 import { formatCount, formatInterval } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
@@ -23,13 +22,6 @@ import { countMissingJobs, getPendingConfirmation, POLL_OUTCOMES, toAccountState
 
 export function AccountPage({ id }: { readonly id: string }) {
   const account = useAccount(id);
-  useRefresh(
-    ['account.*', 'upstream.*'],
-    [
-      ['accounts', 'health', id],
-      ['accountEvents', id],
-    ],
-  );
   const { data, error, refetch, dataUpdatedAt } = account;
   const failure = error ? <Failure error={error} again={refetch} /> : null;
   if (data && !hasStatus(error, 404))
@@ -48,13 +40,6 @@ export function AccountPage({ id }: { readonly id: string }) {
 /** The events about an account itself. */
 export function AccountActivity({ id }: { readonly id: string }) {
   const account = useAccount(id);
-  useRefresh(
-    ['account.*'],
-    [
-      ['accounts', 'health', id],
-      ['accountEvents', id],
-    ],
-  );
   const href = useHref();
   return (
     <ResourcePage
@@ -142,7 +127,7 @@ function MissingJobs({ report: { missingJobs } }: { readonly report: AccountStat
   const { pending, suspected, contradictory } = missingJobs;
   if (countMissingJobs(missingJobs) === 0) return 'None';
   return [
-    suspected > 0 ? `${suspected} to be confirmed by a second observation` : '',
+    suspected > 0 ? `${suspected} awaiting a second check` : '',
     pending > 0 ? `${pending} not yet investigated` : '',
     contradictory > 0 ? `${contradictory} with contradictory responses` : '',
   ]

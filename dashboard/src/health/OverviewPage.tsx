@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core';
 import { useIntersection } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo } from 'react';
+import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { listAccountActions, listEndpointActions } from '../bulk/resource-actions.ts';
 import { type Bulk, SelectableTable } from '../bulk/SelectableTable.tsx';
@@ -48,7 +48,7 @@ export function OverviewPage() {
   const now = all.dataUpdatedAt;
   useRefresh(['account.*', 'upstream.*'], [['accounts'], ['regions']]);
   useRefresh(['endpoint.*'], [['endpoints', 'all']]);
-  useRefresh(['endpoint.*'], [['endpoints', 'health']], HEALTHS_MS);
+  useRefresh(['endpoint.*'], [['endpoints', 'health']], { everyMs: HEALTHS_MS });
   const outages = regions.filter(({ id, state }) => state === 'outage' && (chosen === null || id === chosen));
   const isRead = [accounts, endpoints, figures].every(({ data, error }) => data || error);
   useEffect(() => {
@@ -290,11 +290,6 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
   const api = useApi();
   const region = useRegion() ?? undefined;
   const { may } = useSession();
-  // Sorted once per list, so that rows do not move when their health is loaded.
-  const ordered = useMemo(
-    () => sortEndpoints(endpoints, (one) => getCachedHealth(client, one), Date.now()),
-    [endpoints, client],
-  );
   // Ids are unique within a region.
   const several = new Set(endpoints.map(({ region: one }) => one)).size > 1;
   const toFullName = ({ id, region: one }: Endpoint): string =>
@@ -306,7 +301,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
         ...{ noun: 'endpoint', toName: toFullName, actions: listEndpointActions(api) },
         ...{ refreshed: [['endpoints']], isSelectable: ({ id }) => !isBuiltIn(id) },
       }}
-      all={ordered}
+      all={sortEndpoints(endpoints)}
       toTexts={(one) => [getSinkName(one.id), one.url, one.description, toEndpointState(one).label]}
       toHref={(one, tab) => endpointHref(one.region, one.id, tab)}
       toName={({ id }) => getSinkName(id)}

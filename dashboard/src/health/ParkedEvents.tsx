@@ -1,9 +1,9 @@
 /** Parked and dead events of an endpoint, with retry and discard. */
 import { Checkbox } from '@mantine/core';
-import { useState } from 'react';
 import type { DeadEvent, ParkedEvent, ParkedEventSelection } from '../../../client/index.ts';
 import { useActions } from '../actions.ts';
 import { withEndpoint } from '../api.ts';
+import { useSelection } from '../bulk/selection.ts';
 import { Panel, showToast } from '../components.tsx';
 import { type Column, type Columns, QueryTable, usePages } from '../DataTable.tsx';
 import { ExportButton } from '../export.tsx';
@@ -43,16 +43,16 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
   const { may } = useSession();
   const runner = useActions([['endpoints']]);
   const list = useEventList<ParkedEvent>(endpoint, 'parked', count > 0);
-  const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
+  const selection = useSelection((list.data ?? []).map(({ event }) => event));
   if (count === 0) return null;
-  const selected = (list.data ?? []).map(({ event }) => event).filter((event) => selectedIds.has(event));
+  const selected = [...selection.selected];
   const body: ParkedEventSelection = selected.length > 0 ? { events: selected } : { all: true };
   const options = { ...withEndpoint(endpoint), body };
   const which = selected.length > 0 ? `${selected.length} selected` : 'all';
   const retry = () =>
     runner.run('retry', async () => {
       const { retried } = await api.post('/v1/endpoints/{id}/parked/retry', options);
-      setSelectedIds(new Set());
+      selection.clear();
       showToast(`${formatCount(retried, 'event is', 'events are')} being retried.`);
     });
   const discard = () =>
@@ -63,22 +63,17 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
       destructive: true,
       act: async () => {
         await api.post('/v1/endpoints/{id}/parked/discard', options);
-        setSelectedIds(new Set());
+        selection.clear();
       },
       done: 'The events are discarded.',
     });
-  const selection: Column<ParkedEvent> = {
+  const checkboxes: Column<ParkedEvent> = {
     hiddenName: true,
     render: ({ event, type, account, jobNumber }) => (
       <Checkbox
         size="xs"
         aria-label={`Select ${getTypeLabel(type)}, ${jobNumber ?? account}`}
-        checked={selectedIds.has(event)}
-        onChange={({ currentTarget }) => {
-          const next = new Set(selectedIds);
-          next[currentTarget.checked ? 'add' : 'delete'](event);
-          setSelectedIds(next);
-        }}
+        {...selection.checkbox(event)}
       />
     ),
   };
@@ -119,7 +114,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
             wide: true,
             render: ({ reason }) => <bdi>{reason ?? 'An earlier event of the job is parked.'}</bdi>,
           },
-          ...(may('operate') && { Select: selection }),
+          ...(may('operate') && { Select: checkboxes }),
         }}
       />
     </Panel>
@@ -147,7 +142,7 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
     >
       <p className={ui.hint}>
         The endpoint rejected these events on every attempt. Later events of the same jobs were delivered
-        without them. An event that “Replay dead…” or “Resend” delivers is removed from this list.
+        without them. An event is removed from this list when “Replay dead…” or “Resend” delivers it.
       </p>
       <QueryTable
         label="Dead events"

@@ -6,6 +6,7 @@ import type { JobEvent } from '../../../shared/events/event.ts';
 import { hasStatus, withEndpoint, withId } from '../api.ts';
 import { collect, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { useRefresh } from '../stream-hooks.ts';
 import type { Endpoint, Health } from './status.ts';
 
 /** Limits concurrent health requests, because each reads the cursors of an endpoint in all its logs. */
@@ -75,10 +76,13 @@ export interface AccountDetails {
   readonly polls: readonly Poll[];
 }
 
+/** Returns an account. Refetched every 5 s, and with its events when one about it or its region arrives. */
 export function useAccount(id: string): UseQueryResult<AccountDetails> {
   const api = useApi();
+  const queryKey = ['accounts', 'health', id];
+  useRefresh(['account.*', 'upstream.*'], [queryKey, ['accountEvents', id]], { account: id });
   return useQuery({
-    queryKey: ['accounts', 'health', id],
+    queryKey,
     queryFn: async ({ signal }): Promise<AccountDetails> => {
       const [record, report, polls] = await Promise.all([
         api.get('/v1/accounts/{id}', { ...withId(id), signal }),

@@ -250,19 +250,15 @@ export function toEndpointState(
       meaning:
         'The endpoint rejected some events, or failed because of them. These events, and later events of the same jobs, are parked. Other events are delivered.',
       advice:
-        'See the reasons below. Parked events are retried automatically; when the endpoint is fixed, retry them at once.',
+        'See the reasons below. Parked events are retried automatically. To retry them immediately after you have fixed the endpoint, use “Retry all”.',
     };
   }
   return ENDPOINT_STATES.active;
 }
 
-/** Sorts endpoints by severity of state, then by region and id. `getHealth` returns the health if it is loaded. */
-export function sortEndpoints(
-  endpoints: readonly Endpoint[],
-  getHealth: (endpoint: Endpoint) => Health | undefined,
-  nowMs: number,
-): Endpoint[] {
-  return sortByRank(endpoints, (one) => toRank(toEndpointState(one, getHealth(one), nowMs).tone, false));
+/** Sorts endpoints by severity of state, then by region and id. Not by health, which is loaded for visible rows only. */
+export function sortEndpoints(endpoints: readonly Endpoint[]): Endpoint[] {
+  return sortByRank(endpoints, ({ state }) => toRank(ENDPOINT_STATES[state].tone, false));
 }
 
 /** Whether a sink is built in. No created endpoint can have such an id. */
@@ -324,7 +320,7 @@ export function formatReplayProgress({ total, done, delivered, failed, skipped }
 // Summary
 
 /**
- * Summarizes all accounts, endpoints and regions in one sentence, with the tone of the worst state. `dead`, `parked`: numbers of
+ * Summarizes all accounts, endpoints and regions in a few sentences, with the tone of the worst state. `dead`, `parked`: numbers of
  * endpoints whose most severe problem is such events.
  */
 export function summarizeHealth(
@@ -347,7 +343,7 @@ export function summarizeHealth(
     out.length > 0 ? `The ordering API fails in ${joinNames(out)}` : '',
     summarizeAccounts(accountStates.map(({ label }) => label)),
     summarizeProblems(toLabels(false), 'endpoint') ||
-      (toLabels(false).length > 0 ? 'no endpoint is failing, disabled or paused' : ''),
+      (toLabels(false).length > 0 ? 'No endpoint is failing, disabled or paused' : ''),
     summarizeProblems(toLabels(true), 'built-in sink'),
     ...Object.entries({ dead, parked })
       .filter(([, count]) => count > 0)
@@ -358,7 +354,7 @@ export function summarizeHealth(
   const tones = [...accountStates, ...endpointStates].map(({ tone }) => tone);
   const isBad = out.length > 0 || dead > 0 || tones.includes('bad');
   const tone = isBad ? 'bad' : parked > 0 || tones.includes('warn') ? 'warn' : 'good';
-  return { text: `${sentences.join('; ')}.`, tone };
+  return { text: sentences.map((one) => `${one.charAt(0).toUpperCase()}${one.slice(1)}.`).join(' '), tone };
 }
 
 const ACCOUNT_CLAUSES: readonly (readonly [label: string, one: string, many: string])[] = [
@@ -367,7 +363,7 @@ const ACCOUNT_CLAUSES: readonly (readonly [label: string, one: string, many: str
   [ACCOUNT_STATES.quarantined.label, 'is quarantined', 'are quarantined'],
   [ACCOUNT_STATES.failing.label, 'is failing', 'are failing'],
   [STALE.label, 'is stale', 'are stale'],
-  [ACCOUNT_STATES.baselining.label, 'is baselining', 'are baselining'],
+  [ACCOUNT_STATES.baselining.label, 'has no baseline yet', 'have no baseline yet'],
   [CREATING.label, 'is being created', 'are being created'],
   [ACCOUNT_STATES.paused.label, 'is paused', 'are paused'],
 ];
@@ -380,8 +376,8 @@ function summarizeAccounts(labels: readonly string[]): string {
   const others = toClauses(labels, ACCOUNT_CLAUSES);
   if (all === 1) return `The account ${others[0]?.replace(/^1 /, '') ?? 'is not up to date'}`;
   const head =
-    good === 0 ? `None of ${all} accounts is` : `${good} of ${all} accounts ${good === 1 ? 'is' : 'are'}`;
-  return `${head} up to date, ${others.join(', ')}`;
+    good === 0 ? `None of the ${all} accounts is` : `${good} of ${all} accounts ${good === 1 ? 'is' : 'are'}`;
+  return `${head} up to date: ${others.join(', ')}`;
 }
 
 function summarizeProblems(labels: readonly string[], noun: string): string {

@@ -8,7 +8,7 @@ import { getJobNumber } from '../events.ts';
 import { useApi } from '../queries.ts';
 import { useStream } from '../stream-hooks.ts';
 import ui from '../ui.module.css';
-import { useHref } from '../urls.ts';
+import { buildHref, useHref } from '../urls.ts';
 import css from './Job.module.css';
 import { Messages } from './JobMessages.tsx';
 import { JobSummary, Lines, Tracking } from './JobSummary.tsx';
@@ -35,7 +35,8 @@ export default function JobPage(location: JobLocation) {
       {unknown ? (
         <Empty>
           Job {jobNumber} of account {account} does not exist, or your key does not permit access to the
-          account. <Link href={href('/jobs', { q: jobNumber })}>Search for {jobNumber} in all accounts</Link>
+          account.{' '}
+          <Link href={buildHref('/jobs', { q: jobNumber })}>Search for {jobNumber} in all accounts</Link>
         </Empty>
       ) : (
         <Loaded query={job} loading={<Waiting />}>

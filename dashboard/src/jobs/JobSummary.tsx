@@ -31,7 +31,10 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
       aside={
         job.lastListedAt === null ? undefined : (
           <>
-            Last observed in the list of active jobs <RelativeTime at={job.lastListedAt} />
+            {phase === 'listed'
+              ? 'Last observed in the list of active jobs'
+              : 'No longer in the list of active jobs, last observed there'}{' '}
+            <RelativeTime at={job.lastListedAt} />
           </>
         )
       }

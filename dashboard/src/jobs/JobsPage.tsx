@@ -267,6 +267,8 @@ function Summary(props: {
   const ids = result.rows.map(({ account }) => account);
   const notes = explainRows(ids, countedTwice);
   const unobserved = listUnobserved(ids, accounts, useAccounts().dataUpdatedAt);
+  const region = useRegion();
+  const account = accounts.find(({ id }) => id === query.account);
   return (
     <div className={`${ui.actions} ${css.summary}`}>
       <p className={ui.hint}>
@@ -274,6 +276,11 @@ function Summary(props: {
         {result.reading ? <span>{text}</span> : null}
         <span role="status">{result.reading ? '' : text}</span>
       </p>
+      {account && region !== null && account.region !== region ? (
+        <span className={ui.hint}>
+          {account.id} is in {account.region.toUpperCase()}. The selected region does not apply.
+        </span>
+      ) : null}
       {FILTERS.some((name) => read(name) !== undefined) ? (
         <Button
           size="compact-sm"

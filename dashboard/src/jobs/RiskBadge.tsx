@@ -23,7 +23,7 @@ export function RiskBadge(props: {
 const MAX_ACCOUNTS = 30;
 const REFRESH_MS = 300_000;
 
-/** How often the risk flags of accounts were right. */
+/** Share of correct risk flags of accounts. */
 export function FlagResults({ accounts }: { readonly accounts: readonly string[] }) {
   const api = useApi();
   const ids = [...accounts].sort().slice(0, MAX_ACCOUNTS);

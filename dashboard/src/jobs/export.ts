@@ -1,6 +1,7 @@
 /** Export of the jobs of a search as CSV, in the order of the list. */
 import type { Client, ListOptions } from '../../../client/index.ts';
 import { toCsvLine } from '../export.tsx';
+import { fetchJobs } from './requests.ts';
 import { type JobQuery, JobSearch, type SearchedAccount } from './search.ts';
 
 /** Yields the jobs that match a query, at most `max`. Throws the error of a failed request. */
@@ -14,11 +15,7 @@ export async function* exportJobs(
   search.requestRows(max);
   for (let requests = search.nextRequests(); requests.length > 0; requests = search.nextRequests()) {
     await Promise.all(
-      requests.map(async (request) => {
-        const { source, after, limit } = request;
-        const params = { path: { id: source.account }, query: { ...source.filter, after, limit } };
-        search.addPage(request, await api.get('/v1/accounts/{id}/jobs', { params }));
-      }),
+      requests.map(async (request) => search.addPage(request, await fetchJobs(api, request))),
     );
   }
   const { rows, complete } = search.getResult();

@@ -63,10 +63,12 @@ export function parseJobQuery(read: (name: string) => string | undefined, today:
   const weekday = (new Date(today).getUTCDay() + 6) % 7;
   const monday = shiftDay(today, -weekday);
   const day = (name: string): string | undefined => parseDay(read(name));
+  const account = read('account');
   return {
     q: read('q')?.trim() || undefined,
-    account: read('account'),
-    region: read('region'),
+    account,
+    // An account is in one region, which need not be the selected one.
+    region: account === undefined ? read('region') : undefined,
     status: read('status'),
     dueOn: due === 'today' ? today : due === 'tomorrow' ? shiftDay(today, 1) : day('dueOn'),
     dueFrom: due === 'week' ? monday : undefined,
@@ -307,7 +309,7 @@ export class JobSearch {
       .filter(({ isLoading }) => !isLoading)
       .sort((a, b) => (a.last < b.last ? -1 : 1));
     if (begun.length === open.length && !this.#needsMore()) return [];
-    const share = Math.ceil((2 * FIRST_ROWS) / Math.max(1, open.length));
+    const share = Math.ceil((2 * this.#requestedRows) / Math.max(1, open.length));
     const limit = this.#isInOrder()
       ? Math.min(PAGE.most, Math.max(PAGE.least, begun.length === open.length ? 2 * share : share))
       : PAGE.most;
@@ -542,9 +544,15 @@ function keepTiming({ type }: JobEvent, before: ListedJob | undefined): JobTimin
   };
 }
 
-/** Returns the job after an event. `before`: the job before it, if known. */
+/** Types of the events that only open jobs have. */
+const OPEN_TYPES = [
+  ...['job.created', 'job.reopened', 'job.production_started'],
+  ...['job.overdue', 'job.due_soon', 'job.stalled'],
+];
+
+/** Returns the job after an event. `before`: the job before it. If it is not known, the job is open only if the event proves it. */
 function applyEvent(event: JobEvent, before: ListedJob | undefined): ListedJob {
-  const { job } = event.data as unknown as { job: JobSummary };
+  const { job, observed } = event.data as unknown as { job: JobSummary; observed?: { view?: string } };
   const outcomes: Partial<Record<string, ListedJob['outcome']>> = {
     'job.closed': 'closed',
     'job.cancelled': 'cancelled',
@@ -553,11 +561,12 @@ function applyEvent(event: JobEvent, before: ListedJob | undefined): ListedJob {
   const newOutcome = outcomes[event.type];
   const reopened = event.type === 'job.reopened' || event.type === 'job.created';
   const outcome = newOutcome ?? (reopened ? null : (before?.outcome ?? null));
+  const isListed = OPEN_TYPES.includes(event.type) || observed?.view === 'list';
   // With a new due date, the job is late only after a job.overdue event.
   const late = event.type === 'job.overdue' || (before?.late === true && before.dateDue === job.dateDue);
   return {
     ...job,
-    phase: outcome !== null ? 'settling' : reopened ? 'listed' : (before?.phase ?? 'listed'),
+    phase: outcome !== null ? 'settling' : isListed ? 'listed' : (before?.phase ?? 'settling'),
     outcome,
     late: late && outcome === null && job.dateOut === null,
     ...(outcome === null && job.dateOut === null ? keepTiming(event, before) : {}),

@@ -2,11 +2,11 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useSyncExternalStore } from 'react';
 import type { Client } from '../../../client/index.ts';
-import { type Backoff, backoff, sleep } from '../../../shared/retry.ts';
-import { getRetryAfterMs, isTransient, toErrorMessage } from '../api.ts';
+import { toErrorMessage } from '../api.ts';
 import { useApi } from '../queries.ts';
 import type { EventStream } from '../stream.ts';
 import { documentVisibility, subscribeToClock, useStream } from '../stream-hooks.ts';
+import { fetchJobs } from './requests.ts';
 import {
   type JobQuery,
   JobSearch,
@@ -30,7 +30,8 @@ export interface ActiveSearch {
 
 /**
  * Searches the accounts for jobs. A different query or set of accounts starts a new search. While the page is visible, the rows are
- * read again at intervals, because delays, risks and times in a status change without events.
+ * read again at intervals, because the delay of a job, its risk and its time in the status can change without an
+ * event.
  */
 export function useJobs(query: JobQuery, accounts: readonly SearchedAccount[]): ActiveSearch {
   const api = useApi();
@@ -60,8 +61,6 @@ export function useJobs(query: JobQuery, accounts: readonly SearchedAccount[]): 
 
 /** Minimum interval between renders, because many responses arrive at once. */
 const NOTIFY_MS = 80;
-const MAX_ATTEMPTS = 4;
-const RETRY_MS: Backoff = { first: 500, max: 4_000 };
 /** Interval at which the rows are read again: at least one minute, and so many requests that one is sent every three seconds. */
 const REREAD_MS = { least: 60_000, perRequest: 3_000 };
 
@@ -184,20 +183,10 @@ class Runner {
   async #send(search: JobSearch, request: PageRequest): Promise<void> {
     this.#requests += 1;
     this.#scheduleReread();
-    const { source, after, limit } = request;
-    const params = { path: { id: source.account }, query: { ...source.filter, after, limit } };
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        search.addPage(request, await this.#api.get('/v1/accounts/{id}/jobs', { params }));
-        break;
-      } catch (cause) {
-        if (!isTransient(cause) || attempt === MAX_ATTEMPTS) {
-          search.addFailure(request, toErrorMessage(cause));
-          break;
-        }
-        const waitMs = getRetryAfterMs(cause) ?? backoff(attempt - 1, RETRY_MS);
-        await sleep(waitMs, undefined);
-      }
+    try {
+      search.addPage(request, await fetchJobs(this.#api, request));
+    } catch (cause) {
+      search.addFailure(request, toErrorMessage(cause));
     }
     if (search !== this.#search && search !== this.#reread) return;
     this.#sendRequests();

@@ -46,10 +46,10 @@ export default function LastResponse(props: {
               rows={{
                 [`Last ${outcome} attempt`]: (
                   <>
-                    <Timestamp at={attempt.at} />, <RelativeTime at={attempt.at} />, after{' '}
-                    {formatDuration(attempt.latencyMs)}
+                    <Timestamp at={attempt.at} />, <RelativeTime at={attempt.at} />
                   </>
                 ),
+                Duration: formatDuration(attempt.latencyMs),
                 Status: attempt.status ?? 'No response',
                 Problem: attempt.reason === null ? undefined : <bdi>{attempt.reason}</bdi>,
                 Event: (

@@ -4,6 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { Link } from 'wouter';
 import type { JobRecipient, NoteResult } from '../../../client/index.ts';
+import { useActions } from '../actions.ts';
 import { Empty, Failure, Loaded, Note, showToast } from '../components.tsx';
 import { MailFrame } from '../customers/MailFrame.tsx';
 import { SmsBubble } from '../customers/SmsBubble.tsx';
@@ -130,39 +131,31 @@ function NoteForm(props: Target & { readonly recipients: readonly JobRecipient[]
   const [name, setName] = useState(suggestNoteText(status));
   const [own, setOwn] = useState('');
   const [preview, setPreview] = useState<NoteResult | null>(null);
-  const [isBusy, setIsBusy] = useState(false);
-  const [failure, setFailure] = useState<unknown>(null);
+  const { run, busy, failure } = useActions([]);
+  const isBusy = busy !== null;
   const place = recipients.find((one) => toKey(one) === chosen);
   const text = name === OWN_TEXT ? own : place ? getNoteText(name, place.locale) : '';
   useLeaveGuard(own !== '' && !isBusy);
 
-  const send = async (dryRun: boolean): Promise<void> => {
-    if (!place || isBusy) return;
-    setIsBusy(true);
-    setFailure(null);
-    try {
-      const result = await api.post('/v1/accounts/{id}/jobs/{jobNumber}/messages', {
-        params: { path: { id: account, jobNumber } },
-        body: { recipient: place.recipient, channel: place.channel, text, dryRun },
-      });
-      if (dryRun) return setPreview(result);
-      showToast(
-        result.created
-          ? `The message to ${place.name ?? place.address} is queued.`
-          : `Not sent again: ${place.name ?? place.address} was sent this text before.`,
-      );
-      void queries.invalidateQueries({ queryKey: ['attention'] });
-      void queries.invalidateQueries({ queryKey: ['jobs', 'messages', account] });
-      close();
-    } catch (cause) {
-      setFailure(cause);
-    } finally {
-      setIsBusy(false);
-    }
+  const send = async (to: JobRecipient): Promise<void> => {
+    const dryRun = preview === null;
+    const result = await api.post('/v1/accounts/{id}/jobs/{jobNumber}/messages', {
+      params: { path: { id: account, jobNumber } },
+      body: { recipient: to.recipient, channel: to.channel, text, dryRun },
+    });
+    if (dryRun) return setPreview(result);
+    showToast(
+      result.created
+        ? `The message to ${to.name ?? to.address} is queued.`
+        : `Not sent again: ${to.name ?? to.address} was sent this text before.`,
+    );
+    void queries.invalidateQueries({ queryKey: ['attention'] });
+    void queries.invalidateQueries({ queryKey: ['jobs', 'messages', account] });
+    close();
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    void send(preview === null);
+    if (place && !isBusy) void run('send', () => send(place));
   };
   return (
     <form onSubmit={submit} className={ui.fields}>

@@ -35,7 +35,7 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
   const href = useHref();
   const [read] = useParams();
   const isFeed = read('view') === 'feed' && read('wall') === undefined;
-  useRefresh(['*'], [['attention']], REFRESH_MS);
+  useRefresh(['*'], [['attention']], { everyMs: REFRESH_MS });
   const { data } = figures;
   // Each tab keeps the filters of the other.
   const filters = Object.fromEntries([...FILTERS, 'types', 'text'].map((name) => [name, read(name)]));
@@ -53,8 +53,8 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
       {waiting > 0 ? (
         <Note>
           Not yet included: jobs of{' '}
-          <Link href={href('/health')}>{waiting === 1 ? '1 account' : `${waiting} accounts`}</Link>, whose
-          baseline (the first complete crawl) is not complete.
+          <Link href={href('/health')}>{waiting === 1 ? '1 account' : `${waiting} accounts`}</Link> without a
+          baseline, because their first crawl is not complete.
         </Note>
       ) : null}
       {data

@@ -5,6 +5,7 @@ import { withId } from '../api.ts';
 import { type BulkAction, runEach } from '../bulk/actions.ts';
 import BulkBar from '../bulk/BulkBar.tsx';
 import type { Selection } from '../bulk/selection.ts';
+import { ActionMenu } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import type { AttentionItem } from './queue.ts';
 import { SNOOZES, TextDialog } from './TriageMenu.tsx';
@@ -65,18 +66,20 @@ export default function QueueBulkBar(props: {
     >
       {(perform) => (
         <>
-          <Menu position="bottom-start" width={240} withinPortal withInitialFocusPlaceholder={false}>
-            <Menu.Target>
-              <Button size="compact-sm">Snooze…</Button>
-            </Menu.Target>
-            <Menu.Dropdown>
-              {snoozes.map((action) => (
-                <Menu.Item key={action.label} onClick={() => perform(action)}>
-                  {action.label}
-                </Menu.Item>
-              ))}
-            </Menu.Dropdown>
-          </Menu>
+          <ActionMenu
+            position="bottom-start"
+            target={(ref) => (
+              <Button ref={ref} size="compact-sm">
+                Snooze…
+              </Button>
+            )}
+          >
+            {snoozes.map((action) => (
+              <Menu.Item key={action.label} onClick={() => perform(action)}>
+                {action.label}
+              </Menu.Item>
+            ))}
+          </ActionMenu>
           <Button size="compact-sm" onClick={() => setAssigns(true)}>
             Assign…
           </Button>

@@ -355,7 +355,7 @@ function Age({ item }: { readonly item: AttentionItem }) {
   return formatAge(item, useNow(10_000));
 }
 
-/** What is open of an item: the last response, the form of a note to the customer, or a dialog of the menu. */
+/** Open part of an item: the last response, the form of a note to the customer, or a dialog of the menu. */
 interface Opened {
   readonly item: AttentionItem;
   readonly what: 'response' | 'notify' | TriageDialog;

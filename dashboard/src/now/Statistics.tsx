@@ -55,7 +55,7 @@ export function Tiles(props: { readonly figures: Figures | undefined; readonly i
       <Statistic
         name={`Dispatched ${at}`}
         value={figures?.dispatchedToday}
-        note={day && <DayNote day={isToday && day} text="any due date" />}
+        note={day && <DayNote day={isToday && day} text="regardless of due date" />}
         href={href('/jobs', { dispatchedOn: day })}
       />
       <Statistic

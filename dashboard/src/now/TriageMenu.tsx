@@ -5,7 +5,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { ActionRunner } from '../actions.ts';
 import { withId } from '../api.ts';
-import { Failure, Loaded, showToast } from '../components.tsx';
+import { ActionMenu, Failure, Loaded, showToast } from '../components.tsx';
 import { InputDialog } from '../dialogs.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -77,9 +77,10 @@ export function TriageMenu(props: {
   ];
   return (
     <>
-      <Menu position="bottom-end" width={240} withinPortal withInitialFocusPlaceholder={false}>
-        <Menu.Target>
+      <ActionMenu
+        target={(ref) => (
           <ActionIcon
+            ref={ref}
             variant="default"
             size="sm"
             tabIndex={tabIndex}
@@ -88,15 +89,14 @@ export function TriageMenu(props: {
           >
             <EllipsisHorizontalIcon width={14} aria-hidden />
           </ActionIcon>
-        </Menu.Target>
-        <Menu.Dropdown>
-          {entries.map(({ label, perform }) => (
-            <Menu.Item key={label} onClick={perform}>
-              {label}
-            </Menu.Item>
-          ))}
-        </Menu.Dropdown>
-      </Menu>
+        )}
+      >
+        {entries.map(({ label, perform }) => (
+          <Menu.Item key={label} onClick={perform}>
+            {label}
+          </Menu.Item>
+        ))}
+      </ActionMenu>
       <TextDialog
         opened={dialog === 'assign'}
         title={`Assign ${name}`}

@@ -2,6 +2,7 @@
 import { BookmarkIcon } from '@heroicons/react/16/solid';
 import { Button, Menu } from '@mantine/core';
 import { useState } from 'react';
+import { ActionMenu } from '../components.tsx';
 import { useSession } from '../session.ts';
 import { useParams } from '../urls.ts';
 import { FILTERS, readViews, type SavedView, writeViews } from './queue.ts';
@@ -33,27 +34,24 @@ export function ViewsMenu() {
   const current = views.find((view) => view.query === query);
   return (
     <>
-      <Menu position="bottom-end" width={220} withinPortal withInitialFocusPlaceholder={false}>
-        <Menu.Target>
-          <Button size="xs" leftSection={<BookmarkIcon width={13} aria-hidden />}>
+      <ActionMenu
+        target={(ref) => (
+          <Button ref={ref} size="xs" leftSection={<BookmarkIcon width={13} aria-hidden />}>
             {current?.name ?? 'Views'}
           </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          {views.map((view) => (
-            <Menu.Item key={view.name} onClick={() => apply(view)}>
-              {view.name}
-            </Menu.Item>
-          ))}
-          {views.length > 0 ? <Menu.Divider /> : null}
-          <Menu.Item disabled={query === ''} onClick={() => setNaming(true)}>
-            Save this view…
+        )}
+      >
+        {views.map((view) => (
+          <Menu.Item key={view.name} onClick={() => apply(view)}>
+            {view.name}
           </Menu.Item>
-          {current ? (
-            <Menu.Item onClick={() => store(current.name)}>Delete “{current.name}”</Menu.Item>
-          ) : null}
-        </Menu.Dropdown>
-      </Menu>
+        ))}
+        {views.length > 0 ? <Menu.Divider /> : null}
+        <Menu.Item disabled={query === ''} onClick={() => setNaming(true)}>
+          Save this view…
+        </Menu.Item>
+        {current ? <Menu.Item onClick={() => store(current.name)}>Delete “{current.name}”</Menu.Item> : null}
+      </ActionMenu>
       <TextDialog
         opened={naming}
         title="Save this view in this browser"

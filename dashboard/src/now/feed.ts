@@ -75,13 +75,6 @@ export function countAfter(rows: readonly Row[], number: number): number {
   return rows.length - countUpTo(rows, number);
 }
 
-/** Binary search: rows are sorted by number. */
-function countUpTo(rows: readonly Row[], number: number): number {
-  let [low, high] = [0, rows.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((rows[middle]?.number ?? 0) <= number) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+/** Rows are sorted by number. */
+const countUpTo = (rows: readonly Row[], number: number): number =>
+  rows.findLastIndex((row) => row.number <= number) + 1;

@@ -195,7 +195,7 @@ function toRowAction(
           body:
             cause.code === 'quarantined'
               ? 'Each missing job is investigated once more, and may then be reported as cancelled or unavailable.'
-              : 'Confirm only if the credentials are correct again. The next poll verifies them.',
+              : 'Confirm only if the credentials have been corrected. The next poll verifies them.',
           verb: 'Confirm',
         },
         run: (api) => api.post('/v1/accounts/{id}/confirm', { ...ofAccount, body: {} }),

@@ -226,7 +226,7 @@ function ObservationStep(props: {
   if (state === 'done')
     return (
       <p className={ui.hint} role="status">
-        {account.id} has {formatCount(status?.openJobs ?? 0, 'open job')}. Observed up to{' '}
+        {account.id} has {formatCount(status?.openJobs ?? 0, 'open job')}. Last observed{' '}
         <RelativeTime at={status?.observedThrough ?? null} />.
       </p>
     );

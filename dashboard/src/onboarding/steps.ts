@@ -1,7 +1,7 @@
 /** Steps from an empty deployment to events that are delivered. Derived from the API, so that they need no storage. */
 import type { Role } from '../../../shared/api/key-input.ts';
 
-/** What a deployment has, as far as the key can read it. */
+/** Contents of a deployment, as far as the key can read them. */
 export interface Progress {
   readonly accounts: number;
   /** Whether an account was polled completely. */

@@ -131,11 +131,9 @@ function FieldPanel<V extends object>(
     resource,
     toValues,
     toBody,
-    save: async (body, { id, revision }) => {
-      const saved = await api.patch('/v1/accounts/{id}', { ...withRevision(withId(id), revision), body });
-      showToast(`${title} of ${id} saved.`);
-      return saved;
-    },
+    save: (body, { id, revision }) =>
+      api.patch('/v1/accounts/{id}', { ...withRevision(withId(id), revision), body }),
+    done: ({ id }) => `${title} of ${id} saved.`,
     labels: {
       pollIntervalSeconds: 'poll interval',
       secretRef: 'credentials',

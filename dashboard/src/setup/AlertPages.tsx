@@ -224,12 +224,9 @@ function ChangeForm({ resource }: { readonly resource: Resource<AlertRule> }) {
     toValues: toAlertValues,
     toBody: toChange,
     toField: toAlertFormField,
-    save: async (body, base) => {
-      const options = { ...withRevision(withRule(base), base.revision), body };
-      const saved: AlertRule = await api.patch('/v1/alert-rules/{id}', options);
-      showToast(`Alert rule ${saved.name} saved.`);
-      return saved;
-    },
+    save: (body, base): Promise<AlertRule> =>
+      api.patch('/v1/alert-rules/{id}', { ...withRevision(withRule(base), base.revision), body }),
+    done: ({ name }) => `Alert rule ${name} saved.`,
     labels: LABELS,
   });
   return (

@@ -120,10 +120,9 @@ function ChangeForm({ resource }: { readonly resource: Resource<Endpoint> }) {
     save: async (body: object, base) => {
       if (Object.keys(body).length === 0) throw new Error('No changes to save.');
       const options = { ...withRevision(withEndpoint(base), base.revision), body };
-      const saved = await api.patch('/v1/endpoints/{id}', options);
-      showToast(`Endpoint ${base.id} saved.`);
-      return saved;
+      return api.patch('/v1/endpoints/{id}', options);
     },
+    done: ({ id }) => `Endpoint ${id} saved.`,
     labels: FIELD_LABELS,
   });
   return (

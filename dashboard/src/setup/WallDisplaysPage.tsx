@@ -23,8 +23,8 @@ export function WallDisplaysPage() {
   return (
     <Page title="Wall displays">
       <p className={ui.hint}>
-        Screens that show the page Now. Open <code>{location.origin}/?wall=1</code> on the screen, and enter
-        the code that it shows. The screen gets its own key, which can only read.
+        Screens that show the page Now. Open <code>{location.origin}/?wall=1</code> on the screen. It shows a
+        code. Enter this code below. The screen gets its own key, which can only read.
       </p>
       {may('admin') ? (
         <>

@@ -99,9 +99,9 @@ export function DeletePanel(props: {
   readonly kind: 'account' | 'endpoint';
   readonly id: string;
   readonly summary: string;
-  /** What is deleted with it. */
+  /** Data that is deleted with it. */
   readonly deleted: readonly string[];
-  /** What is not deleted. */
+  /** Data that is not deleted. */
   readonly kept: string;
   readonly onDelete: () => Promise<void>;
 }) {

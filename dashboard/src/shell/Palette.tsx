@@ -1,5 +1,5 @@
 /** The command palette: jumps to anything by the beginning of its name or number. */
-import { Modal, TextInput, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { Modal, TextInput, useMantineColorScheme } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, useEffect, useId, useMemo, useState } from 'react';
@@ -12,14 +12,7 @@ import ui from '../ui.module.css';
 import { leavePage } from '../unsaved-changes.ts';
 import { useHref, useRegion } from '../urls.ts';
 import css from './Palette.module.css';
-import {
-  type Action,
-  type Entry,
-  type Group,
-  listCommands,
-  recentEntries,
-  toGroups,
-} from './palette-entries.ts';
+import { type Entry, type Group, listCommands, recentEntries, toGroups } from './palette-entries.ts';
 
 const MIN_LENGTH = 2;
 const DEBOUNCE_MS = 150;
@@ -180,30 +173,22 @@ function useEntries(text: string): {
 function useChoose(onClose: () => void): (entry: Entry | undefined) => void {
   const [, navigate] = useLocation();
   const href = useHref();
-  const act = useAct();
+  const { signOut } = useSession();
+  // Suppressing transitions would need a style element, which the Content-Security-Policy forbids.
+  const { toggleColorScheme } = useMantineColorScheme({ keepTransitions: true });
   return (entry) => {
     if (!entry) return;
     onClose();
     const { target } = entry;
-    if ('action' in target) return act(target.action);
-    recentEntries.add(entry);
-    leavePage(() => navigate(href(target.path, target.params)));
-  };
-}
-
-function useAct(): (action: Action) => void {
-  const { signOut } = useSession();
-  const [, navigate] = useLocation();
-  const href = useHref();
-  // Suppressing transitions would need a style element, which the Content-Security-Policy forbids.
-  const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
-  const scheme = useComputedColorScheme('light');
-  return (action) => {
-    switch (action) {
+    if ('path' in target) {
+      recentEntries.add(entry);
+      return leavePage(() => navigate(href(target.path, target.params)));
+    }
+    switch (target.action) {
       case 'wall display':
         return leavePage(() => navigate(href('/', { wall: '1' })));
       case 'switch colours':
-        return setColorScheme(scheme === 'dark' ? 'light' : 'dark');
+        return toggleColorScheme();
       case 'API reference':
         return location.assign('/docs');
       case 'sign out':

@@ -21,7 +21,7 @@ import { useWindowEvent } from '@mantine/hooks';
 import { useIsFetching, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { Hidden, Note } from '../components.tsx';
+import { ActionMenu, Hidden, Note } from '../components.tsx';
 import { useFigures, useServedRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
@@ -74,23 +74,30 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** Reloads a wall display if the connection returns with another build of the dashboard; otherwise offers it. */
+/** Minimum interval between checks for a new build, unless the connection was lost. */
+const BUILD_CHECK_MS = 5 * 60_000;
+
+/** Reloads a wall display if a stream is opened and the dashboard has another build; otherwise offers it. */
 function NewBuild() {
-  const { phase } = useConnection();
+  // A new object whenever a stream is opened: servers close streams regularly.
+  const connection = useConnection();
   const wall = useParams()[0]('wall') !== undefined;
-  const wasLost = useRef(false);
+  const checkedAt = useRef(Date.now());
   const [isOld, setOld] = useState(false);
   useEffect(() => {
-    if (phase === 'lost') wasLost.current = true;
-    if (phase !== 'live' || !wasLost.current) return;
+    if (connection.phase === 'lost') checkedAt.current = 0;
+    if (connection.phase !== 'live' || Date.now() < checkedAt.current + BUILD_CHECK_MS) return;
+    checkedAt.current = Date.now();
     const script = document.querySelector('script[type="module"]')?.getAttribute('src') ?? '';
     const check = async (): Promise<void> => {
       const page = await (await fetch('/')).text();
       setOld(page.includes('id="root"') && !page.includes(script));
     };
-    // Checked again when the connection returns the next time.
-    check().catch(() => {});
-  }, [phase]);
+    // Checked again when the next stream is opened.
+    check().catch(() => {
+      checkedAt.current = 0;
+    });
+  }, [connection]);
   useEffect(() => {
     if (isOld && wall) location.reload();
   }, [isOld, wall]);
@@ -165,7 +172,7 @@ function AttentionCount() {
   return <Count count={open} complete={complete} noun="" />;
 }
 
-/** What the kinds of items on the Health page are about. */
+/** Subjects of the kinds of items on the Health page. */
 const HEALTH_KINDS = {
   account: ['account_not_observed'],
   endpoint: ['endpoint_disabled', 'endpoint_failing', 'events_dead', 'events_parked'],
@@ -292,29 +299,28 @@ function KeyMenu() {
   const { key, signOut } = useSession();
   const regions = useServedRegions() ?? [];
   return (
-    <Menu position="bottom-end" width={240} withinPortal withInitialFocusPlaceholder={false}>
-      <Menu.Target>
-        <ActionIcon variant="default" size="md" aria-label="User menu" title="User menu">
+    <ActionMenu
+      target={(ref) => (
+        <ActionIcon ref={ref} variant="default" size="md" aria-label="User menu" title="User menu">
           <KeyIcon width={16} aria-hidden />
         </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <div className={css.key}>
-          <strong>{key.name ?? formatKeyId(key.id)}</strong>
-          <span className={ui.hint}>
-            Role {key.role}, {key.accounts === null ? 'all accounts' : `accounts ${key.accounts.join(', ')}`}
-          </span>
-        </div>
-        <ZoneMenu regions={regions} />
-        <Menu.Divider />
-        <Menu.Item component={Link} href={href('/start')}>
-          Getting started
-        </Menu.Item>
-        <Menu.Item component="a" href="/docs">
-          API reference
-        </Menu.Item>
-        <Menu.Item onClick={() => leavePage(() => signOut())}>Sign out</Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+      )}
+    >
+      <div className={css.key}>
+        <strong>{key.name ?? formatKeyId(key.id)}</strong>
+        <span className={ui.hint}>
+          Role {key.role}, {key.accounts === null ? 'all accounts' : `accounts ${key.accounts.join(', ')}`}
+        </span>
+      </div>
+      <ZoneMenu regions={regions} />
+      <Menu.Divider />
+      <Menu.Item component={Link} href={href('/start')}>
+        Getting started
+      </Menu.Item>
+      <Menu.Item component="a" href="/docs">
+        API reference
+      </Menu.Item>
+      <Menu.Item onClick={() => leavePage(() => signOut())}>Sign out</Menu.Item>
+    </ActionMenu>
   );
 }

@@ -5,7 +5,7 @@ import { sessionStore } from '../storage.ts';
 import { ACCOUNTS_PATH, accountHref, ENDPOINTS_PATH, endpointHref, jobHref } from '../urls.ts';
 
 /** An action that is not a page. */
-export type Action = 'wall display' | 'switch colours' | 'API reference' | 'sign out';
+type Action = 'wall display' | 'switch colours' | 'API reference' | 'sign out';
 
 /** An entry of the palette. */
 export interface Entry {
@@ -13,7 +13,7 @@ export interface Entry {
   readonly label: string;
   /** Quiet text after the label. */
   readonly hint?: string | undefined;
-  /** What it opens, with its query parameters. */
+  /** Path that it opens, with query parameters. */
   readonly target:
     | { readonly path: string; readonly params?: Readonly<Record<string, string | undefined>> }
     | { readonly action: Action };
