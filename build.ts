@@ -1,6 +1,6 @@
 /**
  * `npm run build`: makes `dist/` the package that others install, complete and without dependencies; `npm pack ./dist` packs it
- * (docs/decisions/0012-published-package.md, 0024-bundled-cli.md). `node build.ts <folder>` builds elsewhere, and
+ * (docs/decisions/0012-published-package.md). `node build.ts <folder>` builds elsewhere, and
  * from the sources as they are.
  */
 import { execFileSync } from 'node:child_process';
