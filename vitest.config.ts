@@ -67,7 +67,7 @@ export default defineConfig(({ mode }) => {
     include: ['test/{storage,tracking}/*.tables.test.ts'],
   };
   const deploy: Project = {
-    ...{ name: 'deploy', testTimeout: 60_000, hookTimeout: 120_000 },
+    ...{ name: 'deploy', testTimeout: 180_000, hookTimeout: 300_000 },
     // Each file has its own cell, with its own ports, folders and processes.
     maxWorkers: 3,
     sequence: { groupOrder: 3 },
@@ -76,7 +76,7 @@ export default defineConfig(({ mode }) => {
     bail: 1,
   };
   const inBrowser: Project = {
-    ...{ testTimeout: 180_000, hookTimeout: 180_000 },
+    ...{ testTimeout: 300_000, hookTimeout: 300_000 },
     // Each file has its own Jobwire and browser, which compute more than they wait.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
     sequence: { groupOrder: 2 },
@@ -91,7 +91,7 @@ export default defineConfig(({ mode }) => {
     include: ['test/browser/{attention,health,jobs,list-keyboard,now,palette,sign-in}.test.ts'],
   };
   const generators: Project = {
-    ...{ name: 'generators', testTimeout: 1_200_000, hookTimeout: 60_000 },
+    ...{ name: 'generators', testTimeout: 2_400_000, hookTimeout: 60_000 },
     include: ['test/generators/*.test.ts'],
   };
   const tools: Project = {

@@ -20,7 +20,7 @@ const STACK = 'jobwire-prod-us';
 const SMOKE = `${STACK}-smoke`;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SETTINGS = `${ROOT}jobwire.cells.example.json`;
-const PATIENCE_MS = 400_000;
+const PATIENCE_MS = 600_000;
 
 /** As the root user of the account. */
 const authorize = (service: string) =>

@@ -10,9 +10,9 @@ export const HOME = process.env.GENERATORS_DIR ?? join(tmpdir(), 'jobwire-genera
 export const BIN = join(HOME, 'bin');
 export const VENV = join(HOME, 'venv/bin');
 
-export const INSTALL_MS = 300_000;
-export const GENERATE_MS = 60_000;
-export const COMPILE_MS = 300_000;
+export const INSTALL_MS = 600_000;
+export const GENERATE_MS = 600_000;
+export const COMPILE_MS = 600_000;
 
 /** Pinned, so that support of a later version is tested when this changes. */
 const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
