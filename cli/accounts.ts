@@ -44,7 +44,7 @@ const CREDENTIALS = {
   ...CLIENT_SECRET,
 } as const satisfies Flags;
 const SECRET_NOTE =
-  'The client secret is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. It is not accepted as an argument, because process lists show arguments.';
+  'The client secret is read from stdin, a file or an environment variable, or entered at a prompt.';
 
 /** Reads a client secret from where the options say. */
 export const readClientSecret = (context: Context, flags: FlagValues<typeof CLIENT_SECRET>) =>
@@ -60,13 +60,13 @@ async function readCredentials(context: Context, flags: FlagValues<typeof CREDEN
 
 export const accounts = {
   'accounts add': command({
-    about: 'Adds an account. Tests its credentials first, and adds nothing if the test fails.',
+    about: 'Adds an account, unless the test of its credentials fails.',
     more: SECRET_NOTE,
     args: ['ID'],
     flags: {
       region: {
         value: 'REGION',
-        about: 'Region of the ordering API. Optional if Jobwire serves only one region',
+        about: 'Region of the ordering API. Required if Jobwire serves several regions',
       },
       ...CREDENTIALS,
       'poll-interval': {
@@ -75,7 +75,7 @@ export const accounts = {
         range: inputs['NewAccount.pollIntervalSeconds'],
         field: 'pollIntervalSeconds',
       },
-      paused: { about: 'Add the account paused. Polling starts when it is resumed' },
+      paused: { about: 'Add the account paused' },
       'no-test': { about: 'Skip the test of the credentials' },
     },
     example: 'accounts add acme --region us --client-id acme-api < secret.txt',
@@ -121,8 +121,8 @@ export const accounts = {
   'accounts list': command({
     about: 'Lists accounts with their polling state.',
     flags: {
-      region: { value: 'REGION', about: 'Only accounts of this region' },
-      limit: limitFlag('accounts', 1000),
+      region: { value: 'REGION', about: 'Only this region' },
+      limit: limitFlag(1000),
       ...CSV,
     },
     example: 'accounts list --region us',
@@ -182,9 +182,9 @@ export const accounts = {
   }),
 
   'accounts polls': command({
-    about: 'Lists the recent polls of an account with their results, newest first.',
+    about: 'Lists the recent polls of an account, newest first.',
     args: ['ID'],
-    flags: { limit: limitFlag('polls', 20), ...CSV },
+    flags: { limit: limitFlag(20), ...CSV },
     example: 'accounts polls acme',
     async run({ api, out }, [id], { limit: max }) {
       return out.list(
@@ -225,8 +225,8 @@ export const accounts = {
   }),
 
   'accounts update': command({
-    about: 'Changes the poll interval and the event settings of an account. Other settings are kept.',
-    more: 'The value "off" disables an event. A list of statuses replaces the current list. The value "none" empties the list.',
+    about: 'Changes the given settings of an account.',
+    more: 'The value off disables an event. A list of statuses replaces the current list, and the value none empties it.',
     args: ['ID'],
     flags: {
       'poll-interval': {
@@ -247,7 +247,7 @@ export const accounts = {
       },
       'stalled-status': {
         value: 'NAME=DAYS|off',
-        about: 'Number of working days for one status, instead of --stalled-after',
+        about: 'Working days for one status, instead of --stalled-after',
         many: true,
         field: 'events.stalledByStatus',
       },
@@ -314,10 +314,10 @@ export const accounts = {
 
   'accounts batch': command({
     about: 'Pauses or resumes polling of several accounts, and prints the result for each.',
-    more: 'If the action fails for one account, it is still performed on the others, and the exit code is 1.',
+    more: 'If the action fails for an account, the command continues with the others, and the exit code is 1.',
     args: ['ACTION'],
     choices: { ACTION: inputs['AccountBatch.action'] },
-    flags: { region: { value: 'REGION', about: 'Only accounts of this region' }, ...BATCH },
+    flags: { region: { value: 'REGION', about: 'Only this region' }, ...BATCH },
     example: 'accounts batch pause --all --region us',
     run: (context, [action], flags) =>
       runBatch<AccountBatch['action']>(context, action, flags, (client, body) =>
@@ -360,14 +360,13 @@ export const accounts = {
   }),
 
   'accounts confirm': command({
-    about:
-      'Ends a quarantine (too many jobs disappeared within a day) or an identity mismatch (the credentials belong to another account of the ordering API).',
-    more: 'For a quarantine, you confirm that the missing jobs are no longer open. For an identity mismatch, you confirm that the credentials have been corrected or, with --upstream-id, that the account to which they now belong is the right one.',
+    about: 'Ends a quarantine or an identity mismatch of an account.',
+    more: 'For a quarantine (too many jobs disappeared within a day), you confirm that the missing jobs are no longer open. For an identity mismatch (the credentials belong to another account of the ordering API), you confirm that they have been corrected or, with --upstream-id, that the other account is the right one.',
     args: ['ID'],
     flags: {
       'upstream-id': {
         value: 'N',
-        about: 'After an identity mismatch: the new id of the account in the ordering API',
+        about: 'New id of the account in the ordering API',
         range: { least: 1, most: 999_999_999_999 },
         field: 'upstreamId',
       },

@@ -17,7 +17,7 @@ import { clean } from './output.ts';
 
 const REGION = {
   value: 'REGION',
-  about: 'Region of the rule. Required if rules of several regions have the same id',
+  about: 'Region. Required if several regions have this id',
 } as const;
 
 const REGION_OF_NEW = {
@@ -32,21 +32,21 @@ const DAYS = inputs['NewAlertRule.quietHours.days'];
 
 /** Options of a new or changed rule, except those of its quiet hours and its target. */
 const BASICS = {
-  accounts: { value: 'A,B', about: 'Only these accounts. all: all accounts. Default: all', many: true },
+  accounts: { value: 'A,B', about: 'Only these accounts, or all. Default: all', many: true },
   for: {
     value: 'MINUTES',
-    about: 'Time for which the value must be above the threshold before the rule fires. Default: 0',
+    about: 'Time above the threshold after which the rule fires. Default: 0',
     range: inputs['NewAlertRule.forMinutes'],
     field: 'forMinutes',
   },
   repeat: {
     value: 'MINUTES',
-    about: `Interval of reminders while the rule fires, ${REPEAT.least} to ${REPEAT.most}. none: no reminders. Default: none`,
+    about: `Interval of reminders while the rule fires, ${REPEAT.least} to ${REPEAT.most}, or none. Default: none`,
     field: 'repeatMinutes',
   },
   resolved: {
     value: 'on|off',
-    about: 'Whether a message is sent when the rule no longer fires. Default: on',
+    about: 'Send a message when the rule no longer fires. Default: on',
     choices: ['on', 'off'],
     field: 'notifyResolved',
   },
@@ -57,12 +57,12 @@ const FIELDS = {
   ...BASICS,
   quiet: {
     value: 'HH:MM-HH:MM',
-    about: 'Quiet hours, such as 21:00-08:00. none: no quiet hours',
+    about: 'Quiet hours, such as 21:00-08:00, or none',
     field: 'quietHours',
   },
   'quiet-days': {
     value: 'A,B',
-    about: 'Days on which quiet hours begin, such as sat,sun. Default: all',
+    about: 'Days on which quiet hours begin. Default: all',
     choices: DAYS,
     many: true,
     field: 'quietHours',
@@ -74,21 +74,20 @@ const FIELDS = {
   },
   'quiet-action': {
     value: 'ACTION',
-    about:
-      'defer: a message is sent after the quiet hours. drop: changes in quiet hours are not reported. Default: defer',
+    about: 'Send messages after the quiet hours (defer), or never (drop). Default: defer',
     choices: inputs['NewAlertRule.quietHours.action'],
     field: 'quietHours',
   },
-  email: { value: 'A,B', about: 'E-mail addresses of the messages', many: true, field: 'target' },
+  email: { value: 'A,B', about: 'E-mail addresses', many: true, field: 'target' },
   post: {
     value: 'KIND',
-    about: 'Post messages to a URL in the format of Slack, of Teams, or as plain JSON (webhook)',
+    about: 'Post messages to Slack, to Teams, or as JSON to a webhook',
     choices: ['slack', 'teams', 'webhook'],
     field: 'target',
   },
   'url-file': {
     value: 'FILE',
-    about: 'With --post: file that contains the URL, which is a secret',
+    about: 'With --post: file that contains the URL',
     field: 'target.url',
   },
   'url-env': {
@@ -102,8 +101,8 @@ export const alerts = {
   'alerts list': command({
     about: 'Lists alert rules with their states.',
     flags: {
-      region: { value: 'REGION', about: 'Only rules of this region' },
-      limit: limitFlag('rules', 100),
+      region: { value: 'REGION', about: 'Only this region' },
+      limit: limitFlag(100),
       ...CSV,
     },
     example: 'alerts list',
@@ -137,9 +136,8 @@ export const alerts = {
   }),
 
   'alerts add': command({
-    about:
-      'Adds an alert rule. It is evaluated once a minute, and fires if the value is greater than the threshold.',
-    more: 'late_jobs: number of late jobs. account_not_observed: minutes since the last complete poll. endpoint_failing: minutes for which an endpoint has failed without interruption. dead_events: number of events that endpoints rejected on every attempt. notifications_delayed: minutes for which a customer notification has been due. messages_failed: number of customer messages that failed, bounced, were marked as spam or have an unknown outcome, in the last 24 hours. The URL of --post is read from a file, an environment variable or stdin. On a terminal, the command prompts for it.',
+    about: 'Adds an alert rule, which is evaluated once a minute.',
+    more: 'See docs/alerts.md for the conditions. The URL of --post is read from a file, an environment variable or stdin, or entered at a prompt.',
     args: ['ID'],
     flags: {
       region: REGION_OF_NEW,
@@ -174,13 +172,18 @@ export const alerts = {
   }),
 
   'alerts change': command({
-    about: 'Changes an alert rule. Other values are kept.',
-    more: '--quiet replaces all settings of the quiet hours: those that are not given get their defaults.',
+    about: 'Changes the given settings of an alert rule.',
+    more: '--quiet replaces all settings of the quiet hours, so give the others too.',
     args: ['ID'],
     flags: {
       region: REGION,
-      enabled: { value: 'on|off', about: 'Whether the rule is evaluated', choices: ['on', 'off'] },
-      above: { value: 'N', about: 'Threshold', range: inputs['NewAlertRule.threshold'], field: 'threshold' },
+      enabled: { value: 'on|off', about: 'Evaluate the rule', choices: ['on', 'off'] },
+      above: {
+        value: 'N',
+        about: 'Threshold: the rule fires if the value is greater',
+        range: inputs['NewAlertRule.threshold'],
+        field: 'threshold',
+      },
       name: { value: 'TEXT', about: 'Name in the messages' },
       ...FIELDS,
       ...withoutDefaults(BASICS),
@@ -213,8 +216,7 @@ export const alerts = {
   }),
 
   'alerts test': command({
-    about:
-      'Sends a test message to the target of an alert rule. If the target does not accept it, the exit code is 1.',
+    about: 'Sends a test message to the target of an alert rule.',
     args: ['ID'],
     flags: { region: REGION },
     example: 'alerts test late',

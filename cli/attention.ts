@@ -7,24 +7,23 @@ import { type Context, command, limitFlag, UsageError } from './command.ts';
 import { parseList, parseTime, withId } from './input.ts';
 import { clean, count } from './output.ts';
 
-const NOTE = { value: 'TEXT', about: 'Note for colleagues, which replaces the current one' } as const;
-const REGION = { value: 'REGION', about: 'Only this region. Default: all regions' } as const;
+const NOTE = { value: 'TEXT', about: 'Note for colleagues. Replaces the current one' } as const;
+const REGION = { value: 'REGION', about: 'Only this region' } as const;
 
 export const attentionCommands = {
   'attention list': command({
-    about:
-      'Lists what needs attention, by rank, such as late jobs, failing endpoints and unobserved accounts.',
+    about: 'Lists what needs attention, by rank, such as late jobs and failing endpoints.',
     flags: {
       region: REGION,
       kind: { value: 'A,B', about: 'Only items of these kinds, such as job_late', many: true },
       account: { value: 'ID', about: 'Only items of this account' },
-      assignee: { value: 'NAME', about: 'Only items assigned to this name. none: items without an assignee' },
+      assignee: { value: 'NAME', about: 'Only items assigned to this name, or to none' },
       state: {
         value: 'STATE',
-        about: 'Only items in this state, or all. Default: open',
+        about: 'Only items in this state. Default: open',
         choices: inputs['listAttention.state'],
       },
-      limit: limitFlag('items', 50),
+      limit: limitFlag(50),
     },
     example: 'attention list --kind job_late --assignee none',
     async run({ api, out }, _args, { kind, limit: max, ...filters }) {
@@ -48,8 +47,7 @@ export const attentionCommands = {
   }),
 
   'attention show': command({
-    about:
-      'Shows an item of the attention queue: its cause, its impact, and the recommended actions as commands.',
+    about: 'Shows an item: its cause, its impact, and the recommended actions as commands.',
     args: ['ITEM'],
     example: 'attention show us~acme~job~100042',
     async run(context, [item]) {
@@ -60,7 +58,7 @@ export const attentionCommands = {
   'attention history': command({
     about: 'Lists the actions of users on an item, newest first.',
     args: ['ITEM'],
-    flags: { limit: limitFlag('entries', 50) },
+    flags: { limit: limitFlag(50) },
     example: 'attention history us~acme~job~100042',
     async run({ api, out }, [item], { limit: max }) {
       return out.list(

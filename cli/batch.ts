@@ -7,7 +7,7 @@ import { type Column, count } from './output.ts';
 /** Options that select the resources of a batch. */
 export const BATCH = {
   ids: { value: 'A,B', about: 'Ids, at most 100', many: true },
-  all: { about: 'All resources that the API key can access' },
+  all: { about: 'All that the API key can access' },
 } as const satisfies Flags;
 
 /** Performs an action on several resources, page by page, and prints the results. Returns the exit code. */

@@ -7,7 +7,7 @@ import { clean, count, toJson } from './output.ts';
 
 /** Options of the days of daily statistics. */
 export const DAYS = {
-  from: { value: 'DAY', about: 'First day, such as 2026-03-02. Default: six days before the day in --to' },
+  from: { value: 'DAY', about: 'First day, such as 2026-03-02. Default: six days before --to' },
   to: { value: 'DAY', about: 'Last day. Default: today (UTC)' },
 } as const satisfies Flags;
 
@@ -58,7 +58,7 @@ export const eventTypeCommands = {
 export const regions = {
   'regions list': command({
     about: 'Lists the regions of the ordering API and their states.',
-    flags: { limit: limitFlag('regions', 100), ...CSV },
+    flags: { limit: limitFlag(100), ...CSV },
     example: 'regions list',
     async run({ api, out }, _args, { limit: max }) {
       return out.list(

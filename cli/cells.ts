@@ -124,7 +124,7 @@ async function listPlaces(
 export const cells = {
   'cells list': command({
     about: 'Lists the accounts of all cells for which you have a profile.',
-    more: 'A profile contains the address and the API key of one cell (see jobwire profiles). The exit code is 1 in each of these cases: a cell does not respond, an account is active in two cells, or a moved account is in no other cell.',
+    more: 'The exit code is 1 if a cell does not respond, if an account is active in two cells, or if a moved account is in no other cell.',
     example: 'cells list',
     local: true,
     run: (context) =>
@@ -133,7 +133,7 @@ export const cells = {
 
   'cells find': command({
     about: 'Finds the cell of an account, among all cells for which you have a profile.',
-    more: 'The state "moved" means that the account is now in the cell shown in the column MOVED TO. The exit code is 1 in each of these cases: a cell does not respond, the account is active in two cells, or it was moved and is in no other cell.',
+    more: 'An account in the state "moved" is now in the cell in the column MOVED TO. The exit code is 1 in the same cases as for jobwire cells list.',
     args: ['ACCOUNT'],
     example: 'cells find acme',
     local: true,
@@ -153,14 +153,17 @@ export const moves = {
   'accounts move': command({
     about:
       'Moves an account to another cell of its region, with the state of its jobs, so that no change is missed or emitted twice.',
-    more: 'The account is paused in the cell of --profile, and its data is copied to the cell of the profile --to, where the account continues with a new log. The credentials must be given again: either with --client-id and the client secret, as for accounts add, or with --secret-ref and the name of a secret of the other cell. The credentials are tested first. If the command fails or is interrupted, repeat it. After a failure, the command prints the state of the account, and how to go back. If you repeat the command after a successful move, it only sets the given credentials in the other cell, and copies the suppressions that have been added in the former cell since the move. --cancel ends a move that is not complete. Before you use --cancel, delete the account in the other cell. The log, endpoints, API keys, deliveries and the history of messages are not moved.',
+    more: '--profile is the cell that the account leaves. In the cell of --to, the account continues with a new log. The log, endpoints, API keys, deliveries and the history of messages are not moved. Give the credentials again: either --client-id and the client secret, or --secret-ref. If the command fails or is interrupted, repeat it. To go back, delete the account in the other cell, then use --cancel. See docs/deploying.md for all steps.',
     args: ['ID'],
     flags: {
       to: { value: 'PROFILE', about: 'Profile of the other cell', required: true },
       'client-id': { value: 'ID', about: 'Client id of the account’s credentials' },
       ...CLIENT_SECRET,
-      'secret-ref': { value: 'NAME', about: 'Name of the secret with the credentials, in the other cell' },
-      cancel: { about: 'Cancel a move that is not complete' },
+      'secret-ref': {
+        value: 'NAME',
+        about: 'Name of a secret of the other cell that contains the credentials',
+      },
+      cancel: { about: 'Cancel an incomplete move' },
     },
     example: 'accounts move acme --profile us --to large --client-id acme-api < secret.txt',
     async run(context, [id], flags) {

@@ -118,10 +118,9 @@ export type Commands = Readonly<Record<string, Command>>;
 /** Options of every command. */
 export const COMMON_FLAGS = {
   json: {
-    about:
-      'Print JSON instead of text, including errors: one document, or one object per line for lists and streams',
+    about: 'Print JSON instead of text, including errors',
   },
-  verbose: { about: 'Print more details: event ids, and the request ids of API errors' },
+  verbose: { about: 'Also print event ids, and the request ids of API errors' },
   help: { about: 'Show help' },
 } as const satisfies Flags;
 
@@ -133,13 +132,12 @@ export const API_FLAGS = {
   },
   'key-file': {
     value: 'FILE',
-    about:
-      'File that contains the API key. Default: the key in JOBWIRE_API_KEY. Keys are not accepted as arguments, because process lists show arguments',
+    about: 'File that contains the API key. Default: the key in JOBWIRE_API_KEY',
   },
   profile: {
     value: 'NAME',
     about:
-      'Profile with the base URL and the API key (see jobwire profiles). Default: JOBWIRE_PROFILE, or the current profile, if --url, --key-file and their variables are not set',
+      'Profile with the base URL and the API key. Default: JOBWIRE_PROFILE, or the current profile, if neither a URL nor a key is given',
   },
 } as const satisfies Flags;
 
@@ -369,7 +367,7 @@ export function parseRange(flag: string, text: string, { least, most }: Range): 
 }
 
 /** Returns the option that limits the number of entries of a list. */
-export const limitFlag = <const D extends number>(things: string, fallback: D) =>
+export const limitFlag = <const D extends number>(fallback: D, things = 'entries') =>
   ({
     value: 'N',
     about: `Maximum number of ${things}`,
@@ -379,8 +377,8 @@ export const limitFlag = <const D extends number>(things: string, fallback: D) =
 
 /** Options of every command that lists entries. */
 export const CSV = {
-  csv: { about: 'Print CSV, with the names of the API’s fields as the first row' },
-  bom: { about: 'With --csv: begin with a byte order mark, by which Excel recognizes UTF-8' },
+  csv: { about: 'Print CSV, with the API’s field names in the first row' },
+  bom: { about: 'With --csv: begin with a byte order mark, for Excel' },
 } as const satisfies Flags;
 
 /** Returns all options of a command, its own first. */
@@ -518,10 +516,10 @@ function groupCommands(listed: readonly Listed[]): [string, readonly Listed[]][]
 }
 
 /** Returns the description of an option with its accepted values and its default. */
-export function describeFlag({ about, choices, range, default: fallback }: Flag): string {
+export function describeFlag({ about, value, choices, range, default: fallback }: Flag): string {
   return [
     about,
-    ...(choices ? [`Values: ${choices.join(', ')}`] : []),
+    ...(choices && choices.join('|') !== value ? [`Values: ${choices.join(', ')}`] : []),
     ...(range ? [`${range.least} to ${range.most}`] : []),
     ...(fallback === undefined ? [] : [`Default: ${fallback}`]),
   ].join('. ');
@@ -535,14 +533,14 @@ export function withoutDefaults<F extends Flags>(flags: F): F {
 /** Exit codes, for scripts. */
 export const EXIT_CODES = {
   0: 'Success.',
-  1: 'The operation failed: a test, ping, replay, backup or restore was not successful, or doctor found a problem.',
-  2: 'The command line is invalid. For start: the command line or the configuration is invalid.',
+  1: 'The operation failed, or doctor found a problem.',
+  2: 'The command line, or for start the configuration, is invalid.',
   3: 'The API rejected the request (4xx).',
   4: 'The API can’t be reached, or failed to respond correctly (5xx).',
   5: 'The API key is missing, invalid, or lacks permission (401, 403).',
-  6: 'Some rows of an import are invalid. The valid rows were imported.',
-  130: 'Interrupted with Ctrl-C. For start, Ctrl-C is the regular stop, with exit code 0.',
-  141: 'The program that reads stdout exited first, as in jobwire jobs list acme | head -1. For backup, the exit code is 1.',
+  6: 'Some rows of an import are invalid. The others were imported.',
+  130: 'Interrupted with Ctrl-C. For start, the exit code is then 0.',
+  141: 'The program that reads stdout exited first, such as head. For backup, the exit code is then 1.',
 } as const;
 
 function toFlagRow([flag, one]: [string, Flag]): [string, string] {

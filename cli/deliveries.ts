@@ -30,13 +30,13 @@ export const atEndpoint = (id: string, region: string | undefined) => ({
 
 export const REGION = {
   value: 'REGION',
-  about: 'Region of the endpoint. Required if the id exists in several regions',
+  about: 'Region. Required if several regions have this id',
 } as const;
 
 export const deliveryCommands = {
   'endpoints deliveries': command({
-    about: 'Lists the delivery attempts of an endpoint and their outcomes, newest first.',
-    more: 'With --failed, the problems of the attempts are printed below the list. Each different problem is printed once, with the beginning of the response body.',
+    about: 'Lists the delivery attempts of an endpoint, newest first.',
+    more: 'With --failed, each different problem is printed below the list, with the beginning of the response body.',
     args: ['ID'],
     flags: {
       region: REGION,
@@ -44,13 +44,13 @@ export const deliveryCommands = {
       outcome: {
         value: 'OUTCOME',
         about:
-          'Only attempts with this outcome. rejected: the endpoint rejected the event. retry: the endpoint was unavailable. failed: both of these',
+          'Only attempts with this outcome. rejected: the endpoint rejected the event. retry: it was unavailable. failed: both',
         choices: inputs['listEndpointDeliveries.outcome'],
       },
       types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },
       since: sinceFlag('Attempts'),
       until: { value: 'WHEN', about: 'Attempts before this time. Default: now', field: 'to' },
-      limit: limitFlag('attempts', 50),
+      limit: limitFlag(50),
       ...CSV,
     },
     example: 'endpoints deliveries erp --failed --since 2h',
@@ -87,9 +87,9 @@ export const deliveryCommands = {
 
   'endpoints parked': command({
     about:
-      'Lists parked events: events that the endpoint rejected or that made it fail, and later events of the same job, which wait behind them.',
+      'Lists parked events: events that the endpoint rejected or that made it fail, and the later events of the same jobs.',
     args: ['ID'],
-    flags: { region: REGION, limit: limitFlag('events', 100), ...CSV },
+    flags: { region: REGION, limit: limitFlag(100), ...CSV },
     example: 'endpoints parked erp',
     async run({ api, out }, [id], { region, limit: max }) {
       return out.list(
@@ -110,7 +110,7 @@ export const deliveryCommands = {
 
   'endpoints retry': createParkedCommand({
     about:
-      'Retries parked events of an endpoint now. Later events of the same job are sent after the endpoint has acknowledged the first one.',
+      'Retries parked events of an endpoint now. When one is acknowledged, the later events of the same job follow.',
     verb: 'retry',
     done: ({ retried }) => `${count(retried ?? 0, 'event')} will be sent now.`,
     change: (client, init) => client.post('/v1/endpoints/{id}/parked/retry', init),
@@ -126,10 +126,10 @@ export const deliveryCommands = {
 
   'endpoints batch': command({
     about: 'Performs an action on several endpoints, and prints the result for each.',
-    more: 'retry and discard apply to all parked events of the endpoints. If the action fails for one endpoint, it is still performed on the others, and the exit code is 1.',
+    more: 'ACTION is pause, resume, enable, retry or discard. The last two apply to all parked events. If the action fails for an endpoint, the command continues with the others, and the exit code is 1.',
     args: ['ACTION'],
     choices: { ACTION: inputs['EndpointBatch.action'] },
-    flags: { region: { value: 'REGION', about: 'Only endpoints of this region' }, ...BATCH },
+    flags: { region: { value: 'REGION', about: 'Only this region' }, ...BATCH },
     example: 'endpoints batch pause --ids erp,shop',
     run: (context, [action], flags) =>
       runBatch<EndpointBatch['action']>(context, action, flags, (client, body) =>
@@ -140,7 +140,7 @@ export const deliveryCommands = {
   'endpoints dead': command({
     about: 'Lists the events that an endpoint rejected on every attempt.',
     args: ['ID'],
-    flags: { region: REGION, limit: limitFlag('events', 100), ...CSV },
+    flags: { region: REGION, limit: limitFlag(100), ...CSV },
     example: 'endpoints dead erp',
     async run({ api, out }, [id], { region, limit: max }) {
       return out.list(
@@ -159,7 +159,7 @@ export const deliveryCommands = {
 
   'endpoints redeliver': command({
     about: 'Retries the parked events and replays the dead events of an endpoint, if they match a filter.',
-    more: 'Without filters, all parked and dead events are sent again. To see first which events match, use --dry-run.',
+    more: 'Without filters, all parked and dead events are sent again.',
     args: ['ID'],
     flags: {
       region: REGION,
@@ -175,8 +175,8 @@ export const deliveryCommands = {
       },
       since: sinceFlag('Only events parked'),
       until: { value: 'WHEN', about: 'Only events parked before this time', field: 'to' },
-      'dry-run': { about: 'Count and list the events. Nothing is sent' },
-      watch: { about: 'Show the progress of the replay until it ends. Ctrl-C does not stop the replay' },
+      'dry-run': { about: 'Only count and list the events' },
+      watch: { about: 'Show the progress until the replay ends. Ctrl-C does not stop the replay' },
     },
     example: 'endpoints redeliver erp --statuses 422 --since 2h --dry-run',
     async run(context, [id], flags) {
@@ -213,8 +213,8 @@ export const deliveryCommands = {
   }),
 
   'endpoints resend': command({
-    about: 'Sends one event of the log to an endpoint again and shows the response.',
-    more: 'The event keeps its id. It is sent even if the endpoint is paused or disabled, or if its filters exclude the event.',
+    about: 'Sends one event of the log to an endpoint again, with the same id, and shows the response.',
+    more: 'It is sent even if the endpoint is paused or disabled, or if its filters exclude the event.',
     args: ['ID', 'EVENT'],
     flags: { region: REGION },
     example: 'endpoints resend erp acme.mf2k8t9x3a.17',
@@ -226,15 +226,14 @@ export const deliveryCommands = {
   }),
 
   'endpoints replay': command({
-    about:
-      'Sends past events to an endpoint again, with their original ids. The replay starts at a time, at a cursor or at the beginning of the log.',
+    about: 'Sends past events to an endpoint again, with the same ids, from --since or --from on.',
     args: ['ID'],
     flags: {
       region: REGION,
       since: sinceFlag('Events'),
       from: {
         value: 'CURSOR',
-        about: 'beginning, or ACCOUNT=CURSOR for the events after that cursor',
+        about: 'beginning, or ACCOUNT=CURSOR for the events after a cursor',
         many: true,
       },
       until: { value: 'WHEN', about: 'Events before this time. Default: now', field: 'to' },
@@ -270,7 +269,11 @@ export const deliveryCommands = {
   'endpoints replays': command({
     about: 'Lists the replays of an endpoint, or shows one.',
     args: ['ID', 'REPLAY?'],
-    flags: { region: REGION, watch: { about: 'Show the progress until the replay ends' }, ...CSV },
+    flags: {
+      region: REGION,
+      watch: { about: 'Show the progress until the replay ends. Ctrl-C does not stop the replay' },
+      ...CSV,
+    },
     example: 'endpoints replays erp',
     async run(context, [id, replay], flags) {
       const { api, out } = context;

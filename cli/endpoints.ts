@@ -69,7 +69,7 @@ const RATE = inputs['NewEndpoint.ratePerSecond'];
 const DELIVERY = {
   concurrency: {
     value: 'N',
-    about: `Maximum number of jobs whose events are delivered in parallel, ${formatRange(CONCURRENCY)}. The actual number adapts to the endpoint. Default: ${CONCURRENCY.most}`,
+    about: `Maximum number of jobs whose events are delivered in parallel, ${formatRange(CONCURRENCY)}. Default: ${CONCURRENCY.most}`,
   },
   rate: {
     value: 'N',
@@ -98,8 +98,8 @@ const STATE_STYLE = { active: 'green', paused: 'yellow', failing: 'red', disable
 
 export const endpoints = {
   'endpoints add': command({
-    about: 'Adds a webhook endpoint, or a queue. The signing secret of a webhook is shown only once.',
-    more: 'Without a filter, all events are delivered. URL is the URL of a webhook, or the ARN or URL of an SQS queue.',
+    about: 'Adds an endpoint. The signing secret of a webhook is shown only once.',
+    more: 'URL is the URL of a webhook, or the ARN or URL of an SQS queue. Without a filter, all events are delivered.',
     args: ['URL'],
     flags: {
       id: { value: 'ID', about: 'Id of the endpoint. Default: generated' },
@@ -110,7 +110,7 @@ export const endpoints = {
       },
       region: {
         value: 'REGION',
-        about: 'Region of the endpoint. Optional with --accounts, or if Jobwire serves only one region',
+        about: 'Region of the endpoint. Required without --accounts, if Jobwire serves several regions',
       },
       ...FILTERS,
       start: {
@@ -150,8 +150,8 @@ export const endpoints = {
   'endpoints list': command({
     about: 'Lists endpoints with their health.',
     flags: {
-      region: { value: 'REGION', about: 'Only endpoints of this region' },
-      limit: limitFlag('endpoints', 100),
+      region: { value: 'REGION', about: 'Only this region' },
+      limit: limitFlag(100),
       ...CSV,
     },
     example: 'endpoints list',
@@ -214,14 +214,14 @@ export const endpoints = {
   }),
 
   'endpoints update': command({
-    about: 'Changes the settings of an endpoint. Other settings are kept.',
-    more: 'A list replaces the current list. The value "all" removes a filter. The value "none" removes the headers, the rate, the concurrency or the description.',
+    about: 'Changes the given settings of an endpoint.',
+    more: 'A list replaces the current list. The value all removes a filter. The value none removes the headers, the rate, the concurrency or the description.',
     args: ['ID'],
     flags: {
       region: REGION,
       'endpoint-url': {
         value: 'URL',
-        about: 'URL to which requests are sent, or ARN or URL of a queue',
+        about: 'URL of the webhook, or ARN or URL of the queue',
         field: 'url',
       },
       ...FILTERS,
@@ -229,7 +229,7 @@ export const endpoints = {
       start: {
         value: 'WHEN',
         about:
-          'For accounts that --accounts adds: time from which their events are delivered: now, beginning, a duration such as 2h, or a timestamp. Default: now',
+          'First event to deliver of accounts that --accounts adds: now, beginning, a duration such as 2h, or a timestamp. Default: now',
         suggestions: ['now', 'beginning'],
       },
     },
@@ -251,7 +251,7 @@ export const endpoints = {
 
   'endpoints rotate-secret': command({
     about: 'Replaces the signing secret of an endpoint. The new one is shown only once.',
-    more: 'Until the grace period ends, requests are signed with both the new and the previous secrets, so that the receiver has time to change to the new one.',
+    more: 'Until the grace period ends, requests are signed with both the new and the previous secrets.',
     args: ['ID'],
     flags: {
       region: REGION,
@@ -279,14 +279,13 @@ export const endpoints = {
   }),
 
   'endpoints statistics': command({
-    about:
-      'Shows the numbers of successful and failed delivery attempts to an endpoint in a time window, and their latency.',
+    about: 'Shows the number of successful and failed delivery attempts to an endpoint, and their latency.',
     args: ['ID'],
     flags: {
       region: REGION,
       window: {
         value: 'WINDOW',
-        about: 'Length of the window. Default: 24h',
+        about: 'Length of the time window. Default: 24h',
         choices: inputs['getEndpointStatistics.window'],
       },
     },
@@ -382,7 +381,7 @@ export const endpoints = {
   }),
   'endpoints enable': createStateCommand(
     'enable',
-    'Enables a disabled endpoint, or ends the wait after a failure. Jobwire sends one event as a probe. If it is delivered, delivery resumes.',
+    'Enables a disabled endpoint, or ends the wait after a failure. Jobwire first sends one event as a probe.',
     'is enabled',
     (client, at) => client.post('/v1/endpoints/{id}/enable', at),
   ),

@@ -20,9 +20,8 @@ const PAGE = 500;
 
 export const events = {
   'events tail': command({
-    about:
-      'Prints events of all accounts, of one account or of a region as they are emitted. Default: only new events.',
-    more: 'After a lost connection, the command continues at its last position, so no event is missed or repeated. If the log can no longer be read from there, because events have expired or a backup was restored, the command ends and prints a cursor for --after. With --json, each line is an event exactly as it was logged.',
+    about: 'Prints new events of all accounts, of one account or of a region as they are emitted.',
+    more: 'After a lost connection, the command continues at its last position, so no event is missed or repeated. If the log can no longer be read from there, because events have expired or a backup was restored, the command ends and prints a cursor for --after.',
     flags: {
       ...SELECTION,
       region: {
@@ -58,7 +57,7 @@ export const events = {
       account: SELECTION.account,
       region: { value: 'REGION', about: 'Only events of the region itself' },
       types: SELECTION.types,
-      limit: limitFlag('events', 50),
+      limit: limitFlag(50),
       ...CSV,
     },
     example: 'events list --account acme --limit 20',

@@ -13,7 +13,7 @@ import { type Context, type Flags, InterruptedError, splitValues, suggest, Usage
 export const sinceFlag = (things: string) =>
   ({
     value: 'WHEN',
-    about: `${things} since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp`,
+    about: `${things} since this time: a duration (2h), a date (2026-03-02) or a timestamp`,
     field: 'from',
   }) as const;
 

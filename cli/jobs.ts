@@ -16,21 +16,21 @@ export const jobs = {
       },
       risk: {
         value: 'LEVEL',
-        about: 'Open jobs that are not dispatched and currently have this risk of being late',
+        about: 'Open, undispatched jobs with this risk of being late',
         choices: ['late', 'at-risk', 'on-track', 'unknown'],
       },
-      undispatched: { about: 'Open jobs that are not dispatched' },
+      undispatched: { about: 'Open, undispatched jobs' },
       status: { value: 'NAME', about: 'Jobs in this status' },
       due: {
         value: 'DAY',
-        about: 'Open jobs that are not dispatched and are due on this day, such as 2026-03-02',
+        about: 'Open, undispatched jobs due on this day, such as 2026-03-02',
         field: 'dueOn',
       },
       'due-from': {
         value: 'DAY',
-        about: 'Open jobs that are not dispatched and are due on this day or later',
+        about: 'Open, undispatched jobs due on this day or later',
       },
-      'due-before': { value: 'DAY', about: 'Open jobs that are not dispatched and are due before this day' },
+      'due-before': { value: 'DAY', about: 'Open, undispatched jobs due before this day' },
       dispatched: { value: 'DAY', about: 'Jobs dispatched on this day', field: 'dispatchedOn' },
       'dispatched-from': { value: 'DAY', about: 'Jobs dispatched on this day or later' },
       'dispatched-before': { value: 'DAY', about: 'Jobs dispatched before this day' },
@@ -45,11 +45,11 @@ export const jobs = {
       descending: { about: 'Reverse the order of --sort' },
       expand: {
         value: 'A,B',
-        about: 'Additional content of each job in the output of --json: its detail or its newest events',
+        about: 'Additional content of each job with --json',
         choices: ['detail', 'events'],
         many: true,
       },
-      limit: limitFlag('jobs', 100),
+      limit: limitFlag(100),
       ...CSV,
     },
     example: 'jobs list acme --late --status Proof --sort dateDue',
@@ -99,7 +99,7 @@ export const jobs = {
   'jobs show': command({
     about: 'Shows the current state of a job and its events.',
     args: ['ACCOUNT', 'NUMBER'],
-    flags: { limit: limitFlag('events', 100) },
+    flags: { limit: limitFlag(100, 'events') },
     example: 'jobs show acme 100042',
     async run(context, [account, number], flags) {
       const { out } = context;
@@ -162,7 +162,7 @@ export const jobs = {
 
   'jobs durations': command({
     about:
-      'Shows, for each status, how long jobs of an account usually stay in the status, and how long they usually take from the beginning of the status until dispatch. Also shows how many of the jobs flagged as at risk became late.',
+      'Shows how long jobs of an account usually stay in each status, and how long they usually take from its beginning until dispatch. Also shows how many of the jobs flagged as at risk became late.',
     args: ['ACCOUNT'],
     example: 'jobs durations acme',
     async run({ api, out }, [account]) {
@@ -210,7 +210,7 @@ export const jobs = {
   'jobs deliveries': command({
     about: 'Lists the delivery attempts of the events of a job, newest event first.',
     args: ['ACCOUNT', 'NUMBER'],
-    flags: { limit: limitFlag('attempts', 50), ...CSV },
+    flags: { limit: limitFlag(50), ...CSV },
     example: 'jobs deliveries acme 100042',
     async run(context, [account, number], { limit: max }) {
       checkNumber(number);

@@ -8,17 +8,16 @@ import { clean } from './output.ts';
 export const keys = {
   'keys create': command({
     about: 'Creates an API key. The key is shown only once.',
-    more: 'A key can’t create a key with more permissions than its own. The role read permits reading the data of the key’s accounts. Addresses of customers are masked. The role operate also permits pausing, confirming, testing, pinging and replaying. The role admin also permits creating and changing accounts, endpoints and keys.',
+    more: 'A key can’t create a key with more permissions than its own. See docs/api.md for the roles.',
     flags: {
       role: { value: 'ROLE', about: 'Role of the key', choices: inputs['NewKey.role'], required: true },
       accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
       expires: {
         value: 'WHEN',
-        about:
-          'Expiry: a duration from now such as 90d, a date such as 2026-03-02, or a timestamp. Default: never',
+        about: 'Expiry: a duration such as 90d, a date such as 2026-03-02, or a timestamp. Default: never',
         field: 'expiresAt',
       },
-      name: { value: 'TEXT', about: 'Name of the key, such as its purpose' },
+      name: { value: 'TEXT', about: 'Name of the key' },
     },
     example: 'keys create --role read --accounts acme --expires 90d --name reports',
     async run({ api, out }, _args, flags) {
@@ -50,11 +49,12 @@ export const keys = {
   }),
 
   'keys pair': command({
-    about: 'Confirms the code that a wall display shows. The screen gets its own API key with the role read.',
-    more: 'Open the dashboard with /?wall=1 on the screen to get a code. Confirm only a code that you see on the screen itself.',
+    about:
+      'Confirms the code that a wall display shows. The display gets its own API key with the role read.',
+    more: 'To get a code, open /?wall=1 of the dashboard on the display. Confirm only a code that you see on the display itself.',
     args: ['CODE'],
     flags: {
-      name: { value: 'TEXT', about: 'Name of the screen, such as its location', required: true },
+      name: { value: 'TEXT', about: 'Name of the display, such as its location', required: true },
       accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
     },
     example: 'keys pair 123456 --name desk --accounts acme',
@@ -68,7 +68,7 @@ export const keys = {
 
   'keys list': command({
     about: 'Lists API keys without their secrets.',
-    flags: { limit: limitFlag('keys', 1000), ...CSV },
+    flags: { limit: limitFlag(1000), ...CSV },
     example: 'keys list',
     async run({ api, out }, _args, flags) {
       return out.list(
@@ -87,8 +87,7 @@ export const keys = {
   }),
 
   'keys show': command({
-    about:
-      'Shows an API key without its secret: the key with the given id or, without an argument, the key in use.',
+    about: 'Shows an API key without its secret. Default: the key in use.',
     args: ['KEY?'],
     example: 'keys show',
     async run({ api, out }, [id]) {

@@ -6,10 +6,9 @@ import { clean } from './output.ts';
 
 export const notes = {
   'messages recipients': command({
-    about:
-      'Lists the recipients of a job with their channels. If no note can be sent to a recipient, the reason is shown.',
+    about: 'Lists the recipients of a job with their channels, and the reason if no note can be sent.',
     args: ['ACCOUNT', 'NUMBER'],
-    flags: { limit: limitFlag('recipients', 100), ...CSV },
+    flags: { limit: limitFlag(100), ...CSV },
     example: 'messages recipients acme 100042',
     async run({ api, out }, [account, number], { limit: max }) {
       checkNumber(number);
@@ -32,7 +31,7 @@ export const notes = {
 
   'messages send': command({
     about: 'Sends a note about a job to one of its recipients.',
-    more: 'The note is sent within a minute. During quiet hours, an SMS waits until they end. A text that was sent to the same address about the same job within 14 days is not sent again.',
+    more: 'During quiet hours, an SMS waits until they end. The same text about the same job is not sent to the same address again within 14 days.',
     args: ['ACCOUNT', 'NUMBER', 'RECIPIENT', 'TEXT'],
     flags: {
       channel: {
@@ -41,7 +40,7 @@ export const notes = {
         choices: inputs['NoteInput.channel'],
         default: 'email',
       },
-      'dry-run': { about: 'Only show the message. Nothing is sent' },
+      'dry-run': { about: 'Only show the message' },
     },
     example: 'messages send acme 100042 ann Delayed --dry-run',
     async run({ api, out }, [account, number, recipient, text], { channel, 'dry-run': dryRun }) {

@@ -69,7 +69,7 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
 export const notifications = {
   'templates send-test': command({
     about: 'Sends a test e-mail of a template.',
-    more: 'ADDRESS must be the address of the signed-in user, the reply-to address of the notification settings, or the address of a recipient who gets messages about all jobs of the account. The subject begins with [Test]. The e-mail is not in the message history. If the mail server does not accept the e-mail, the exit code is 1.',
+    more: 'ADDRESS must be the reply-to address of the notification settings, or the address of a recipient who gets messages about all jobs of the account. The subject begins with [Test].',
     args: ['ACCOUNT', 'ADDRESS'],
     fields: { ADDRESS: 'to' },
     flags: {
@@ -109,16 +109,19 @@ export const notifications = {
   }),
 
   'notifications set': command({
-    about: 'Changes the customer notification settings of an account. Other settings are kept.',
-    more: 'Customers are not notified of events that were emitted before notifications were switched on. With --dry-run on, messages are created and stored, but not sent. jobwire messages list shows them. The value none removes the value of --logo, --website, --footer, --reply-to, --sender-id or --quiet.',
+    about: 'Changes the given customer notification settings of an account.',
+    more: 'Customers are not notified of events that were emitted before notifications were switched on. The value none removes --logo, --website, --footer, --reply-to, --sender-id or --quiet.',
     args: ['ACCOUNT'],
     flags: {
       send: { ...SWITCH, about: 'Send notifications to customers', field: 'enabled' },
-      'dry-run': { ...SWITCH, about: 'Create messages without sending them' },
+      'dry-run': {
+        ...SWITCH,
+        about: 'Create messages without sending them. jobwire messages list shows them',
+      },
       'own-user': {
         ...SWITCH,
         about:
-          'Also notify the API user (the user of the ordering API to whom the credentials of the account belong), if the settings of this user allow it',
+          'Also notify the user to whom the credentials belong in the ordering API, if this user’s settings there allow it',
       },
       window: {
         value: 'SECONDS',
@@ -129,7 +132,7 @@ export const notifications = {
       'max-age': {
         value: 'HOURS',
         about:
-          'Customers are not notified of changes that are older than this. The age of a dispatch is counted from its dispatch date. Default: 24',
+          'Older changes are not sent. The age of a dispatch is counted from its dispatch date. Default: 24',
         range: inputs['NotificationSettingsInput.maxAgeHours'],
         field: 'maxAgeHours',
       },
@@ -153,7 +156,7 @@ export const notifications = {
       },
       'sms-limit': {
         value: 'N',
-        about: 'Maximum number of SMS segments of the account per calendar month. Default: 1000',
+        about: 'Maximum number of SMS segments per calendar month. Default: 1000',
         range: inputs['NotificationSettingsInput.sms.monthlySegments'],
         field: 'sms.monthlySegments',
       },
@@ -214,7 +217,7 @@ export const notifications = {
 
   'notifications preview': command({
     about: 'Renders a message for a real job or for a sample job.',
-    more: 'Prints the text. --html writes the HTML of an e-mail to a file. Nothing is sent.',
+    more: 'Prints the text. Nothing is sent.',
     args: ['ACCOUNT'],
     flags: {
       kind: KIND,
@@ -227,7 +230,7 @@ export const notifications = {
       ...CONTENT,
       recipient: { value: 'ID', about: 'Recipient. Default: a recipient without a name' },
       template: { value: 'FILE', about: 'JSON file of a template to render instead of the current one' },
-      html: { value: 'FILE', about: 'Output file for the HTML' },
+      html: { value: 'FILE', about: 'File to which the HTML of an e-mail is written' },
     },
     example: 'notifications preview acme --kind dispatched --job 100042 --html mail.html',
     async run({ api, out }, [account], flags) {
@@ -301,7 +304,7 @@ export const notifications = {
 
   'templates show': command({
     about:
-      'Shows a template as JSON, in the format of jobwire templates set: the custom template, or the default template if there is none.',
+      'Shows the custom template, or the default template if there is none, in the format of jobwire templates set.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
     choices: TEMPLATE_CHOICES,
     example: 'templates show acme dispatched email en-GB',
@@ -354,7 +357,7 @@ export const notifications = {
       },
       recipient: { value: 'ID', about: 'Only messages to this recipient' },
       state: { value: 'STATE', about: 'Only messages in this state', choices: inputs['listMessages.state'] },
-      limit: limitFlag('messages', 50),
+      limit: limitFlag(50),
       ...CSV,
     },
     example: 'messages list acme --state failed',
@@ -435,10 +438,10 @@ export const notifications = {
   }),
 
   'suppressions list': command({
-    about: 'Lists the suppressed addresses of an account with the reasons.',
-    more: 'Addresses are masked. The link to unsubscribe contains only a hash of the address. So if a recipient unsubscribed by this link, the address is not shown. jobwire messages list with --state suppressed shows the recipients whose messages were not sent.',
+    about: 'Lists the suppressed addresses of an account, masked, with the reasons.',
+    more: 'The address of a recipient who unsubscribed by a link is not shown. jobwire messages list with --state suppressed shows the recipients whose messages were not sent.',
     args: ['ACCOUNT'],
-    flags: { limit: limitFlag('suppressions', 100), ...CSV },
+    flags: { limit: limitFlag(100), ...CSV },
     example: 'suppressions list acme',
     async run({ api, out }, [account], { limit: max }) {
       return out.list(
@@ -478,7 +481,7 @@ export const notifications = {
 
   'suppressions remove': command({
     about: 'Removes a suppression. The address can receive messages again.',
-    more: 'SUPPRESSION is the id in the list, in which addresses are masked. To get the id of an address that is suppressed, run jobwire suppressions add with this address: it also prints the id if the address is already suppressed. If the recipient unsubscribed, remove the suppression only if the recipient asks for it.',
+    more: 'SUPPRESSION is the id in the list. jobwire suppressions add prints the id of an address, even if the address is already suppressed. If the recipient unsubscribed, remove the suppression only if the recipient asks for it.',
     args: ['ACCOUNT', 'SUPPRESSION'],
     example: 'suppressions remove acme email-pU7qQJc-Bv8jrfz928FNII-h8oI3ktgk',
     async run({ api, out }, [account, id]) {

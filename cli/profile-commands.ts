@@ -14,8 +14,8 @@ import {
 export const profiles = {
   'profiles add': command({
     about:
-      'Stores the base URL and the API key of an instance of Jobwire under a name. The first profile becomes the current one.',
-    more: 'The key is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. Profiles are stored in $XDG_CONFIG_HOME/jobwire/profiles.json (default: ~/.config), which only you can read. No command prints the key.',
+      'Stores the base URL and the API key of a Jobwire under a name. The first profile becomes the current one.',
+    more: 'The key is read from stdin, a file or an environment variable, or entered at a prompt. Only you can read the file of the profiles, and no command prints the key.',
     args: ['NAME'],
     flags: {
       url: { value: 'URL', about: 'Base URL of the API', required: true },
@@ -79,8 +79,8 @@ export const profiles = {
   }),
 
   'profiles use': command({
-    about: 'Makes a profile the current one. Commands without --profile then use it.',
-    more: 'The options --profile, --url and --key-file, and the variables JOBWIRE_URL, JOBWIRE_API_KEY and JOBWIRE_PROFILE have precedence over the current profile.',
+    about: 'Makes a profile the current one.',
+    more: '--profile, --url, --key-file, and their variables have precedence over the current profile.',
     args: ['NAME'],
     example: 'profiles use production',
     local: true,

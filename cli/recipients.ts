@@ -32,8 +32,7 @@ const FIELDS = {
   email: { value: 'ADDRESS', about: 'E-mail address' },
   mobile: {
     value: 'NUMBER',
-    about:
-      'Mobile number in international format, such as +64 21 123 4567, or in the national format of the region',
+    about: 'Mobile number, such as +64 21 123 4567, or in the national format of the region',
   },
   locale: {
     value: 'LOCALE',
@@ -71,7 +70,7 @@ export const recipients = {
     about: 'Lists the notification recipients of an account.',
     more: 'With the role read, addresses are masked.',
     args: ['ACCOUNT'],
-    flags: { limit: limitFlag('recipients', 100), ...CSV },
+    flags: { limit: limitFlag(100), ...CSV },
     example: 'recipients list acme',
     async run({ api, out }, [account], { limit: max }) {
       return out.list(
@@ -147,7 +146,7 @@ export const recipients = {
   }),
 
   'recipients change': command({
-    about: 'Changes a recipient. Other values are kept. To remove a value, set it to "none".',
+    about: 'Changes the given values of a recipient. The value none removes a value.',
     args: ['ACCOUNT', 'ID'],
     flags: {
       ...withNone(withoutDefaults(FIELDS)),
@@ -171,7 +170,7 @@ export const recipients = {
   }),
 
   'recipients remove': command({
-    about: 'Removes a recipient. No more messages are sent to the recipient.',
+    about: 'Removes a recipient.',
     args: ['ACCOUNT', 'ID'],
     example: 'recipients remove acme 7f3k2m9q',
     async run({ api, out }, [account, id]) {
@@ -182,10 +181,10 @@ export const recipients = {
 
   'recipients import': command({
     about: 'Imports recipients from a CSV file and lists its invalid rows.',
-    more: 'The first line contains the column names, as in the output of recipients export. Invalid rows are skipped and listed with line, field and reason. If any row is invalid, the exit code is 6. The same file can be imported again. Rows without changes are counted as unchanged.',
+    more: 'The columns are those of recipients export. If any row is invalid, the exit code is 6, and the valid rows are imported. The same file can be imported again.',
     args: ['ACCOUNT', 'FILE'],
     fields: { FILE: 'csv' },
-    flags: { 'dry-run': { about: 'Validate only. Nothing is written' } },
+    flags: { 'dry-run': { about: 'Validate only' } },
     example: 'recipients import acme recipients.csv --dry-run',
     async run({ api, out }, [account, file], flags) {
       const chunks = splitCsv(readCsv(file));
@@ -219,7 +218,7 @@ export const recipients = {
 
   'recipients export': command({
     about: 'Writes the recipients of an account as CSV, in the format of recipients import.',
-    more: 'This requires a key with the role operate or admin. With the role read, addresses are masked, so the file could not be imported.',
+    more: 'Requires a key with the role operate or admin.',
     args: ['ACCOUNT'],
     example: 'recipients export acme',
     textOnly: true,

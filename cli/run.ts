@@ -43,24 +43,24 @@ const DATA_FOLDER = {
 const single: Commands = {
   init: command({
     about:
-      'Writes the configuration of a self-hosted Jobwire for a first account. Tests the credentials first, and writes nothing if the test fails.',
-    more: 'On a terminal, the command prompts for each value that no option gives. The client secret is never an option, because process lists show arguments. It is read from stdin, or from a file or an environment variable to which the configuration then refers. A secret from stdin or a prompt is stored in the folder of the configuration file, in a file that only you can read.',
+      'Writes the configuration of a self-hosted Jobwire for a first account. If the test of the credentials fails, nothing is written.',
+    more: 'On a terminal, the command prompts for values that are not given. The client secret is read from stdin, or from a file or an environment variable to which the configuration then refers. A secret from stdin or a prompt is stored next to the configuration, in a file that only you can read.',
     flags: {
       config: { value: 'FILE', about: 'Configuration file to write. Default: jobwire.json' },
       account: { value: 'ID', about: 'Id of the account in Jobwire, of your choice' },
-      region: { value: 'REGION', about: 'Region of the account in the ordering API, such as us' },
-      'base-url': { value: 'URL', about: 'Base URL of the ordering API in this region' },
+      region: { value: 'REGION', about: 'Region of the ordering API, such as us' },
+      'base-url': { value: 'URL', about: 'Base URL of the ordering API' },
       'auth-url': { value: 'URL', about: 'URL of the server that issues tokens for the ordering API' },
       realm: { value: 'NAME', about: 'Realm on that server. Default: the region' },
       'client-id': { value: 'ID', about: 'Client id of the account’s credentials' },
       ...CLIENT_SECRET,
       endpoint: {
         value: 'URL',
-        about: 'URL of a first webhook endpoint for all events. Its signing secret is generated',
+        about: 'URL of a first webhook endpoint for all events',
       },
       'allow-private-networks': {
         about:
-          'Permit endpoints on this machine and in private networks, also with http:// (webhooks.allowPrivateNetworks). Default: a prompt, if --endpoint requires it',
+          'Permit endpoints on this machine and in private networks, also with http://. Default: a prompt, if --endpoint requires it',
       },
       force: { about: 'Replace existing files' },
       'no-test': { about: 'Skip the test of the credentials' },
@@ -72,7 +72,7 @@ const single: Commands = {
   }),
   start: command({
     about: 'Starts a self-hosted Jobwire: a demo, or your own accounts with --config.',
-    more: 'Requires Node 24. On an older Node, npm install node@24 adds the required version next to jobwire. For a global installation, use npm install --global node@24, with the --prefix of that installation.',
+    more: 'Requires Node 24. If your Node is older, run npm install node@24, with the options with which you installed jobwire.',
     flags: {
       config: { value: 'FILE', about: 'Configuration file. Default: a demo' },
       port: {
@@ -82,7 +82,7 @@ const single: Commands = {
       },
       seed: {
         value: 'N',
-        about: 'Seed of the demo data. Each seed gives a different demo',
+        about: 'Seed of the demo data',
         range: { least: 0, most: 4_294_967_295 },
       },
     },
@@ -93,18 +93,18 @@ const single: Commands = {
   }),
   health: command({
     about: 'Reports whether Jobwire runs and its store responds. Requires no API key.',
-    more: 'It can be used for health checks of containers and load balancers. If Jobwire is not ready, the exit code is 4. jobwire doctor shows the cause.',
+    more: 'If Jobwire is not ready, the exit code is 4. jobwire doctor shows the cause.',
     example: 'health --url http://127.0.0.1:4000',
     run: async (context) => (await import('./health.ts')).health(context),
   }),
   backup: command({
     about: 'Writes a backup of the data folder of a self-hosted Jobwire to a file. Jobwire may be running.',
-    more: 'The file is a tar.gz archive that only you can read. It contains the key that encrypts the stored secrets (secret.key), the generated API key, and the credentials of the embedded SNS and SQS, unless --without-keys is given. With - as the file, the backup is written to stdout, for example to encrypt it. An existing file is not replaced. While the backup runs, the data folder needs free space for a temporary copy of the databases.',
+    more: 'The file is a tar.gz archive that only you can read. Unless --without-keys is given, it contains the keys of the data folder. With - as the file, the backup is written to stdout. An existing file is not replaced. The data folder needs free space for a temporary copy of the databases.',
     args: ['FILE'],
     flags: {
       ...DATA_FOLDER,
       'without-keys': {
-        about: 'Omit the three files with keys. In this case, keep a copy of secret.key elsewhere',
+        about: 'Omit secret.key, api-key and aws-credentials. Then keep a copy of secret.key elsewhere',
       },
     },
     example: 'backup jobwire-2026-03-02.tar.gz --config jobwire.json',
@@ -113,7 +113,7 @@ const single: Commands = {
   }),
   restore: command({
     about: 'Restores a backup into a new or empty data folder.',
-    more: 'Every file is verified before the folder becomes usable. At the next start, all logs continue in a new epoch with the event account.restored, because receivers may have events that are not in the backup. With - as the file, the backup is read from stdin.',
+    more: 'At the next start, all logs continue in a new epoch with the event account.restored. With - as the file, the backup is read from stdin.',
     args: ['FILE'],
     flags: DATA_FOLDER,
     example: 'restore jobwire-2026-03-02.tar.gz --config jobwire.json',
@@ -121,18 +121,19 @@ const single: Commands = {
     run: async (context, [file], flags) => (await import('./backup.ts')).restore(context, file, flags),
   }),
   doctor: command({
-    about: 'Checks this installation for problems and suggests fixes.',
-    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config, it also checks the file. In this case, it checks the Jobwire at the address in the file instead of the Jobwire of the current profile. It reports files that changed after the start of Jobwire, because Jobwire reads them only when it starts. If Jobwire is running, the command lets Jobwire test the credentials that it has. Otherwise, the command tests the credentials in the file. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
+    about:
+      'Checks the running Jobwire, its accounts, their credentials and its endpoints, and suggests fixes.',
+    more: 'With --config, it also checks the file and everything to which it refers, and uses the address in the file instead of the current profile. It reports files that changed after the start of Jobwire, because Jobwire reads them only when it starts. If Jobwire is not running, the credentials in the file are tested. Credentials are sent only to the ordering API.',
     flags: {
-      config: { value: 'FILE', about: 'Configuration file to check, including everything that it refers to' },
+      config: { value: 'FILE', about: 'Configuration file to check' },
     },
     example: 'doctor --config jobwire.json',
     run: async (context, _args, flags) => (await import('./doctor.ts')).doctor(context, flags),
   }),
   find: command({
     about:
-      'Finds accounts, jobs, order groups, recipients and endpoints by the beginning of an id, a job number, an order number, a tracking number or a name.',
-    more: 'Case is ignored. With the role operate or admin, a recipient is also found by a complete e-mail address or mobile number.',
+      'Finds accounts, jobs, order groups, recipients and endpoints by the beginning of an id, job number, order number, tracking number or name.',
+    more: 'Case is ignored. The roles operate and admin also find recipients by a complete e-mail address or mobile number.',
     args: ['TEXT'],
     fields: { TEXT: 'q' },
     flags: {
@@ -142,7 +143,7 @@ const single: Commands = {
         choices: ['account', 'job', 'orderNumber', 'orderGroup', 'trackingNumber', 'recipient', 'endpoint'],
         many: true,
       },
-      region: { value: 'REGION', about: 'Only results of this region' },
+      region: { value: 'REGION', about: 'Only this region' },
       limit: {
         value: 'N',
         about: 'Maximum number of results of each kind and region. Default: 5',
@@ -154,7 +155,7 @@ const single: Commands = {
   }),
   listen: command({
     about: 'Forwards new events to a URL, such as a receiver on this machine, as signed webhooks.',
-    more: 'The command reads the event feed, so Jobwire needs no route to the URL, and no endpoint is created. Events are sent one at a time, in order. An event that the receiver does not accept is not sent again. After a lost connection to Jobwire, the command continues at its last position. If the log can no longer be read from there, because events have expired or a backup was restored, the command ends and prints a cursor for --after.',
+    more: 'Jobwire needs no route to the URL. Events are sent one at a time, in order. An event that the receiver does not accept is not sent again. After a lost connection to Jobwire, the command continues at its last position. If the log can no longer be read from there, because events have expired or a backup was restored, the command ends and prints a cursor for --after.',
     flags: {
       'forward-to': { value: 'URL', about: 'URL of the receiver', required: true },
       ...SELECTION,
@@ -164,8 +165,7 @@ const single: Commands = {
       ...HEADER_ENV,
       once: {
         value: 'N',
-        about:
-          'Exit after this number of events, with exit code 1 if the receiver did not accept all of them',
+        about: 'Exit after this number of events, with exit code 1 if the receiver did not accept all',
         range: { least: 1, most: 1_000_000 },
       },
     },
@@ -174,7 +174,7 @@ const single: Commands = {
   }),
   trigger: command({
     about: 'Sends an example event of a type to a receiver, as a signed webhook.',
-    more: 'Each run sends the documented example with a new id and the current time, so that a receiver can be tested with every type. Jobwire need not be running. The signing secret must be the one with which the receiver verifies webhooks. It is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. To send an event of the log to an endpoint, use jobwire endpoints resend.',
+    more: 'The event has a new id and the current time. Jobwire need not be running. The signing secret of the receiver is read from stdin, a file or an environment variable, or entered at a prompt. To send an event of the log to an endpoint, use jobwire endpoints resend.',
     args: ['TYPE'],
     choices: { TYPE: eventTypes },
     flags: {
@@ -189,7 +189,7 @@ const single: Commands = {
   }),
   completion: command({
     about: 'Prints the script that completes commands, options and values in a shell.',
-    more: 'bash: add source <(jobwire completion bash) to ~/.bashrc. zsh: add source <(jobwire completion zsh) to ~/.zshrc, after compinit. fish: write the output to ~/.config/fish/completions/jobwire.fish. At each TAB, the script runs the installed jobwire, without using the network. The script need not be replaced when jobwire is updated.',
+    more: 'bash: add source <(jobwire completion bash) to ~/.bashrc. zsh: add source <(jobwire completion zsh) to ~/.zshrc, after compinit. fish: write the output to ~/.config/fish/completions/jobwire.fish. Completion needs no network.',
     args: ['SHELL'],
     choices: { SHELL: ['bash', 'zsh', 'fish'] },
     example: 'completion bash',
@@ -202,7 +202,7 @@ const single: Commands = {
   }),
   get: command({
     about: 'Sends a GET request with the API key, and prints the JSON of the response.',
-    more: 'PATH is a path of the HTTP API with its query. The API reference at /docs of Jobwire lists all paths.',
+    more: 'PATH is a path of the HTTP API with its query. The page /docs of Jobwire lists all paths.',
     args: ['PATH'],
     example: "get '/v1/accounts?limit=2'",
     run: async (context, [path]) => (await import('./catalogue.ts')).get(context, path),

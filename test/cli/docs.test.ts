@@ -4,9 +4,10 @@ import { expect, test } from 'vitest';
 import {
   API_FLAGS,
   COMMON_FLAGS,
+  type Command,
   describeFlag,
   EXIT_CODES,
-  type Flags,
+  type Flag,
   helpText,
   parse,
   usage,
@@ -18,48 +19,118 @@ const commands = await loadCommands();
 const FILE = 'docs/cli.md';
 const MARK = '<!-- Below is written by test/cli/docs.test.ts. -->\n';
 
+/** Number of commands with the same option from which on the option is described only once. */
+const SHARED_BY = 3;
+
+const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
+const prose = (text: string): string =>
+  text.replaceAll('<', '&lt;').replace(/\bdocs\/([\w-]+\.md)\b/g, '[$1]($1)');
+const join = (texts: readonly string[]): string => texts.join(', ').replace(/, ([^,]*)$/, ' and $1');
+
+type Option = readonly [flag: string, option: Flag];
+const optionsOf = (name: string): Option[] => Object.entries(commands[name]?.flags ?? {});
+
+/** Returns an option with its placeholder. `…` marks an option that can be repeated. */
+function nameOption([flag, { value, many }]: Option): string {
+  if (value === undefined) return `--${flag}`;
+  return `--${flag} ${value}${many && value !== 'A,B' ? ' …' : ''}`;
+}
+
+/** Returns the description of an option, and its default, which differs between commands with the same option. */
+function splitDefault({ default: fallback, ...flag }: Flag): [about: string, fallback: string | undefined] {
+  const [about = '', inText] = flag.about.split('. Default: ');
+  return [describeFlag({ ...flag, about }), fallback?.toString() ?? inText];
+}
+
+/** An option without its default: two options with the same key need only one description. */
+const keyOf = (option: Option): string => `- \`${nameOption(option)}\`: ${prose(splitDefault(option[1])[0])}`;
+
+/** Descriptions of the options that several commands share, by name. */
+const shared = new Map<string, string>();
+const uses = [...Map.groupBy(Object.keys(commands).flatMap(optionsOf), keyOf)];
+for (const [key, same] of uses.sort(([, a], [, b]) => b.length - a.length)) {
+  const [flag = ''] = same[0] ?? [];
+  if (same.length >= SHARED_BY && !shared.has(flag)) shared.set(flag, key);
+}
+const isShared = (option: Option): boolean => shared.get(option[0]) === keyOf(option);
+
+/** Returns the first command of the same group that has the same option. */
+function findFirst(name: string, option: Option): string {
+  const [group] = name.split(' ');
+  const first = Object.keys(commands).find(
+    (other) => other.split(' ')[0] === group && optionsOf(other).some((one) => keyOf(one) === keyOf(option)),
+  );
+  return first ?? name;
+}
+
+/** Returns the names of options that are described elsewhere. */
+const listNames = (options: readonly Option[]): string =>
+  options
+    .map(([flag, one]) => {
+      const [, fallback] = splitDefault(one);
+      return `\`--${flag}\`${fallback === undefined ? '' : ` (default: ${fallback})`}`;
+    })
+    .join(', ');
+
+/** Returns the options of a command: its own with their descriptions, and the names of those that are described elsewhere. */
+function describeOptions(name: string): string[] {
+  const common = optionsOf(name).filter(isShared);
+  const others = optionsOf(name).filter((option) => !isShared(option));
+  const byFirst = Map.groupBy(others, (option) => findFirst(name, option));
+  return [
+    ...(byFirst.get(name) ?? []).map(
+      (option) => `- \`${nameOption(option)}\`: ${prose(describeFlag(option[1]))}`,
+    ),
+    ...[...byFirst]
+      .filter(([first]) => first !== name)
+      .map(([first, same]) => `- as in [\`${first}\`](#${first.replace(' ', '-')}): ${listNames(same)}`),
+    ...(common.length === 0 ? [] : [`- shared: ${listNames(common)}`]),
+  ];
+}
+
+/** Returns the usage line, unless it only repeats the heading. */
+function describeUsage(name: string, command: Command): string[] {
+  const line = usage(name, command).replace(/ \[options\]$/, '');
+  return line === `jobwire ${name}` ? [] : ['', `\`${line}\``];
+}
+
 function reference(): string {
-  const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
-  const table = (flags: Flags): string[] =>
-    Object.entries(flags).map(([flag, one]) => {
-      const { value, many, required } = one;
-      const notes = [required ? 'required' : '', many ? 'may be repeated' : ''].filter((note) => note !== '');
-      const name = value === undefined ? `--${flag}` : `--${flag} ${value}`;
-      return `| \`${cell(name)}\` | ${cell(describeFlag(one))}${notes.length > 0 ? ` (${notes.join(', ')})` : ''} |`;
-    });
-  const join = (texts: string[]): string => texts.join(', ').replace(/, ([^,]*)$/, ' and $1');
   const namesOf = (kind: 'local' | 'textOnly'): string =>
     join(Object.keys(commands).flatMap((name) => (commands[name]?.[kind] ? [`\`${name}\``] : [])));
-  const head = ['| option | |', '|---|---|'];
-  const codes = Object.entries(EXIT_CODES).map(([code, about]) => `| ${code} | ${cell(about)} |`);
   return [
     '## Exit codes',
     '',
     '| code | |',
     '|---|---|',
-    ...codes,
+    ...Object.entries(EXIT_CODES).map(([code, about]) => `| ${code} | ${cell(about)} |`),
     '',
     '## Options of all commands',
     '',
-    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} select a Jobwire and its API key. They do not apply to ${namesOf('local')}. The options \`--url\` and \`--key-file\` of \`profiles add\` describe the new profile. \`--json\` does not apply to ${namesOf('textOnly')}.`,
+    ...Object.entries<Flag>({ ...API_FLAGS, ...COMMON_FLAGS }).map(
+      (option) => `- \`${nameOption(option)}\`: ${prose(describeFlag(option[1]))}`,
+    ),
     '',
-    ...head,
-    ...table({ ...API_FLAGS, ...COMMON_FLAGS }),
+    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} do not apply to ${namesOf('local')}. \`--json\` does not apply to ${namesOf('textOnly')}.`,
+    '',
+    '## Shared options',
+    '',
+    ...[...shared.values()].sort(),
     '',
     '## Commands',
-    ...Object.entries(commands).flatMap(([name, command]) => [
-      '',
-      `### ${name}`,
-      '',
-      `\`${usage(name, command)}\``,
-      '',
-      [command.about, command.more].filter((text) => text !== undefined).join(' '),
-      '',
-      ...(Object.keys(command.flags).length === 0 ? [] : [...head, ...table(command.flags), '']),
-      '```sh',
-      `jobwire ${command.example}`,
-      '```',
-    ]),
+    '',
+    'Options in a usage line are required. `A,B` is a comma-separated list. Options with `A,B` or `…` can be repeated. `jobwire help COMMAND` shows all options of a command, and an example.',
+    ...Object.entries(commands).flatMap(([name, command]) => {
+      const options = describeOptions(name);
+      return [
+        '',
+        `### ${name}`,
+        ...describeUsage(name, command),
+        '',
+        prose([command.about, command.more].filter((text) => text !== undefined).join(' ')),
+        ...(options.length === 0 ? [] : ['', ...options]),
+        ...(command.example.includes(' --') ? ['', '```sh', `jobwire ${command.example}`, '```'] : []),
+      ];
+    }),
     '',
   ].join('\n');
 }
