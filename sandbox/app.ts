@@ -30,18 +30,13 @@ import type { SandboxAccount } from './world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A body of more than 1 MiB results in 413, also at the token endpoint and at the control panel. A request below
- *   `/<region>/api` without a valid token results in 401, even if its path is unknown. Only the OpenAPI document needs no
- *   token.
- * - If `Accept` lists several media types, the response has the supported type with the highest weight. If none is supported,
- *   the response is JSON.
- * - Paths are case-sensitive. Unknown paths and methods result in 404, after the token has been checked.
+ * - Without a valid token, every path below `/<region>/api` except the OpenAPI document results in 401, even an unknown
+ *   one. Paths are case-sensitive.
+ * - A body of more than 1 MiB results in 413, also at the token endpoint and at the control panel.
  * - By default, requests act as the first user of the account.
- * - If the token has expired, the `detail` of the 401 says so. The sandbox remembers the last 10,000 tokens for this. The
- *   `detail` is the same for all other invalid tokens: revoked, unknown, missing, or from another region.
- * - Errors of the token endpoint: a wrong client id or secret results in 401 `invalid_client`, another grant type in 400
- *   `unsupported_grant_type`, an unknown realm in 404, and any other error in 400 `invalid_request`. The name of the realm is
- *   the name of the region. Tokens are opaque. Several tokens can be valid at the same time.
+ * - If the token has expired, the `detail` of the 401 says so. It is the same for all other invalid tokens.
+ * - The token endpoint responds to a wrong client id or secret with 401 `invalid_client`, to another grant type with
+ *   400 `unsupported_grant_type`, to an unknown realm with 404, and to other errors with 400 `invalid_request`.
  */
 
 /** Creates the app of one region, below its code: API below `/api`, token endpoint below `/auth`. */

@@ -5,9 +5,11 @@ import * as z from 'zod';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - These result in 400 with `errors`: a parameter of the wrong type, a `page` or `pageSize` below 1, and a `pageSize` above
- *   the list's maximum. A job number or user id that is not an integer results in 400, not in 404. Unknown parameters are
- *   ignored.
+ * - An invalid parameter results in 400 with `errors`, also a job number or user id that is not an integer. Unknown
+ *   parameters are ignored.
+ * - Sort columns and sort directions are case-insensitive. Null is the lowest value.
+ * - A filter matches any part of the compared texts, unless stated otherwise below. It is case-insensitive, and blanks
+ *   at its start and end are ignored.
  */
 
 /** An integer. */

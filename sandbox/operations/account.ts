@@ -31,28 +31,18 @@ import type { SandboxAccount } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Each issued token counts as a login of its user. `lastLogin` is the time of the last login, and `loginCount` is the number
- *   of logins. When users are sorted by login, users without a login have the lowest value.
- * - `sortBy` and `sortDirection` are case-insensitive. Other values result in 400. Entries with equal values are sorted by id.
- *   The maximum `pageSize` is 200.
- * - `textFilter` matches any part of a text. It is case-insensitive, and blanks at its start and end are ignored. The response
- *   contains it unchanged. For users, it is compared with the user name, first name, last name, full name and e-mail address.
- *   For transactions, it is compared with the ids, gateway, status, card and merchant entity.
- * - `GET /account/users/{userId}` also finds inactive users. An id that is not an integer results in 400.
- * - `completedOnly` selects transactions with the status Completed. Other transactions have no `completedAt`.
- * - US accounts have no `taxRate`, because the tax depends on the destination. They are exempt (Resale) if one of their
- *   certificates is checked and valid. The tax rates are 15 % GST in NZ, 10 % GST in AU, 20 % VAT in GB and 21 % VAT in the
- *   EU.
- * - The file of a certificate is Missing, Checking or Stored (`fileStatus.code`). Only a stored file has a `cdnUrl`, which
- *   expires after 15 minutes. `licenseExpiryDate` is a day. The license is valid until the end of that day in UTC.
- * - `receiverPays` is null if payment by the receiver is disabled. `carrierOptions` contains the code and the name of every
- *   carrier of the region, and `availableCarriers` contains the names of the allowed ones. `shipmentTypeOptions` contains the
- *   delivery methods of the region that ship goods. If all of these are allowed, `availableShipmentTypes` is empty. Otherwise,
- *   it contains those that are allowed. `chargeType` is Flat, PerWeight or Percent.
- * - An account with the `paymentMode` Card pays when it orders: `showPayNow` and `creditCardRequired` are true, and it has no
- *   payment terms. An account with the `paymentMode` Account pays by invoice. `shipmentCarriersCSV` lists the codes of the
- *   allowed carriers, and is null if all are allowed. `excludeShipmentsCsv` lists codes of shipment types.
- * - A user without an address has the address of the account. Texts that do not apply are null.
+ * - Each issued token counts as a login of its user (`lastLogin`, `loginCount`).
+ * - Users and transactions with equal values are sorted by id.
+ * - `textFilter` is compared with the names and the e-mail address of users, and with the ids, gateway, status, card
+ *   and merchant entity of transactions.
+ * - `GET /account/users/{userId}` also finds inactive users.
+ * - `completedOnly` selects transactions with the status Completed. Only these have a `completedAt`.
+ * - US accounts have no `taxRate`. They are exempt (Resale) if one of their certificates is checked and valid. The tax
+ *   rates are 15 % in NZ, 10 % in AU, 20 % in GB and 21 % in the EU.
+ * - The file of a certificate is Missing, Checking or Stored (`fileStatus.code`). Only a stored file has a `cdnUrl`,
+ *   which expires after 15 minutes. The license is valid until the end of `licenseExpiryDate` in UTC.
+ * - An account with the `paymentMode` Card pays when it orders. `showPayNow` and `creditCardRequired` are true, and it
+ *   has no payment terms.
  */
 
 const NO_SUCH_ACCOUNT = { description: 'The account does not exist.' };

@@ -27,31 +27,22 @@ import { fileBytes } from './files.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - `sortColumn` is AssetTag (default), AssetId, ProcessCode, Description, Garment, PriceCode, CreateDate or IsArchived. It is
- *   case-insensitive. `sortDirection` also accepts ASC and DESC. Null is the lowest value. Assets with equal values are sorted
- *   by asset tag, ascending. The maximum `pageSize` is 200.
- * - `filter` matches any part of the asset tag, description, garment, process code and price code. It is case-insensitive, and
- *   blanks at its start and end are ignored.
- * - Process codes must match completely. They are case-insensitive. Assets without a process code are omitted if
- *   `includeProcesses` is set. `excludeProcesses` does not affect them. If a code is both included and excluded, it is
- *   excluded. A list parameter without entries is ignored.
- * - `GET /Assets` returns the assets of the account. `GET /Assets/global` returns the assets of the catalogue, which all
- *   accounts can use. The operations for a single asset accept both kinds. The control panel and tests can create a job whose
- *   lines have an unknown asset tag. The sandbox then also creates the asset.
- * - An order creates its asset immediately. The asset has no file and no `assetUrl` until the artwork is fetched.
- * - `setup` and `reset` are 0 if they do not apply. If an asset has no price code, or a price code that the account cannot
- *   order, its `priceBands` and `priceTierCode` are null. It has no price and cannot be reordered.
- * - Asset tags are case-sensitive.
- * - For privileged callers, lists also contain `customerId` and `attributes`. `customerId` is null for assets of the
- *   catalogue.
- * - `assetUrl` is the link to the newest image that is neither replaced nor archived. Archived files have no link. The links
- *   of all other files do not expire. Archived assets can still be read, and all their files are archived.
- * - If neither the account nor the catalogue has an asset with the given code, `GET /Assets/{assetCode}/jobs` results in 400,
- *   even if another account has such an asset. If several lines of a job have the asset, the job is listed once, with
- *   the total quantity of these lines. Cancelled jobs are excluded, as in the list of active jobs. The undispatched jobs come first,
- *   newest first. The dispatched jobs follow, sorted by the time of their dispatch, latest first. Jobs with the same time of
- *   dispatch are sorted newest first.
- * - Every authenticated caller can read the asset types.
+ * - `filter` is compared with the asset tag, description, garment, process code and price code. Assets with equal
+ *   values are sorted by asset tag, ascending.
+ * - `includeProcesses` and `excludeProcesses` contain complete process codes, in any case. Exclusion has precedence.
+ *   With `includeProcesses`, assets without a process code are omitted.
+ * - `GET /Assets` returns the assets of the account, and `GET /Assets/global` those of the catalogue, which all
+ *   accounts can use. The operations for a single asset accept both kinds. Asset tags are case-sensitive.
+ * - An order creates its assets immediately, one for each PriceCode line, including samples. They have no file and no
+ *   `assetUrl` until the artwork is fetched.
+ * - If the control panel or a test creates a job with an unknown asset tag, the sandbox also creates the asset.
+ * - An asset without a price code that the account can order has no `priceBands` and no `priceTierCode`. It cannot be
+ *   reordered.
+ * - `assetUrl` is the link to the newest image that is neither replaced nor archived. Archived files have no link.
+ *   Archived assets can still be read, and all their files are archived.
+ * - `GET /Assets/{assetCode}/jobs` results in 400 if neither the account nor the catalogue has the asset. It lists each
+ *   job once, with the total quantity of its matching lines. Cancelled jobs are excluded. Undispatched jobs come first,
+ *   newest first. Dispatched jobs follow, latest dispatch first.
  */
 
 const SORT_COLUMNS = {

@@ -1,17 +1,12 @@
 /*
  * Creates jobs from the decisions of `ordering.ts`. Where the contract is silent, the sandbox chose:
  *
- * - A valid request with `validateOnly` results in 200. `isValid` is true, there are no validation messages, and `message`
- *   says that the job was not created.
- * - A body that is not JSON, or has fields of wrong types, results in 400 with a problem body and `errors` by field. If the
- *   order violates rules, the response contains `validationMessages`. A 500 response contains no reason. The same request with
- *   `validateOnly` returns the reason.
- * - `Location` contains the URL of the new job. The job has the status *Awaiting artwork* if a line needs artwork and has no
- *   artwork URL.
- * - `location` is the name of the location. `dateDue` has the same format as in `GET /Jobs/{jobNumber}`.
- * - Each PriceCode line, including a sample, creates an asset immediately.
- * - Shop orders (`ShopCandidate`): the parameter `searchText` of the job lists also searches the name of the shop, and the
- *   name and id of its order. The totals, discounts and payments of the shop are stored but not returned.
+ * - A valid request with `validateOnly` results in 200, without validation messages.
+ * - A body that is not JSON, or has fields of wrong types, results in 400 with a problem body and `errors` by field. If
+ *   the order violates rules, the response contains `validationMessages`. A 500 response contains no reason. The same
+ *   request with `validateOnly` returns the reason.
+ * - Shop orders (`ShopCandidate`): the parameter `searchText` of the job lists also searches the name of the shop, and
+ *   the name and id of its order. The totals, discounts and payments of the shop are stored but not returned.
  */
 
 import * as z from 'zod';

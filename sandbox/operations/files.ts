@@ -14,15 +14,12 @@ import type { World } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Links to previews and invoices need no token. An expired link results in 410, and a modified link in 403. An invoice link
- *   expires 15 minutes after the detail of the job was read. A preview link expires 45 to 60 minutes after it was returned,
- *   on the quarter hour (such as 12:00 or 12:15).
- * - Links to asset files do not expire. They contain an unguessable file id. A wrong id and the id of an archived file result
- *   in 404.
- * - Every image is a square PNG. `size` is 50, 100 or 150, and other values result in 400. `size` also applies to previews,
- *   because thumbnails of them exist. It is ignored for files that are not images.
- * - Links to line labels do not expire. They contain an unguessable id.
- * - If an invoice is no longer stored, or has a new number, its link results in 404 even before it expires.
+ * - Links to previews and invoices need no token. An expired link results in 410, and a modified link in 403. An
+ *   invoice link expires 15 minutes after the detail of the job was read, and a preview link 45 to 60 minutes after it
+ *   was returned. If an invoice is no longer stored, or has a new number, its link results in 404.
+ * - Links to asset files and line labels do not expire. They contain an unguessable id. A wrong id and the id of an
+ *   archived file result in 404.
+ * - `size` also applies to previews. Other values than 50, 100 and 150 result in 400.
  */
 
 const FULL_SIZE = 300;

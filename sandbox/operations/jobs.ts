@@ -3,23 +3,20 @@
 /*
  * Where the contract is silent, the sandbox chose (dispatch dates: `delivery.ts`; lists: `joblist.ts`; detail: `views.ts`):
  *
- * - A patch is atomic: either all fields change or none. The checks run in this order: whether the job exists, whether it is
- *   locked, whether privileged fields are allowed, and whether the values are valid. The `detail` of the 403 for a locked job
- *   is its `lockedReason`.
- * - A body that the schema rejects results in a problem with `errors`. An unknown location code, an invalid due date and a due
- *   date that is too early result in `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid` or
- *   `DateDueTooEarly`.
- * - If a patch contains an empty string for a field, the field becomes an empty string. Only staff may set `locationCode`,
- *   administrators may not. Everyone may send `locationCode: null`, which changes nothing. The body
- *   has the same format with every JSON media type. An array of patch operations results in 400.
- * - If a due date has no time, or its time is midnight at its offset, it includes the whole day at the location of the job.
- *   The earliest possible due date is the ship date of the processes of the job. If the current due date is in the future
- *   and before that ship date, the current due date is the earliest possible one. A request with the current due date changes
- *   nothing.
- * - If a job moves to another location, its times are returned in the time zone of that location. A due date without a time
- *   keeps its day. A due date with a time of day stays the same point in time.
- * - A locked job can be cancelled. The cancellation of a job that is in production, dispatched or closed results in 409. The
- *   cancellation of a cancelled job changes nothing.
+ * - The checks of a patch run in this order: whether the job exists, whether it is locked, whether privileged fields
+ *   are allowed, and whether the values are valid. The `detail` of the 403 for a locked job is its `lockedReason`.
+ * - A body that the schema rejects, such as an array of patch operations, results in a problem with `errors`. An
+ *   unknown location code, an invalid due date and a due date that is too early result in
+ *   `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid` or `DateDueTooEarly`.
+ * - An empty string in a patch becomes the value of the field. Administrators may not set `locationCode`. Everyone may
+ *   send `locationCode: null`, which changes nothing.
+ * - A due date without a time, or at midnight of its offset, includes the whole day at the location of the job. The
+ *   earliest possible due date is the ship date of the processes of the job, or the current due date if that is in the
+ *   future and earlier.
+ * - If a job moves to another location, its times are returned in the time zone of that location. A due date without a
+ *   time keeps its day. A due date with a time of day stays the same point in time.
+ * - A locked job can be cancelled. The cancellation of a job that is in production, dispatched or closed results in
+ *   409. The cancellation of a cancelled job changes nothing.
  */
 
 import * as z from 'zod';

@@ -18,12 +18,10 @@ import { REGION_FACTS, type RegionCode } from '../world/regions.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - The countries are those of ISO 3166-1, sorted by name. `hasState` is true if the API has a list of the country's states.
- *   For other countries and unknown codes, the list is empty. A code that does not consist of two letters results in 400.
- *   Lower-case codes are accepted, and the response contains them in upper case.
- * - The process lookup is the same for all accounts of a region. It includes processes that the account cannot order,
- *   inactive processes, and the processes of stocked goods.
- * - Callers without the right to order can read all lookups except process codes, for which the contract documents a 403.
+ * - For a country without `hasState` and for an unknown code, the list of states is empty. A code that does not consist
+ *   of two letters results in 400.
+ * - The process lookup is the same for all accounts of a region. It also includes inactive processes, those that the
+ *   account cannot order, and those of stocked goods.
  */
 
 /** Size sets of a region; ids differ between regions. An empty label is an unused position. */

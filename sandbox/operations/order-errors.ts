@@ -3,7 +3,7 @@
 import type { ValidationFailure } from '../../shared/ordering/contract/common.ts';
 import codes from './error-codes.json' with { type: 'json' };
 
-/** Reasons for rejecting an order, by `errorCode`. The codes are stable. */
+/** Reasons for rejecting an order, by `errorCode`. Empty if the code itself states the reason. The codes are stable. */
 export const ERROR_CODES = codes;
 
 /** Reason for rejecting an order. */

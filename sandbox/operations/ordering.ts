@@ -1,43 +1,34 @@
 /*
  * Decides whether an order is accepted, and what it costs. Where the contract is silent, the sandbox chose:
  *
- * - The response contains all messages, in the order of the fields and then of the lines. Some errors make the ordering API
- *   fail with a 500 (marked **500** in [the table of reasons](#reasons-for-rejected-orders)). If an order has only such errors,
- *   the response is 500, except with `validateOnly`. If it has other errors too, the response is 400 with all errors.
- *   `validateOnly` accepts the same orders as the creation of a job.
- * - Without `dateDue`, the due date is the earliest possible one. If `dateDue` is present but null or empty, the API fails
- *   (`DateDueMissing`). If `dateDue` is before the earliest possible date, it is changed to the earliest possible date, even
- *   with `mustDate`.
- * - Without `timeSensitive`, a due date has no time of day. With `timeSensitive`, it has the requested time, or 17:00 at the
- *   location if the request has no time. `mustDate` without a due date is ignored.
- * - An address needs a street and a country. It needs a state and a postal code if the country has them. It also needs a
- *   suburb or a city. The state must be in the lookup, by name or abbreviation, and must not contradict `stateCode`. An
- *   address without these values cannot be routed, and neither can a missing address. The country is read from the country
- *   code, and `country` is ignored. A collection needs no address, but a country code must be valid if it is given.
+ * - The response contains all messages, in the order of the fields and then of the lines
+ *   ([reasons](#reasons-for-rejected-orders)).
+ * - If `dateDue` is present but null or empty, the API fails (`DateDueMissing`). A `dateDue` before the earliest
+ *   possible date is changed to it, even with `mustDate`. `mustDate` without a due date is ignored.
+ * - Without `timeSensitive`, a due date has no time of day. With `timeSensitive`, the default time is 17:00 at the
+ *   location.
+ * - An address needs a street, a country, a suburb or a city, and, if the country has them, a state and a postal code.
+ *   Otherwise, it cannot be routed. The state must be in the lookup, by name or abbreviation, and must not contradict
+ *   `stateCode`. `country` is ignored: the country is read from the country code. A collection needs no address, but a
+ *   country code must be valid if it is given.
  * - Only the express methods deliver on Saturdays.
- * - A sample costs the sample price, without setup. If a price code has no sample price, no sample of it can be ordered.
- * - The setup price is charged once for each PriceCode line, and the reset price once for each Asset line. Lines with the same
- *   code are priced separately, each in its own price band. The minimum quantity of the price bands also applies to reorders
- *   and stock.
- * - A promo code reduces the price of the lines whose processes it applies to. A code can
- *   be restricted to some processes. It does not reduce setup and reset prices. A fixed
- *   discount is at most the price of these lines. Tax is calculated on the discounted amount with the `taxRate` of the
- *   account, and is rounded once. Without a `taxRate` there is no tax. `totalJobCost` includes tax and excludes freight.
- * - Attribute values are strings for `text` and `select`, and numbers or numeric strings for `int` and `decimal`. Null and the
- *   empty string count as missing values. Attributes that the price code does not have are rejected.
- * - Either all PriceCode lines have an artwork URL or none. A mix is rejected. The validation does not fetch the URL.
- * - The lines of a job can form groups. The head of such a group (`groupHead`) can come after its children (`group`). Each
- *   value of `groupHead` can be used by only one line of a job, and this line cannot be a child of another group.
- * - A blank `orderGroup` counts as missing. `orderGroupSequence` requires an `orderGroup`. It is not compared with the other
- *   jobs of the group.
- * - A stock code with several variants requires `variantCode`. Sizes that are not ordered can be omitted or 0.
- * - The fields of a request determine its schema. A request with a field that `JobCandidate` does not have is a
- *   `ShopCandidate` or a `CustomerShopCandidate`, which are processed alike. A field that is null counts as absent. The totals
- *   of a shop are the amounts that its buyers paid. They are stored and not compared with the prices here.
- * - The field `userId` of a shop is an alias of `customerUserId`. `userDetails` selects the user that was created for the same
- *   `shopUserId`. If there is none, it selects the user with the e-mail address in `userDetails`, unless `bypassCustomerMatch` is true. If
- *   there is none either, a user is created. `customerId` must be the id of the calling customer. Another id is rejected,
- *   because an account cannot order for another one.
+ * - The setup price is charged once for each PriceCode line, and the reset price once for each Asset line. Each line is
+ *   in its own price band, even if another line has the same code. The minimum quantity of the price bands also applies
+ *   to reorders and stock.
+ * - A promo code reduces the price of the lines whose processes it applies to, without setup and reset, and at most to
+ *   zero. Tax is calculated on the discounted amount with the `taxRate` of the account, and is rounded once.
+ *   `totalJobCost` includes tax and excludes freight.
+ * - Attribute values are strings for `text` and `select`, and numbers or numeric strings for `int` and `decimal`. Null
+ *   and the empty string count as missing values. Attributes that the price code does not have are rejected.
+ * - Either all PriceCode lines have an artwork URL or none. The validation does not fetch the URL.
+ * - The head of a group of lines (`groupHead`) can come after its children (`group`). Each value of `groupHead` can be
+ *   used by only one line of a job, and this line cannot be a child of another group.
+ * - `orderGroupSequence` is not compared with the other jobs of the group.
+ * - A request with a field that `JobCandidate` does not have is a `ShopCandidate` or a `CustomerShopCandidate`, which
+ *   are processed alike. A field that is null counts as absent. The totals of a shop are not compared with the prices.
+ * - `userId` of a shop is an alias of `customerUserId`. `userDetails` selects the user that was created for the same
+ *   `shopUserId`, otherwise the user with the same e-mail address, unless `bypassCustomerMatch` is true. If there is
+ *   none, a user is created. `customerId` must be the id of the calling customer.
  */
 
 import {

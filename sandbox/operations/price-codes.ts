@@ -10,8 +10,7 @@ import { findPriceCode, inputProblems, listPriceCodes, listProcesses } from '../
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - The list of price codes has the order of the catalogue. The default `pageSize` is 100, the maximum is 200.
- * - Each word of `filter` must occur in the code, name, description, category or process. Case is ignored.
+ * - Each word of `filter` must occur in the code, name, description, category or process.
  */
 
 const operation = operationsOf('Price codes');

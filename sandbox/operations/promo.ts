@@ -12,16 +12,13 @@ import promos from './promos.json' with { type: 'json' };
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Promo codes and process codes are case-insensitive, and blanks around them are ignored. The response contains known codes
- *   in upper case.
- * - A code is valid from its start (inclusive) to its end (exclusive).
- * - For an invalid code, `discount` is 0 and `isFixed` is false, so that no client applies a discount. If the code exists, the
- *   response contains its `description`. `message` is null if the code is valid.
- * - A code has a maximum number of orders, per region or per account. After these orders it is invalid.
+ * - Promo codes and process codes are case-insensitive, and blanks around them are ignored.
+ * - A code is valid from its start (inclusive) to its end (exclusive), and for a maximum number of orders, per region
+ *   or per account.
+ * - For an invalid code, `discount` is 0 and `isFixed` is false. If the code exists, the response contains its
+ *   `description`. A code of another region, or of another price tier, counts as unknown.
  * - A promo code can be restricted to some processes. It is then valid if the request contains at least one of these
- *   processes, or no processes. `applicableProcessCodes` lists the matching processes in the order of the request. It is empty
- *   if none matches.
- * - A code of another region, or of another price tier, results in the same response as an unknown code.
+ *   processes, or no processes. `applicableProcessCodes` lists the matching processes.
  */
 
 interface Promo {

@@ -18,26 +18,16 @@ import type { SandboxAccount } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - `GET /Stock` accepts `page` (from 1, default 1) and `pageSize` (1 to 200, default 50). The response is an array without
- *   information about pages. The last page is shorter than requested, or empty.
- * - `filter` matches any part of the stock code, name, description, category and supplier, and of the codes and colours of the
- *   variants. It is case-insensitive, and blanks at its start and end are ignored.
- * - `stockSortColumn` is Rank (default), StockCode, StockName, CategoryName, Supplier or ProcessCode. `variantSortColumn` is
- *   VariantCode, Colour or NumberOfSizes. Without it, variants have the order of the warehouse. Directions are Ascending
- *   (default), Descending, ASC and DESC. All of these values are case-insensitive. Null is the lowest value. Entries with
- *   equal values are sorted by rank.
- * - Codes have at most 50 characters, in `code` and in the path. They are case-sensitive.
- * - `includePricing` is false by default. `priceBands` is then empty.
- * - `GET /Stock/{code}` searches stock codes first, then variant codes. If several items have the same variant code, the item
- *   with the lowest rank is returned. These codes result in 404: an unknown code, the code of an archived item without
- *   `includeArchived`, and the code of an item that is hidden by configuration.
- * - For a single item, only active shipping configurations and markets are returned.
- * - `GET /stock/{stockItemId}/shipping`: an id that is not an integer of at least 1 results in 400. For an unknown, archived
- *   or hidden item, the array is empty.
- * - `GET /stock/shipping`: blanks around `market` are removed, and it is converted to upper case. A blank value is ignored.
- *   For a market without shipping configurations, the array is empty. Configurations are sorted by id. Those of archived and
- *   hidden items are excluded.
- * - `shipMode` is Parcel, International or Freight. The codes of the options are those of the region's delivery methods.
+ * - The response of `GET /Stock` is an array without information about pages. The last page is shorter than requested,
+ *   or empty.
+ * - `filter` is compared with the stock code, name, description, category and supplier, and with the codes and colours
+ *   of the variants.
+ * - `GET /Stock/{code}` searches stock codes first, then variant codes. If several items have the same variant code,
+ *   the item with the lowest rank is returned. An unknown code, the code of an archived item without `includeArchived`,
+ *   and the code of an item that is hidden by configuration result in 404.
+ * - `GET /stock/{stockItemId}/shipping` returns an empty array for an unknown, archived or hidden item.
+ *   `GET /stock/shipping` omits the configurations of archived and hidden items, and sorts the others by id. Its
+ *   `market` is case-insensitive, and blanks around it are ignored.
  */
 
 /** The longest stock or variant code. */

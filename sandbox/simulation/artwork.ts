@@ -1,11 +1,11 @@
 /*
  * Fetches artwork from the customer's URL. Where the contract is silent, the sandbox chose:
  *
- * - Artwork URLs must be http or https. The complete file must arrive within 10 seconds and have at most 50 MB. At most 5
- *   redirects are followed, and each target must satisfy the same rules. Requests contain no cookies and no credentials. A URL
- *   that contains credentials is not requested.
+ * - Artwork URLs must be http or https, without credentials. The complete file must arrive within 10 seconds and have
+ *   at most 50 MB. At most 5 redirects are followed, and each target must satisfy the same rules. Requests contain no
+ *   cookies and no credentials.
  * - Every 2xx response with at least one byte counts as artwork, unless it is a web page, such as a login page.
- * - Private addresses are allowed, because artwork is often on the same machine as the sandbox.
+ * - Private addresses are allowed.
  */
 
 /** Result of fetching artwork; `reason` is an error message without the URL. */

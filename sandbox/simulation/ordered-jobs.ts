@@ -1,24 +1,20 @@
 /*
  * Advances jobs that were ordered over the API. Where the contract is silent, the sandbox chose:
  *
- * - Artwork is fetched when the job is ordered, and again before production. If the artwork of a line is missing, the job and
- *   the line have the status awaiting artwork. The request is repeated after 5 minutes, 15 minutes, an hour, 4 hours and then
- *   every 12 hours of simulated time, for 14 days. After that, the job waits until artwork is supplied through the control
- *   panel. A job without an artwork URL waits in the same way. The control panel shows the result of the last request. Lines
- *   with the same URL share one request. At most four requests of an account run at the same time.
+ * - Artwork is fetched when the job is ordered, and again before production. If the artwork of a line is missing, the
+ *   job and the line have the status *Awaiting artwork*. The request is repeated at growing intervals, for 14 days of
+ *   simulated time. After that, and without an artwork URL, the job waits until artwork is supplied through the control
+ *   panel.
  * - The stages of a job are: received, scheduled (sometimes on hold for some hours), in production, checked, packed and
- *   dispatched. Production is planned for the due date of the order. Most jobs are dispatched shortly before it. One in
- *   sixteen is late, by at most five days. With a high `speed`, jobs are produced long before their due dates, because `speed`
- *   does not change these.
- * - A job in production can be edited but not cancelled. One job in eight is locked for an hour during production. One job in
- *   twelve is locked before production, and can still be cancelled.
- * - Except for jobs that await artwork, all jobs of an order group are dispatched together when the last of them is packed.
- *   The dispatched jobs are in one parcel, or share several parcels.
- * - Collected jobs have no tracking. For other jobs, the tracking number is added at dispatch or up to five hours later.
- *   Sometimes the number is added at dispatch and its link later. The invoice follows within hours, and the job is closed
- *   within about a day. One job in sixteen is reopened after that and closed again.
- * - The simulation never edits or cancels jobs that were ordered through the API. Only requests to the API and the control
- *   panel do.
+ *   dispatched. Most jobs are dispatched shortly before their due date. One in sixteen is late, by at most five days.
+ * - A job in production can be edited but not cancelled. One job in eight is locked for an hour during production. One
+ *   job in twelve is locked before production.
+ * - Except for jobs that await artwork, all jobs of an order group are dispatched together when the last of them is
+ *   packed, in one or several parcels.
+ * - Collected jobs have no tracking. For other jobs, the tracking number is added at dispatch or up to five hours
+ *   later. The invoice follows within hours, and the job is closed within about a day. One job in sixteen is reopened
+ *   after that and closed again.
+ * - The simulation never edits or cancels jobs that were ordered through the API.
  */
 
 import pLimit, { type LimitFunction } from 'p-limit';

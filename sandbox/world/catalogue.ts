@@ -15,21 +15,16 @@ import type { RegionCode } from './regions.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Each price is the US price at tier T2, multiplied by a factor for the region and a factor for the tier (T1 has the highest
- *   prices, T3 the lowest). It is rounded half up to two decimals. Setup, reset and sample prices depend on the tier too.
- * - A process that the account cannot order is missing from `GET /PriceCodes/processes`. Only the process lookup contains it.
- *   An inactive process is in the response of `GET /PriceCodes/processes`, with `active` false. The price codes of both kinds
- *   of processes behave like codes that do not exist. Accounts of tier T1 cannot order badges by default. The setting
- *   `withheldProcesses` of an account replaces this default.
- * - Price codes are case-sensitive.
- * - A code that is priced by dimensions has the attributes `DG-X` and `DG-Y`. A code that is priced by stitches has the
- *   attribute `Stitches`. These attributes are required and have `isMetaDataAttribute`. The list of price codes omits the
- *   codes that have one of these attributes. If a number is missing or outside the range of its attribute, there is no price,
- *   and the response is 400 with `errors` by parameter. Otherwise, `sizeWidth` and `sizeHeight` are the given dimensions.
- *   Other codes ignore `dgX`, `dgY` and `stitches`.
- * - The price by dimensions grows with the area. The price by stitches grows with every 1,000 stitches or part of 1,000.
- * - `samplePrice` and `sampleLabel` are absent if no sample is available. All other fields are always present.
- * - `masterProcessCode` is the code of the process itself, unless the process is mapped to another one.
+ * - Prices are the US prices at tier T2, multiplied by a factor for the region and a factor for the tier (T1 is the
+ *   highest), and rounded half up to two decimals.
+ * - A process that the account cannot order is only in the process lookup. An inactive process is also in
+ *   `GET /PriceCodes/processes`, with `active` false. Their price codes behave like codes that do not exist. By
+ *   default, accounts of tier T1 cannot order badges (`withheldProcesses`).
+ * - A code that is priced by dimensions has the attributes `DG-X` and `DG-Y`, and a code that is priced by stitches the
+ *   attribute `Stitches`. The list of price codes omits these codes. If a number is missing or outside the range of its
+ *   attribute, the response is 400 with `errors` by parameter. Other codes ignore `dgX`, `dgY` and `stitches`.
+ * - The price by dimensions grows with the area. The price by stitches grows with every 1,000 stitches or part of
+ *   1,000.
  */
 
 /** Inputs of a metadata-priced code: dimensions in `sizeUnit`, or the number of stitches. */

@@ -1,20 +1,15 @@
 /*
  * Delivery options and earliest dispatch dates. Where the contract is silent, the sandbox chose:
  *
- * - Delivery options differ by region. The first option is collection. The carriers follow, from the cheapest to the fastest,
- *   sorted by rank.
- * - `GET /Jobs/earliest-ship-date` calculates the date as follows. The dispatch is at 17:00 at the location. Work starts on the
- *   first working day. For orders before 14:00, this can be the same day. The work takes the number of working days of the
- *   slowest process, and one more day for each full thousand of open jobs per location (the open jobs of the region, divided
- *   by the number of its locations). Closed, cancelled and hidden jobs do not count.
- * - Without process codes, the earliest ship date is that of the fastest process. Working days are Monday to Friday, except
- *   the public holidays of the location and the days in `world.closures`.
- * - There is no date for an unknown process code, and none if closures last more than half a year. In both cases, the
- *   response is 404. It is also 404 if the user of the token has been deleted. Callers without the right to order get a date,
- *   because the contract does not document a 403 for this operation.
- * - `dateExclusions` contains the non-working days of the next 90 days, including today. Adjacent days form one range that
- *   includes its first and last day.
- * - `shippingDateLocal` has the offset of the location, unless the account is configured for timestamps without an offset.
+ * - The first delivery option is collection. The carriers follow, from the cheapest to the fastest.
+ * - `GET /Jobs/earliest-ship-date`: the dispatch is at 17:00 at the location. Work starts on the first working day. For
+ *   orders before 14:00, this can be the same day. It takes the number of working days of the slowest process, and one
+ *   more day for each full thousand of open jobs per location.
+ * - Without process codes, the earliest ship date is that of the fastest process. Working days are Monday to Friday,
+ *   except the public holidays of the location and the days in `world.closures`.
+ * - The response is 404 for an unknown process code, if closures last more than half a year, and if the user of the
+ *   token has been deleted.
+ * - `dateExclusions` contains the non-working days of the next 90 days, including today. Adjacent days form one range.
  */
 
 import type { DeliveryOption, ShipDate } from '../../shared/ordering/contract/jobs.ts';

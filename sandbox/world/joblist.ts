@@ -9,15 +9,13 @@ import { activeJobDto, daysFromDue } from './views.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A page after the last page is empty, with the status 200. If there are no results, the number of pages is 0. The maximum
- *   `pageSize` is 100.
- * - `searchText` is case-insensitive. It is split into words at blanks. A job matches if its fields contain each word, at the
- *   start of a field or after a blank or a punctuation mark. So `po-4` and `4411` find `PO-4411`.
- * - `orderGroup` must match exactly. `sortColumn` accepts the names of the fields of the list that are not objects or arrays.
- *   `sortDirection` accepts Ascending, Descending, ASC and DESC. Both are case-insensitive. The default direction is
- *   descending, except for `orderGroupSequence`. Null is the lowest value. Jobs with equal values are sorted newest first.
- * - A dispatched job stays in the list of active jobs until it is closed. With the setting `leavesListOnDispatch`, a
- *   dispatched job counts as closed.
+ * - A page after the last page is empty, with the status 200.
+ * - `searchText` is split into words at blanks. A job matches if its fields contain each word, at the start of a field
+ *   or after a blank or a punctuation mark. So `po-4` and `4411` find `PO-4411`. Case is ignored.
+ * - `orderGroup` must match exactly. `sortColumn` accepts the names of the fields of the list that are not objects or
+ *   arrays. The default direction is descending, except for `orderGroupSequence`. Jobs with equal values are sorted
+ *   newest first.
+ * - A dispatched job stays in the list of active jobs until it is closed, unless `leavesListOnDispatch` is set.
  */
 
 /** Columns by which the active list can be sorted. */

@@ -10,12 +10,10 @@ import type { Stage } from './regions.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Timestamps are local times at the location of the job, with the offset of the location. A due date without a time of day
- *   is midnight of that day. `invoiceFile.uri` and `imageUrl` contain an expiry time, so they change. `shippedDaysToProcess`
- *   and `processingDays` have two decimals. They change until the job is dispatched.
- * - `isCancelable` depends on the stage of `masterJobStatus`. It is true before production, and false from the start of
- *   production.
- * - The detail of a job contains `customerId`, because the sample in the contract contains it.
+ * - Timestamps are local times at the location of the job, with its offset. A due date without a time of day is
+ *   midnight of that day. `invoiceFile.uri` and `imageUrl` contain an expiry time, so they change.
+ *   `shippedDaysToProcess` and `processingDays` have two decimals, and change until the job is dispatched.
+ * - `isCancelable` is true before production, and false from the start of production (the stage of `masterJobStatus`).
  */
 
 /** Stages in which a job can be cancelled; a name missing from the lookup counts as a later stage. */
