@@ -17,7 +17,7 @@ import { clean } from './output.ts';
 
 const REGION = {
   value: 'REGION',
-  about: 'Region. Required if several regions have this id',
+  about: 'Region. Required if the id exists in several regions',
 } as const;
 
 const REGION_OF_NEW = {
@@ -173,7 +173,7 @@ export const alerts = {
 
   'alerts change': command({
     about: 'Changes the given settings of an alert rule.',
-    more: '--quiet replaces all settings of the quiet hours, so give the others too.',
+    more: '--quiet resets the other settings of the quiet hours, unless they are also given.',
     args: ['ID'],
     flags: {
       region: REGION,

@@ -153,7 +153,7 @@ export const moves = {
   'accounts move': command({
     about:
       'Moves an account to another cell of its region, with the state of its jobs, so that no change is missed or emitted twice.',
-    more: '--profile is the cell that the account leaves. In the cell of --to, the account continues with a new log. The log, endpoints, API keys, deliveries and the history of messages are not moved. Give the credentials again: either --client-id and the client secret, or --secret-ref. If the command fails or is interrupted, repeat it. To go back, delete the account in the other cell, then use --cancel. See docs/deploying.md for all steps.',
+    more: '--profile is the cell that the account leaves. In the cell of --to, the account continues with a new log. The log, endpoints, API keys, deliveries and the history of messages are not moved. Give the credentials again: either --client-id and the client secret, or --secret-ref. If the command fails or is interrupted, repeat it. To go back, use --cancel. If the other cell already has the account, first delete it there. See docs/deploying.md for all steps.',
     args: ['ID'],
     flags: {
       to: { value: 'PROFILE', about: 'Profile of the other cell', required: true },

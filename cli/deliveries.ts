@@ -30,7 +30,7 @@ export const atEndpoint = (id: string, region: string | undefined) => ({
 
 export const REGION = {
   value: 'REGION',
-  about: 'Region. Required if several regions have this id',
+  about: 'Region. Required if the id exists in several regions',
 } as const;
 
 export const deliveryCommands = {

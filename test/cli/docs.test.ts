@@ -110,7 +110,7 @@ function reference(): string {
       (option) => `- \`${nameOption(option)}\`: ${prose(describeFlag(option[1]))}`,
     ),
     '',
-    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} do not apply to ${namesOf('local')}. \`--json\` does not apply to ${namesOf('textOnly')}.`,
+    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} do not apply to ${namesOf('local')}. \`profiles add\` has its own \`--url\` and \`--key-file\`. \`--json\` does not apply to ${namesOf('textOnly')}.`,
     '',
     '## Shared options',
     '',
@@ -118,7 +118,7 @@ function reference(): string {
     '',
     '## Commands',
     '',
-    'Options in a usage line are required. `A,B` is a comma-separated list. Options with `A,B` or `…` can be repeated. `jobwire help COMMAND` shows all options of a command, and an example.',
+    'Options in a usage line are required. `A,B` is a comma-separated list. Options with `A,B` or `…` can be repeated. Options after “shared” are described [above](#shared-options). `jobwire help COMMAND` shows all options of a command, and an example.',
     ...Object.entries(commands).flatMap(([name, command]) => {
       const options = describeOptions(name);
       return [
