@@ -1,6 +1,6 @@
 /**
  * The key schemas of the two tables, as data. `infra/` creates the tables from them; adapters and tests use
- * them. All keys are built here. `docs/internals/access-patterns.md` lists the reads of each component and their keys.
+ * them. All keys are built here. `docs/internals/access-patterns.md` lists the items with their keys, readers and writers.
  * One file: all parts share one table, and only together is it visible that no two keys are equal.
  */
 import { hash } from 'node:crypto';
