@@ -517,13 +517,13 @@ export function total(lines: readonly Line[], region: keyof typeof REGION_PRICES
 export const MARGINAL_NOTE = [
   `${ASSUMED.jobs} open jobs, polled every ${ASSUMED.pollSeconds} seconds; ${ASSUMED.eventsPerDay} events a day, each found by a separate poll, delivered to the topic and to one`,
   `endpoint. Latencies: ordering API ${ASSUMED.upstreamMs} ms, endpoint ${ASSUMED.webhookMs} ms, DynamoDB ${ASSUMED.dynamoMs} ms, SNS and SQS ${ASSUMED.snsAndSqsMs} ms. Quantities are those of a cell with one account,`,
-  'where each wake-up and each drain is a cold start. Requests to the HTTP API are not included.',
+  `where each wake-up and each drain is a cold start. Requests to the HTTP API are not included. The prices here and below are list prices of us-east-1 on ${PRICES_AS_OF}, without the free tier.`,
 ].join('\n');
 
 /** Assumptions of the costs of messages, as text. */
 export const MESSAGES_NOTE = [
-  'Each e-mail is about a separate dispatch, to one recipient. Orders of several jobs result in fewer e-mails. Each drain and each run of notify is a cold start.',
-  `Latency of SES: ${ASSUMED.sesMs} ms. Each further recipient of the same dispatch adds the cost of the SES row and about half of the row for creating and sending messages. SMS prices depend on country and segments.`,
+  `Each e-mail is about a separate dispatch, to one recipient, with cold starts. Latency of SES: ${ASSUMED.sesMs} ms.`,
+  'Each further recipient adds the cost of the SES row and about half of the row for creating and sending messages. SMS prices depend on country and segments.',
 ].join('\n');
 
 /** Formats a Markdown table with a column of dollars for each alternative, and a note below. All alternatives must have the same lines. `sum`: name of the last row. */
@@ -545,9 +545,7 @@ export function toMarkdown(
     `|---|---|${names.map(() => '--:|').join('')}`,
     ...rows,
     ...(sum === null ? [] : [`| **${sum}** | | ${sums.join(' | ')} |`]),
-    '',
-    ...(note === '' ? [] : [note]),
-    `List prices of us-east-1 on ${PRICES_AS_OF}, without the free tier.`,
+    ...(note === '' ? [] : ['', note]),
   ].join('\n');
 }
 
