@@ -56,13 +56,13 @@ const NotificationSettings = z.strictObject({
     .string(FROM_RULE)
     .refine((from) => z.email().safeParse(parseAddress(from)).success, FROM_RULE)
     .describe(
-      'From address of e-mails. E-mails have the sender name of the account, so a display name in this setting is ignored.',
+      'From address of e-mails. A display name is ignored, because each account has its own sender name.',
     ),
   identity: z
     .string(IDENTITY_RULE)
     .refine((identity) => DOMAIN.test(identity) || IDENTITY_ARN.test(identity), IDENTITY_RULE)
     .describe(
-      'A domain, or the ARN of an SES identity. For a domain, the stack creates the identity, and outputs the DNS records that prove its ownership. Use an ARN if the identity already exists, for example because another cell in the same AWS region created it.',
+      'A domain, for which the stack creates an SES identity, or the ARN of an existing identity, for example of another cell in the AWS region.',
     ),
   sms: z
     .strictObject(
@@ -72,16 +72,12 @@ const NotificationSettings = z.strictObject({
           'must be 1–11 letters and digits, one of them a letter',
         )
           .optional()
-          .describe(
-            'Sender id of SMS for accounts without a sender id of their own. It is used in countries that allow custom sender ids.',
-          ),
+          .describe('Sender id of SMS for accounts without their own.'),
       },
       orDefaults('SMS'),
     )
     .optional()
-    .describe(
-      'SMS to the customers of accounts. Absent: the cell sends no SMS, and its functions have no permission to send SMS.',
-    ),
+    .describe('SMS to customers. Absent: none.'),
 });
 
 const SUBSCRIBERS_RULE = 'must contain accounts or organization';
@@ -108,14 +104,10 @@ const QueueSettings = z.strictObject({
   arn: z
     .string(QUEUE_RULE)
     .refine((arn) => parseQueueAddress(arn)?.arn === arn, QUEUE_RULE)
-    .describe(
-      'ARN of the queue. The queue can be in another AWS region, and also in another AWS account if its policy allows the AWS account of the cell to send to it.',
-    ),
+    .describe('ARN of the queue, also in another AWS region or AWS account.'),
   keyArn: matching(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
     .optional()
-    .describe(
-      'ARN of the KMS key of the queue. Absent: the queue is encrypted with a key of SQS, or not at all.',
-    ),
+    .describe('ARN of the KMS key of the queue. Required if the queue has one.'),
 });
 
 const hostName = () => matching(DOMAIN, 'must be a host name such as us.jobwire.example');
@@ -132,7 +124,7 @@ const ownDomain = (certificate: RegExp, rule: string, description: string) =>
 /** Settings of backups by AWS Backup; see infra/backup.ts. */
 const BackupSettings = z.strictObject({
   vault: matching(/^[\w-]{2,50}$/, 'must be the name of a backup vault').describe(
-    'Name of an existing vault in the AWS region of the cell. The key of the vault encrypts the backups ([backups](deploying.md#backups-in-another-aws-region)).',
+    'Name of an existing vault in the AWS region of the cell. Its key encrypts the backups.',
   ),
   retentionDays: integerFrom(1, 3650).default(7).describe('Retention of backups and of their copies (days).'),
   copyTo: matching(
@@ -140,7 +132,7 @@ const BackupSettings = z.strictObject({
     'must be the ARN of a backup vault',
   )
     .optional()
-    .describe('ARN of an existing vault in another AWS region, to which each backup is copied.'),
+    .describe('ARN of an existing vault in another AWS region, for copies.'),
 });
 
 const CellSettings = z
@@ -162,25 +154,23 @@ const CellSettings = z
     established: flag
       .default(false)
       .describe(
-        'Whether the first deployment of the cell has succeeded. If `false`, its stack and tables have no deletion protection and its topic has no archive, because with these, a failed first deployment could not be rolled back and repeated.',
+        'Set it to `true` after the first deployment of the cell. `false`: no deletion protection and no archive of the topic, because a failed first deployment could not be repeated with them.',
       ),
     publicUrl: httpsUrl.describe(
-      'Base URL of the cell’s HTTP API. Links in e-mails, and `source` and `dataschema` of events, begin with it.',
+      'Base URL of the cell’s HTTP API, of links in e-mails, and of `source` and `dataschema` of events.',
     ),
     dashboard: flag
       .default(true)
-      .describe(
-        'Whether the cell has the dashboard. A CloudFront distribution then serves the page and the API.',
-      ),
+      .describe('Whether the cell has the dashboard, on a CloudFront distribution.'),
     dashboardDomain: ownDomain(
       /^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/,
       'must be the ARN of a certificate in us-east-1, as CloudFront requires',
-      'ARN of a certificate in us-east-1. Absent: the stack creates one, which requires `hostedZone` and a cell in us-east-1.',
+      'ARN of a certificate in us-east-1. Optional only with `hostedZone` and a cell in us-east-1: the stack then creates one.',
     ).describe('Your own host name for the dashboard and the API.'),
     apiDomain: ownDomain(
       /^arn:[^:]+:acm:[a-z0-9-]+:\d{12}:certificate\/[\w-]+$/,
       'must be the ARN of a certificate',
-      'ARN of a certificate in the AWS region of the cell. Absent: the stack creates one, which requires `hostedZone`.',
+      'ARN of a certificate in the AWS region of the cell. Optional only with `hostedZone`: the stack then creates one.',
     ).describe('Your own host name for the API alone, without CloudFront.'),
     hostedZone: z
       .strictObject({
@@ -191,71 +181,63 @@ const CellSettings = z
       })
       .optional()
       .describe(
-        'Hosted zone of Route 53 that contains the host names. The stack creates their DNS records. It also creates a certificate for each host name without a `certificateArn` (for `dashboardDomain`, only if the cell is in us-east-1). Certificates and records of this kind cost nothing. Absent: the operator creates both.',
+        'Hosted zone of Route 53 that contains the host names. The stack creates their DNS records, and a certificate for each host name without a `certificateArn`. Absent: the operator creates both.',
       ),
     staticEgress: z
       .strictObject({
         natGateways: integerFrom(1, 3)
           .default(1)
-          .describe(
-            'Number of NAT gateways, each in an availability zone of its own and with its own address.',
-          ),
+          .describe('Number of NAT gateways, each in its own availability zone and with its own address.'),
       })
       .optional()
       .describe(
-        'Static addresses for requests to the ordering API and to webhooks (output `EgressAddresses`), by NAT gateways. Each NAT gateway costs $37 a month, and $0.045 per GB sent or received. Absent: requests come from the addresses of AWS Lambda, which change.',
+        '[Static addresses](deploying.md#static-addresses) for requests to the ordering API and to webhooks, by NAT gateways ($37 a month each, and $0.045 per GB). Absent: the addresses change.',
       ),
     backup: BackupSettings.optional().describe(
-      'Daily backups of the state table by AWS Backup, in addition to point-in-time recovery. They cost $0.10 per GB and month in each AWS region, and $0.02 per GB copied. With the default retention, that is $0.70 a month for a table of 1 GB, and $2.00 with copies. Absent: none.',
+      '[Daily backups](deploying.md#backups-in-another-aws-region) of the state table, in addition to point-in-time recovery. With the default retention, they cost $0.70 a month for a table of 1 GB, and $2.00 with copies. Absent: none.',
     ),
     monthlyBudget: integerFrom(1, 1_000_000)
       .optional()
       .describe(
-        'Monthly budget of the cell (US dollars). AWS Budgets compares the actual and forecast costs with it, and notifies the ops topic when they exceed it. A budget costs nothing, and requires that the cost allocation tags `project`, `stage` and `cell` are activated. Absent: no budget.',
+        'Monthly [budget](deploying.md#a-budget) of the cell (US dollars). AWS Budgets notifies the ops topic when the actual or forecast costs exceed it. Absent: no budget.',
       ),
     standardTopic: flag
       .default(false)
-      .describe(
-        'Whether there is a second topic, for subscribers that a FIFO topic does not support: e-mail, SMS, Lambda, HTTP.',
-      ),
+      .describe('Whether there is a second topic, for subscriptions by e-mail, SMS, Lambda and HTTP.'),
     eventBus: z
       .strictObject(
         {
           archiveDays: integerFrom(1, 3650)
             .optional()
-            .describe(
-              'Retention of the archive of the bus (days). Events can be replayed from the archive. Absent: no archive.',
-            ),
+            .describe('Retention of the archive of the bus (days). Absent: no archive.'),
         },
         orDefaults('the bus'),
       )
       .optional()
       .describe(
-        'EventBridge bus of the cell, which gets all events. It costs $1 per million events, and $0.10 for each GB that is added to its archive. Absent: none.',
+        '[EventBridge bus](eventbridge.md) of the cell. It costs $1 per million events. Absent: none.',
       ),
     queues: z
       .array(QueueSettings, 'must be a list of queues')
       .max(20, 'must have at most 20 entries')
       .default([])
       .describe(
-        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The cell has the permission to deliver events only to these queues. The ARNs, `signIn` and `corsOrigins` are stored in environment variables of functions. All three together can have at most 2,500 characters.',
+        '[Queues](sqs.md#on-aws) that endpoints can have as targets. The ARNs, `signIn` and `corsOrigins` together can have at most 2,500 characters.',
       ),
     subscribers: SubscriberSettings.optional().describe(
-      'Other AWS accounts that may subscribe to the topics. A subscriber can get the events of all accounts of the cell. Absent: only the AWS account of the cell.',
+      'Other AWS accounts that may [subscribe to the topics](sns.md#queues-in-other-aws-accounts). They can get the events of all accounts of the cell. Absent: none.',
     ),
     notifications: NotificationSettings.optional().describe(
-      'Notifications to the customers of accounts by e-mail and SMS. Absent: no AWS resources for notifications are created for the cell.',
+      'E-mails and SMS to the [customers](deploying.md#customer-notifications) of accounts. Absent: none.',
     ),
     opsEmail: z
       .email('must be an e-mail address')
       .optional()
-      .describe(
-        'E-mail address that receives alarms, once the recipient has confirmed the subscription by a link in a mail of SNS. Other recipients subscribe to the cell’s ops topic.',
-      ),
+      .describe('E-mail address that receives alarms, once the recipient has confirmed the subscription.'),
     customerKey: flag
       .default(false)
       .describe(
-        'Whether the KMS key of the cell, which encrypts its secrets, also encrypts its tables, queues, topics and logs. If `false`, the tables, queues and logs are encrypted with keys of AWS, and the topics are not encrypted. If `true`, AWS charges a fee for each call of KMS. From the second year on, the yearly rotation of the key costs $1 to $2 a month more.',
+        'Whether the [KMS key of the cell](deploying.md#encryption-with-a-key-of-your-own) also encrypts its tables, queues, topics and logs. AWS then charges for each call of KMS, and $1 to $2 a month more from the second year on. `false`: keys of AWS encrypt the tables, queues and logs, and the topics are not encrypted.',
       ),
     stateTable: z
       .strictObject({
@@ -267,18 +249,18 @@ const CellSettings = z
         keyArn: matching(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
           .optional()
           .describe(
-            'ARN of the KMS key that encrypts the secrets in the table, or of its replica in the AWS region of the cell. Required only if another stack created the key (output `KeyArn` of that stack). With `customerKey`, the policy of the key must allow the services of the cell to use the key ([recovery](deploying.md#recovery-in-another-aws-region)), and the key must belong to the AWS account of the table. Absent: the key of this stack.',
+            'ARN of the KMS key that encrypts the secrets in the table, or of its [replica](deploying.md#recovery-in-another-aws-region) in the AWS region of the cell. Required only if another stack created the key. With `customerKey`, the key must belong to the AWS account of the table. Absent: the key of this stack.',
           ),
         restoredAt: z.iso
           .datetime('must be a timestamp such as 2026-03-02T08:00:00Z')
           .optional()
           .describe(
-            'Time of the restore. Logs that began before this time accept no events until the operator renews them ([`logs.renew`](deploying.md#backup-and-restore)).',
+            'Time of the restore. Logs that began before it accept no events until the operator renews them.',
           ),
       })
       .optional()
       .describe(
-        'Existing state table, instead of one that the stack creates. It was restored from a backup, or retained from an earlier stack. [Backup and restore](deploying.md#backup-and-restore) describes the steps.',
+        'Existing state table, [restored from a backup](deploying.md#backup-and-restore) or retained from an earlier stack. Absent: the stack creates one.',
       ),
   })
   .superRefine(({ dashboard, dashboardDomain }, context) => {
@@ -354,30 +336,28 @@ const StageSettings = z.strictObject({
   stage: z
     .string('must be the name of the stage')
     .regex(/^[a-z][a-z0-9]{1,15}$/, 'must be 2–16 lower-case letters and digits, beginning with a letter')
-    .describe(
-      'Name of the stage, 2–16 lower-case letters and digits, beginning with a letter. Part of the names of stacks, secrets and the topic.',
-    ),
+    .describe('Name of the stage, 2–16 lower-case letters and digits, beginning with a letter.'),
   awsAccount: matching(/^\d{12}$/, ACCOUNT_RULE)
     .optional()
     .describe(
-      'Id of the AWS account to which the stacks are deployed. Required if `protected` is `true`. Absent: the account of the AWS credentials.',
+      'Id of the AWS account of the stacks. Required if `protected` is `true`. Absent: the account of the AWS credentials.',
     ),
   protected: flag.describe(
-    'Whether the tables and the stack of a cell are protected against deletion, once its setting `established` is `true`.',
+    'Whether the tables and the stack of an `established` cell are protected against deletion.',
   ),
-  eventRetentionDays: integerFrom(7, 365).describe('Retention of events in the logs of accounts (days).'),
+  eventRetentionDays: integerFrom(7, 365).describe('Retention of events (days).'),
   topicArchiveDays: integerFrom(1, 365)
     .nullable()
     .default(30)
     .describe(
-      'Time for which the FIFO topics of established cells keep messages for late subscribers (days). `null`: no archive. Before you change the value to `null`, or delete the topic or its stack, delete the archive by hand ([archive](sns.md#replay-from-the-archive)).',
+      'Retention of the [archive](sns.md#replay-from-the-archive) of the FIFO topics of `established` cells (days). `null`: no archive. Before you change the value to `null`, delete the archive by hand.',
     ),
   logRetention: z.literal(RETENTIONS, RETENTION_RULE).describe('Retention of log groups (days).'),
   pollConcurrency: integerFrom(2, 1000).describe(
-    'Maximum number of concurrent invocations of the function pollAccount, which polls the ordering API. Each invocation polls up to ten accounts.',
+    'Maximum number of concurrent invocations of pollAccount. Each polls up to ten accounts.',
   ),
   drainConcurrency: integerFrom(2, 1000).describe(
-    'Maximum number of concurrent invocations of the function drainSink, which delivers events. Each invocation drains up to four sinks.',
+    'Maximum number of concurrent invocations of drainSink, which delivers events. Each drains up to four sinks.',
   ),
   canary: z
     .strictObject({
@@ -387,7 +367,7 @@ const StageSettings = z.strictObject({
     })
     .optional()
     .describe(
-      'Gradual deployments of `api`, `manage`, `live`, `pollAccount` and `drainSink` by CodeDeploy. An alarm rolls such a deployment back ([gradual deployments](deploying.md#gradual-deployments)). Absent: a deployment replaces all functions at once.',
+      '[Gradual deployments](deploying.md#gradual-deployments) by CodeDeploy. Absent: a deployment replaces all functions at once.',
     ),
   tracing: z
     .strictObject({
@@ -395,46 +375,44 @@ const StageSettings = z.strictObject({
         .number(SAMPLE_RULE)
         .min(0.01, SAMPLE_RULE)
         .max(100, SAMPLE_RULE)
-        .describe(
-          'Share of polls that are traced (percent). A trace without events is sent only if the poll failed.',
-        ),
+        .describe('Share of polls that are traced (percent).'),
     })
     .optional()
-    .describe('Traces from polls to deliveries in X-Ray ([traces](deploying.md#traces)). Absent: none.'),
+    .describe('[Traces](deploying.md#traces) from polls to deliveries in X-Ray. Absent: none.'),
   signIn: SignInSettings.refine(
     (signIn) => JSON.stringify(signIn).length <= MAX_SIGN_IN,
     `must be at most ${MAX_SIGN_IN} characters of JSON, because it is in the environment of functions`,
   )
     .optional()
     .describe(
-      'Sign-in of users at the dashboards of the cells with OpenID Connect, in addition to API keys ([sign-in of users](deploying.md#sign-in-of-users)). Absent: only API keys are accepted.',
+      '[Sign-in of users](deploying.md#sign-in-of-users) with OpenID Connect. Absent: only API keys are accepted.',
     ),
   api: z
     .strictObject({
       requestsPerSecond: integerFrom(1, 10_000).describe(
-        'Maximum rate of requests to each [group of routes](deploying.md#the-http-api) of the cell’s API. Streams can be opened at a tenth of this rate, but at least one per second.',
+        'Maximum rate of requests to each [group of routes](deploying.md#the-http-api).',
       ),
       burst: integerFrom(1, 5000).describe('Maximum number of requests at once to each group of routes.'),
       requestsPerMinutePerKey: integerFrom(10, 600_000)
         .nullish()
         .describe(
-          'Maximum number of requests of a key per minute, over all routes and functions of the cell. `null`: no maximum. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate of one group of routes. The limit costs at most one write to the table for each request ($0.63 per million requests). A busy key costs less, because one write then covers several requests. One write covers at most a fiftieth of the limit: up to 12 requests if the limit is 600.',
+          'Maximum number of requests of a key per minute, over all routes. `null`: no maximum. Absent: 30 times `requestsPerSecond`. The limit costs at most $0.63 per million requests.',
         ),
       streamSeconds: integerFrom(60, 840)
         .default(300)
         .describe(
-          'Maximum duration of a stream (s), after which the client must reconnect. If the client disconnects earlier, AWS still charges for the stream until this maximum is reached.',
+          'Maximum duration of a stream (s), after which the client must reconnect. AWS charges for this time even if the client disconnects earlier.',
         ),
       streamsPerKey: integerFrom(1, MAX_SLOTS_PER_KEY)
         .default(20)
         .describe('Maximum number of concurrent streams and waiting long polls of a key.'),
       streams: integerFrom(1, MAX_SLOTS_PER_KEY).describe(
-        'Maximum number of concurrent streams and waiting long polls of all keys of a cell together. Each of them occupies an invocation. The AWS account’s limit of concurrent invocations (10 in a new account) must leave room for the polls, drains and ticks of its cells.',
+        'Maximum number of concurrent streams and waiting long polls of all keys of a cell together. Each uses a [concurrent execution](deploying.md#limits-worth-raising) of Lambda.',
       ),
       waf: flag
         .default(false)
         .describe(
-          'Whether the API has a web ACL, with AWS’s common rules, known bad inputs and a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Almost all routes require a key anyway, so the web ACL is useful only if unknown clients can reach the API.',
+          'Whether the API has a web ACL, with AWS’s common rules, known bad inputs and a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests.',
         ),
       corsOrigins: corsOrigins.describe('Origins whose web pages may call the API from a browser.'),
     })
@@ -444,7 +422,7 @@ const StageSettings = z.strictObject({
     .superRefine(checkRegions)
     .superRefine(checkIdentities)
     .describe(
-      'Cells of the stage by name (1–16 lower-case letters and digits, beginning with a letter). A region of the ordering API can have several cells. The name is part of the names of stacks, secrets and topics, so it cannot be changed later. Removing a cell here leaves its stack and all its data in place.',
+      'Cells of the stage by name (1–16 lower-case letters and digits, beginning with a letter). The name cannot be changed later. Removing a cell here leaves its stack and all its data in place.',
     ),
 });
 

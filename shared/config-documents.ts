@@ -6,8 +6,9 @@ import type { JsonSchema } from './json-schema.ts';
 /** Values that stand for an environment variable or a file. */
 const REFERENCE = { type: 'string', pattern: '^(env|file):.+' } as const;
 
-/** Links in parentheses. In editors they lead nowhere. */
+/** Links in parentheses, and other links. In editors they lead nowhere. */
 const LINKS = / \((\[[^\]]*\]\([^)]*\)(, )?)+\)/g;
+const OTHER_LINKS = /\[([^\]]*)\]\([^)]*\)/g;
 
 /**
  * Returns the JSON Schema of the configuration file. Each text can also be a reference to an environment variable or a file. Draft 7,
@@ -29,7 +30,8 @@ export function schemaDocument(
   const { $schema, ...document } = z.toJSONSchema(schema, {
     ...{ io: 'input', target: 'draft-7' },
     override({ jsonSchema }) {
-      if (jsonSchema.description) jsonSchema.description = jsonSchema.description.replace(LINKS, '');
+      if (jsonSchema.description)
+        jsonSchema.description = jsonSchema.description.replace(LINKS, '').replace(OTHER_LINKS, '$1');
     },
   });
   return { $schema, ...about, ...document };
@@ -70,13 +72,8 @@ export function configReference(example: unknown, schema: z.ZodType = configSche
   };
   const lines: string[] = [];
 
-  function describe(
-    title: string,
-    about: string | undefined,
-    schema: JsonSchema,
-    examples: readonly unknown[],
-  ): void {
-    lines.push(`### ${title}`, '', ...(about === undefined ? [] : [about, '']));
+  function describe(title: string, schema: JsonSchema, examples: readonly unknown[]): void {
+    lines.push(`### ${title}`, '');
     lines.push('| key | type | default | description | example |', '|---|---|---|---|---|');
     const nested: Parameters<typeof describe>[] = [];
     for (const [key, value] of Object.entries(schema.properties ?? {})) {
@@ -90,7 +87,7 @@ export function configReference(example: unknown, schema: z.ZodType = configSche
       if (inner) {
         const [name, of] = inner;
         const below = given.flatMap((one) => (of === property ? [one] : Object.values(one as object)));
-        nested.push([`\`${name}\``, text, resolveRef(of), below]);
+        nested.push([`\`${name}\``, resolveRef(of), below]);
       }
       const shown = inner
         ? `[below](#${inner[0].replace(/[^\w-]/g, '').toLowerCase()})`
@@ -102,7 +99,7 @@ export function configReference(example: unknown, schema: z.ZodType = configSche
     for (const one of nested) describe(...one);
   }
 
-  describe(TOP, undefined, root, [example]);
+  describe(TOP, root, [example]);
   return lines.join('\n');
 }
 

@@ -225,25 +225,30 @@ function resourceName(resource: unknown): string {
 
 const INTRODUCTION = `# Permissions
 
-This page lists the IAM permissions of the roles in a cell. Most roles belong to a function: \`PollingTick\` to \`tick\`, \`ApiManage\` to \`manage\`, and \`ApiFunction\` to \`api\`. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates this page. The tests fail
-if the permissions of the stack differ from it. Review every change to this page.
+This page lists the IAM permissions of the roles in a cell. Most roles belong to a function: \`PollingTick\` to \`tick\`, \`ApiManage\` to \`manage\`, and \`ApiFunction\` to \`api\`. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates this page. Tests fail if it differs from the stack. Review every change to it.
 
-The example is the cell \`us\` in the stage \`prod\` of \`jobwire.cells.example.json\`, to which a standard topic and an event bus are added. The settings \`backup\`, \`canary\`, \`customerKey\`, \`queues\`, \`staticEgress\` and \`tracing\` add permissions that are not listed.
+The example is the cell \`us\` in the stage \`prod\` of \`jobwire.cells.example.json\`, with a standard topic and an event bus. The settings \`backup\`, \`canary\`, \`customerKey\`, \`queues\`, \`staticEgress\` and \`tracing\` add permissions that are not listed.
 Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`), except those on indexes and on the stream. Permissions on the KMS key of the cell are limited to the data keys of its secrets. With \`customerKey\`, functions may also use the key through the services that they access.
 `;
 
+/** Writes a section for each role. Actions with the same resource and partitions share a row. */
 function toDocument(found: readonly Permission[]): string {
   const sections = [...new Set(found.map(({ role }) => role))].map((role) => {
     const mine = found.filter((one) => one.role === role);
-    const rows = new Map<string, string[]>();
-    for (const { action, on, partition } of mine) {
-      const row = `| ${action} | ${on} |`;
-      rows.set(row, [...(rows.get(row) ?? []), ...(partition === '' ? [] : [`\`${partition}\``])]);
+    const actions = new Map<string, Permission[]>();
+    for (const one of mine) {
+      const key = `${one.action} ${one.on}`;
+      actions.set(key, [...(actions.get(key) ?? []), one]);
     }
-    const lines = [...rows].map(([row, partitions]) =>
-      `${row} ${partitions.join(', ')} |`.replace('|  |', '| |'),
-    );
-    return `\n## ${role}\n\n| action | resource | partitions |\n|---|---|---|\n${lines.join('\n')}\n`;
+    const rows = new Map<string, string[]>();
+    for (const group of actions.values()) {
+      const names = group.flatMap(({ partition }) => (partition === '' ? [] : [`\`${partition}\``]));
+      const [{ action = '', on = '' } = {}] = group;
+      const rest = `${on} | ${names.join(', ')} |`.replace('|  |', '| |');
+      rows.set(rest, [...(rows.get(rest) ?? []), action]);
+    }
+    const lines = [...rows].map(([rest, names]) => `| ${names.join(', ')} | ${rest}`);
+    return `\n## ${role}\n\n| actions | resource | partitions |\n|---|---|---|\n${lines.join('\n')}\n`;
   });
   return `${INTRODUCTION}${sections.join('')}`;
 }
@@ -255,11 +260,16 @@ function fromDocument(document: string): Permission[] {
     .flatMap((section) => {
       const [role = '', ...lines] = section.split('\n');
       return lines
-        .filter((line) => line.startsWith('| ') && !line.startsWith('| action '))
+        .filter((line) => line.startsWith('| ') && !line.startsWith('| actions '))
         .flatMap((line) => {
-          const [, action = '', on = '', partitions = ''] = line.split('|').map((part) => part.trim());
+          const [, actions = '', on = '', partitions = ''] = line.split('|').map((part) => part.trim());
           const names = [...partitions.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
-          return (names.length === 0 ? [''] : names).map((partition) => ({ role, action, on, partition }));
+          return actions
+            .split(', ')
+            .flatMap((action) =>
+              (names.length === 0 ? [''] : names).map((partition) => ({ role, action, on, partition })),
+            );
         });
-    });
+    })
+    .sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
