@@ -102,7 +102,7 @@ const notifications = z.strictObject({
         })
         .optional()
         .describe(
-          'Makes Jobwire sign mails with DKIM. Set it only if the mail server does not sign them ([DKIM](notifications-channels.md)). Default: not signed.',
+          'Signs mails with DKIM. Set it only if the mail server does not sign them. Default: not signed.',
         ),
     })
     .superRefine(({ user, password }, context) => {
@@ -128,14 +128,14 @@ const notifications = z.strictObject({
         .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, 'must be 1 to 11 letters and digits, one letter at least')
         .optional()
         .describe(
-          'Sender id of SMS, for accounts that have no sender id of their own: 1 to 11 letters and digits, at least one letter. Not all countries allow it. Default: chosen by Amazon SNS.',
+          'Sender id of SMS, for accounts without their own: 1 to 11 letters and digits, at least one letter. Not all countries allow it. Default: chosen by Amazon SNS.',
         ),
       monthlySegments: z
         .int('must be an integer')
         .min(0, 'must be 0 or more')
         .optional()
         .describe(
-          `Maximum number of SMS segments of all accounts of a region together, per calendar month (UTC). Default: ${REGION_MONTHLY_SEGMENTS}.`,
+          `Maximum number of SMS segments of all accounts of a region, per calendar month (UTC). Default: ${REGION_MONTHLY_SEGMENTS}.`,
         ),
     })
     .optional()
@@ -156,7 +156,7 @@ export const configSchema = z
     $schema: z
       .string('must be the URL or path of a JSON Schema')
       .optional()
-      .describe('URL or path of the JSON Schema, for editors. Jobwire does not read it. Default: none.'),
+      .describe('URL or path of the JSON Schema, for editors. Default: none.'),
     port: listenPort
       .default(4000)
       .describe(
@@ -168,7 +168,7 @@ export const configSchema = z
     dataDir: text('a folder')
       .default('.jobwire')
       .describe(
-        'Folder of the SQLite file, the generated API key (`api-key`), the key that encrypts secrets (`secret.key`), and the credentials of the embedded SNS and SQS (`aws-credentials`). A relative path starts at the folder of the configuration file. Only the operating-system user that runs Jobwire can read it.',
+        'Data folder ([content](self-hosting.md#data-folder)). A relative path starts at the folder of the configuration file.',
       ),
     apiKey: z
       .string('must be text')
@@ -177,12 +177,12 @@ export const configSchema = z
       .optional()
       .describe('API key with the role `admin`. Default: generated, in `dataDir`.'),
     signIn: SignInSettings.optional().describe(
-      'Sign-in of users at the dashboard with OpenID Connect, in addition to API keys ([sign-in of users](self-hosting.md#sign-in-of-users)). Default: off.',
+      'Sign-in of users at the dashboard with OpenID Connect ([sign-in of users](self-hosting.md#sign-in-of-users)). Default: off.',
     ),
     publicUrl: publicUrl
       .optional()
       .describe(
-        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails, and `source` and `dataschema` of events, begin with it. With the default, `source` is a path without a host. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address on which Jobwire listens.',
+        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails, and `source` and `dataschema` of events, begin with it. With the default, `source` is a path without a host. Required with `notifications`, where mail programs offer one-click unsubscribe only for `https`. Default: the address on which Jobwire listens.',
       ),
     metrics: z
       .strictObject({
@@ -190,13 +190,13 @@ export const configSchema = z
         host: text('a host name or address to listen on')
           .default('127.0.0.1')
           .describe(
-            'Host name or address to listen on. By default, only programs on this machine can connect, and they need no API key. With an address that is not loopback, each request requires an API key for all accounts.',
+            'Host name or address to listen on. With an address that is not loopback, each request requires an API key for all accounts.',
           )
           .meta({ examples: ['0.0.0.0'] }),
       })
       .optional()
       .describe(
-        'Serves metrics in the formats of Prometheus and OpenMetrics, on a separate port ([metrics](self-hosting.md#metrics)). Default: off.',
+        'Metrics for Prometheus, on a separate port ([metrics](self-hosting.md#metrics)). Default: off.',
       ),
     tracing: z
       .strictObject({
@@ -211,30 +211,28 @@ export const configSchema = z
           .meta({ examples: [{ authorization: 'env:OTLP_AUTHORIZATION' }] }),
       })
       .optional()
-      .describe(
-        'Sends a trace of each poll, with its commits and the attempts to deliver the events of these commits ([traces](self-hosting.md#traces)). Default: off.',
-      ),
+      .describe('Traces from polls to deliveries ([traces](self-hosting.md#traces)). Default: off.'),
     notifications: notifications
       .optional()
       .describe(
-        'Enables e-mails and SMS to customers. Recipients and texts are configured per account, through the API or the CLI ([notifications](notifications.md), [mail servers, DKIM, SMS](notifications-channels.md)). Default: off.',
+        'E-mails and SMS to customers. Recipients and texts are configured per account, through the API or the CLI ([notifications](notifications.md), [mail servers, DKIM, SMS](notifications-channels.md)). Default: off.',
       ),
     streamsPerKey: integerFrom(1, MAX_SLOTS_PER_KEY)
       .default(100)
       .describe('Maximum number of concurrent streams and waiting long polls of an API key.'),
     corsOrigins: corsOrigins.describe(
-      'Origins of web pages (scheme, host and port, without a path or a final slash) that may call the HTTP API from a browser.',
+      'Origins of web pages (scheme, host and port) that may call the HTTP API from a browser.',
     ),
     dynamodbEndpoint: httpUrl
       .optional()
       .describe(
-        'URL of a server with the DynamoDB API. It stores the tables instead of SQLite. Default: SQLite.',
+        'URL of a server with the DynamoDB API that stores the tables ([limits](self-hosting.md#limits-of-the-embedded-store)). Default: SQLite.',
       )
       .meta({ examples: ['http://127.0.0.1:8000'] }),
     sns: flag
       .default(true)
       .describe(
-        'Whether Jobwire runs an embedded SNS and SQS, and publishes all events to a topic per region. `false` saves memory and CPU if no queue is subscribed to the topics. If it becomes `true` again, the events that were recorded in the meantime are published.',
+        'Whether Jobwire runs an embedded SNS and SQS, and publishes all events to a topic per region. `false` saves memory and CPU. If it becomes `true` again, the events recorded in the meantime are published.',
       )
       .meta({ examples: [false] }),
     regions: z
@@ -271,19 +269,17 @@ export const configSchema = z
         }),
         'must be a list of accounts',
       )
-      .describe(
-        'Accounts to track. The list can be empty, because accounts can also be created through the API.',
-      ),
+      .describe('Accounts to track. The list can be empty. Accounts can also be created through the API.'),
     endpoints: z
       .array(
         z.strictObject({
           id: endpointId.describe(
-            'Id of the endpoint: 1 to 63 lower-case letters, digits and hyphens. It must not be the name of a built-in sink.',
+            'Id of the endpoint: 1 to 63 lower-case letters, digits and hyphens, but not the name of a built-in sink.',
           ),
           url: z
             .string('must be a URL')
             .describe(
-              'URL to which webhooks are sent. It must use `https` and have a public address, unless `webhooks.allowPrivateNetworks` is `true`.',
+              'URL to which webhooks are sent: `https` and a public address, unless `webhooks.allowPrivateNetworks` is `true`.',
             ),
           secret: z
             .union(
@@ -291,14 +287,14 @@ export const configSchema = z
               'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
             )
             .describe(
-              'Signing secret (Standard Webhooks): `whsec_` followed by 24 to 64 random bytes in base64. During a rotation, set a list of up to 4 secrets, with the new one first. Each request then has one signature for each secret.',
+              'Signing secret (Standard Webhooks): `whsec_` followed by 24 to 64 random bytes in base64. During a rotation, set a list of up to 4 secrets, with the new one first.',
             ),
           accounts: z
             .array(z.string())
             .min(1, 'must name at least one account')
             .optional()
             .describe(
-              'Only events of these accounts: ids in `accounts` of this file. For other accounts, create the endpoint through the API. Filters are combined with AND. Default: all accounts.',
+              'Only events of these accounts of this file. For other accounts, create the endpoint through the API. Filters are combined with AND. Default: all accounts.',
             ),
           types: typePatterns
             .optional()
@@ -335,7 +331,7 @@ export const configSchema = z
           .positive('must be more than 0')
           .default(DEFAULT_DISABLE_AFTER_SECONDS / 86_400)
           .describe(
-            'An endpoint is disabled when its deliveries have failed for this number of days without a success.',
+            'Number of days without a successful delivery after which a failing endpoint is disabled.',
           ),
       })
       .prefault({})
@@ -349,14 +345,14 @@ export const configSchema = z
       })
       .optional()
       .describe(
-        'Allows endpoints that are SQS queues, with the AWS credentials of the environment ([SQS](sqs.md#self-hosted)). With `{}`, requests go to Amazon SQS. Default: off.',
+        'Endpoints that are SQS queues, with the AWS credentials of the environment ([SQS](sqs.md#self-hosted)). `{}`: queues of Amazon SQS. Default: off.',
       ),
     departures: z
       .strictObject({
         confirmAfterSeconds: seconds
           .default(900)
           .describe(
-            'Minimum time, in seconds, between the two checks of a job that is missing from the list of active jobs. If both have the same result, the job is reported as cancelled, or as unavailable if the ordering API returns 404 for it.',
+            'Minimum time, in seconds, between the two checks before a missing job is reported as cancelled or unavailable.',
           ),
       })
       .prefault({})
@@ -370,19 +366,19 @@ export const configSchema = z
           .min(1, 'must contain at least one interval')
           .default([300, 1800, 7200, 21_600, 86_400])
           .describe(
-            'Intervals, in seconds, at which the detail of a job is fetched again after the job left the list of active jobs, or after a change of its detail. The last interval is repeated.',
+            'Intervals between the fetches, in seconds. The last one is repeated. After a change, they start anew.',
           ),
         days: z
           .number('must be a number of days')
           .positive('must be more than 0')
           .default(7)
           .describe(
-            'Number of days for which the detail of a job is fetched again after the job left the list of active jobs, or after the last change of its detail.',
+            'Number of days for which the detail is fetched after the departure of the job or the last change.',
           ),
       })
       .prefault({})
       .describe(
-        'Repeated fetches of the detail of a job after the job left the list of active jobs ([rule 7](truth.md#rule-7-settling)).',
+        'Fetches of the detail of a job after it left the list of active jobs ([rule 7](truth.md#rule-7-settling)).',
       ),
   })
   .superRefine((config, context) => {
