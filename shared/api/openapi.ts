@@ -38,19 +38,19 @@ const Problem = z
   .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' });
 
 const IDEMPOTENCY_KEY = IdempotencyKey.optional().describe(
-  'Unique string that the client generates. A repeated request with the same key returns the first response, unless that was a 429 or 5xx.',
+  'Unique string that makes it safe to repeat the request.',
 );
 const IF_NONE_MATCH = z
   .string()
   .optional()
   .describe(
-    "`ETag` of the copy in the client's cache. If the copy is current, the response is 304 without a body.",
+    '`ETag` of the cached copy. If it is current, the response is 304.',
   );
 const IF_MATCH = z
   .string()
   .optional()
   .describe(
-    '`ETag` of the revision to change. If the resource has another revision, the response is 412. Without this header, the revision is not checked.',
+    '`ETag` of the revision to change. If the resource has another revision, the response is 412.',
   );
 
 /** Media types of forms. */
@@ -58,10 +58,10 @@ const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data'];
 
 const Text = (text: string) => ({ schema: { type: 'string' as const }, description: text });
 
-const DOCUMENT_TAG = 'Revision of the document. Send it as `If-None-Match`.';
+const DOCUMENT_TAG = 'Revision of the document, for `If-None-Match`.';
 const NOT_MODIFIED: Answer = {
   status: 304,
-  description: '`If-None-Match` matches the current `ETag`. The response has no body.',
+  description: 'The cached copy is current.',
   headers: { ETag: DOCUMENT_TAG },
 };
 
@@ -158,14 +158,11 @@ function toResponse(
 ) {
   return {
     description,
-    headers: mapValues({ ...headers, ...(hasCsv ? CSV_HEADERS : {}) }, Text),
+    headers: mapValues(headers, Text),
     ...(schema ? { content: { [contentType]: { schema }, ...(hasCsv ? CSV : {}) } } : {}),
   };
 }
 
-const CSV_HEADERS = {
-  Link: 'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page of a list, and in an event feed if the log contains no further events at present.',
-};
 const CSV = { 'text/csv': { schema: { type: 'string' as const } } };
 
 type Responses = Record<string, { readonly content?: object }>;
@@ -187,7 +184,7 @@ function problemResponses(kinds: readonly ProblemKind[]) {
       .map(([status, of]) => [
         status,
         {
-          description: of.map((kind) => `\`${kind}\`: ${problems[kind].title}.`).join(' '),
+          description: of.map((kind) => `\`${kind}\``).join(', '),
           // Machine-readable: the compatibility check detects removed kinds.
           'x-problems': of,
           content: { 'application/problem+json': { schema: Problem } },
@@ -209,7 +206,7 @@ interface Document {
 
 interface Operation {
   readonly operationId: string;
-  readonly parameters?: readonly { readonly name: string }[];
+  readonly parameters?: readonly { readonly name: string; readonly schema: { description?: string } }[];
   readonly requestBody?: unknown;
   readonly responses: Record<string, Response>;
 }
@@ -221,6 +218,9 @@ interface Response {
 }
 
 const HEADERS = {
+  Link: Text(
+    'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page, and in an event feed while there are no further events.',
+  ),
   'X-Request-Id': Text('Id of the request, as in the server log.'),
   'Retry-After': {
     schema: { type: 'integer', minimum: 0 },
@@ -249,6 +249,8 @@ function completed(document: Document): object {
   Object.assign(schemas, eventComponents());
   for (const operation of Object.values(document.paths).flatMap((item) => Object.values(item))) {
     const replayed = operation.parameters?.some(({ name }) => name === 'Idempotency-Key') ?? false;
+    // The parameter itself has the same description.
+    for (const { schema } of operation.parameters ?? []) delete schema.description;
     for (const [status, response] of Object.entries(operation.responses)) {
       const names = listHeaders(status, response, replayed);
       response.headers = {
@@ -317,6 +319,7 @@ function listHeaders(status: string, response: Response, replayed: boolean): (ke
     ...(['202', '429', '503'].includes(status) || busy ? (['Retry-After'] as const) : []),
     ...(replayed && /^(2..|400|404|409|412|422)$/.test(status) ? (['Idempotency-Replayed'] as const) : []),
     ...(status === '401' ? (['WWW-Authenticate'] as const) : []),
+    ...(response.content?.['text/csv'] ? (['Link'] as const) : []),
     ...(['401', '429'].includes(status) ? (['RateLimit-Policy', 'RateLimit'] as const) : []),
   ];
 }
