@@ -5,12 +5,10 @@
 import * as z from 'zod';
 
 /** A time: epoch ms in a record, ISO 8601 in a response. */
-export const timestamp = z
-  .codec(z.iso.datetime(), z.number(), {
-    decode: (text) => Date.parse(text),
-    encode: (ms) => new Date(ms).toISOString(),
-  })
-  .describe('Timestamp (ISO 8601, UTC).');
+export const timestamp = z.codec(z.iso.datetime(), z.number(), {
+  decode: (text) => Date.parse(text),
+  encode: (ms) => new Date(ms).toISOString(),
+});
 
 /** A time that can be absent. */
 export const timestampOrNull = timestamp.nullable();

@@ -42,7 +42,7 @@ const secretRef = z
   .min(1, 'must be the name of a secret')
   .max(600, 'must be at most 600 characters')
   .describe(
-    'Name of the secret that contains the credentials. On AWS, the name must start with the prefix of the stack. It can be followed by `#` and a JSON key.',
+    'Name of the secret with the credentials. On AWS, it must start with the prefix of the stack. It can be followed by `#` and a JSON key.',
   );
 const region = z.string('must be the name of a region');
 
@@ -51,7 +51,7 @@ const region = z.string('must be the name of a region');
  */
 export const NewAccount = z
   .strictObject({
-    id: id.describe('Id of the account in paths, events and cursors.'),
+    id: id.describe('Id of the account.'),
     region: region.optional().describe('Region of the account. Required if Jobwire serves several regions.'),
     credentials: NewCredentials.optional(),
     secretRef: secretRef.optional(),

@@ -58,9 +58,7 @@ export type EventSettings = z.infer<typeof EventSettings>;
 
 /** Event settings in a request. Absent fields keep their value or default. */
 export const EventSettingsUpdate = EventSettings.partial()
-  .describe(
-    'Settings of optional events. Absent fields keep their values. In a new account, they have their default values.',
-  )
+  .describe('Settings of optional events.')
   .meta({ id: 'EventSettingsUpdate' });
 export type EventSettingsUpdate = z.infer<typeof EventSettingsUpdate>;
 

@@ -14,31 +14,30 @@ export const conditions = {
   account_not_observed: {
     name: 'Account not observed',
     unit: 'minutes',
-    about: 'Longest time since the last complete poll of an account that is not paused, in minutes.',
+    about: 'Minutes since the last complete poll. Paused accounts do not count.',
   },
   endpoint_failing: {
     name: 'Endpoint failing',
     unit: 'minutes',
     about:
-      'Time for which an endpoint has been failing without interruption, in minutes. Of several endpoints, the longest time counts. Paused endpoints do not count. Disabled endpoints do.',
+      'Minutes for which an endpoint has been failing without interruption. Disabled endpoints count, paused ones do not.',
   },
   dead_events: {
     name: 'Dead events',
     unit: 'events',
-    about:
-      'Number of events that endpoints rejected on every attempt. Of the endpoints that the rule includes, only the 100 with the most recent failures are counted, with at most 100 events for each.',
+    about: 'Number of dead events: at most 100 of each of the 100 endpoints with the most recent failures.',
   },
   notifications_delayed: {
     name: 'Notifications delayed',
     unit: 'minutes',
     about:
-      'Longest time for which a customer notification has been due and not sent, in minutes. This condition cannot be limited to accounts.',
+      'Minutes for which a customer notification has been due and not sent. Cannot be limited to accounts.',
   },
   messages_failed: {
     name: 'Messages failed',
     unit: 'messages',
     about:
-      'Number of customer messages that failed, bounced, were marked as spam, or have an unknown outcome, in the last 24 hours. At most 10,000 failed messages of the region are examined, beginning with those about the most recent changes. At most 500 are counted.',
+      'Number of customer messages of the last 24 hours that failed, bounced, were marked as spam, or have an unknown outcome. At most 500 are counted.',
   },
 } as const;
 /** Name of a condition. */
@@ -66,7 +65,7 @@ export const QuietHours = z
     action: z
       .enum(['defer', 'drop'], 'must be defer or drop')
       .describe(
-        '`defer`: after the quiet hours, one message reports the state if it differs from the last reported state. `drop`: changes during the quiet hours are not reported.',
+        '`defer`: after the quiet hours, one message reports the state if it has changed. `drop`: changes during the quiet hours are not reported.',
       ),
   })
   .meta({ id: 'AlertQuietHours' });
@@ -88,14 +87,14 @@ const target = z
           )
           .min(1, 'must name at least one address')
           .max(10, 'must name at most 10 addresses')
-          .describe('E-mail addresses, 1 to 10.'),
+          .describe('E-mail addresses.'),
       }),
       z.strictObject({
         kind: URL_KINDS,
         url: z
           .string('must be a URL')
           .max(2000, 'must be at most 2000 characters')
-          .describe('URL to which messages are posted. It is a secret: no response contains it.'),
+          .describe('URL to which messages are posted. No response contains it.'),
       }),
     ],
     'must be {"kind": "email", "to": [addresses]} or {"kind": "slack" | "teams" | "webhook", "url": URL}',
@@ -111,7 +110,7 @@ const fields = {
     .enum(conditionNames, `must be one of ${conditionNames.join(', ')}`)
     .describe(
       [
-        'What is measured:\n',
+        'What is measured. Of several times, the longest counts.\n',
         ...Object.entries(conditions).map(([key, { about }]) => `- \`${key}\`: ${about}`),
       ].join('\n'),
     ),
@@ -121,13 +120,13 @@ const fields = {
     .min(1, 'must name at least one account')
     .max(1000, 'must name at most 1000 accounts')
     .describe(
-      'Ids of the accounts to which the rule is limited. An endpoint counts only if all accounts whose events it receives are among them.',
+      'Ids of the accounts to which the rule is limited. An endpoint counts only if all its accounts are among them.',
     ),
   forMinutes: integerFrom(0, 1440).describe(
-    'Time for which the value must be above the threshold before the rule fires, in minutes, 0 to 1440. Default: 0.',
+    'Time for which the value must be above the threshold, in minutes. Default: 0.',
   ),
   repeatMinutes: integerFrom(5, 10_080).describe(
-    'Interval of reminders while the rule fires, in minutes, 5 to 10080. Default: no reminders.',
+    'Interval of reminders while the rule fires, in minutes. Default: no reminders.',
   ),
   notifyResolved: flag.describe('Whether a message is sent when the rule no longer fires. Default: `true`.'),
   quietHours: QuietHours.describe('Times in which nothing is sent. Default: none.'),
@@ -139,7 +138,7 @@ const fields = {
 export const NewAlertRule = z.strictObject({
   ...z.object(fields).partial().shape,
   ...{ name: fields.name, condition: fields.condition, threshold: fields.threshold, target },
-  id: id.optional().describe('Id of the rule: lower-case letters, digits and hyphens. Default: generated.'),
+  id: id.optional().describe('Id of the rule. Default: generated.'),
 });
 
 /** A change of a rule. Absent fields stay, `null` resets a field to its default. */
@@ -157,21 +156,19 @@ export const AlertRuleUpdate = z
 export const AlertRule = z
   .object({
     id: z.string().describe('Id of the rule.'),
-    region: z.string().describe('Region of the rule.'),
-    name: z.string().describe('Name of the rule.'),
+    region: z.string(),
+    name: z.string(),
     condition: z.enum(conditionNames).describe('What is measured.'),
     threshold: count.describe('Threshold. The rule fires if the value is greater.'),
     accounts: z.array(z.string()).nullable().describe('Only these accounts (ids). `null`: all.'),
-    forMinutes: count.describe(
-      'Time for which the value must be above the threshold before the rule fires, in minutes.',
-    ),
+    forMinutes: count.describe('Time for which the value must be above the threshold, in minutes.'),
     repeatMinutes: count.nullable().describe('Interval of reminders in minutes. `null`: none.'),
     notifyResolved: z.boolean().describe('Whether a message is sent when the rule no longer fires.'),
     quietHours: QuietHours.nullable().describe('Times in which nothing is sent. `null`: none.'),
-    enabled: z.boolean().describe('Whether the rule is evaluated.'),
+    enabled: z.boolean(),
     target: z
       .object({
-        kind: z.enum(targetKinds).describe('Kind of the target.'),
+        kind: z.enum(targetKinds),
         to: z
           .array(z.string())
           .nullable()
@@ -190,13 +187,13 @@ export const AlertRule = z
         value: z.number().nullable().describe('Last value. `null`: the value is not known.'),
         sentAt: timestampOrNull.describe('Time of the last message. `null`: none was sent.'),
         problem: textOrNull.describe(
-          'Why the last message could not be sent. Jobwire tries again later. `null`: there was no error.',
+          'Why the last message could not be sent. Jobwire tries again later. `null`: no error.',
         ),
       })
       .describe('State of the rule.'),
     createdAt: timestamp.describe('Creation time.'),
     changedAt: timestamp.describe('Time of the last change.'),
-    revision: count.describe('Revision number. Each change increments it. The `ETag` contains it.'),
+    revision: count.describe('Revision number. Each change increments it.'),
   })
   .meta({ id: 'AlertRule' });
 

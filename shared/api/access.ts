@@ -116,9 +116,7 @@ export function isForEndpoint(caller: Caller, { accounts }: Pick<Endpoint, 'acco
 export const ofEndpoint: Subject<Endpoint> = {
   params: { id: one.describe('Id of the endpoint.') },
   query: {
-    region: one
-      .optional()
-      .describe('Region of the endpoint. Required if endpoints of several regions have the same id.'),
+    region: one.optional().describe('Required if several regions have this id.'),
   },
   async find({ c, caller, params, query }, { feed }) {
     const { id = '' } = params;

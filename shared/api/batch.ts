@@ -32,10 +32,10 @@ export function batchBody<A extends string>(actions: readonly [A, ...A[]], names
         .literal(true, 'must be true')
         .optional()
         .describe(
-          `\`true\`: all ${names} that the API key can access, at most ${MAX_BATCH} per request. For the others, repeat the request with the \`next\` of the response as \`after\`.`,
+          `\`true\`: all ${names}, at most ${MAX_BATCH} per request. For the others, repeat the request with the \`next\` of the response as \`after\`.`,
         ),
       region: z.string('must be the name of a region').optional().describe(`Only ${names} of this region.`),
-      after: z.string('must be a cursor').optional().describe('Cursor: the `next` of the previous response.'),
+      after: z.string('must be a cursor').optional().describe('The `next` of the previous response.'),
     })
     .superRefine(({ ids, all, after }, context) => {
       if ((ids === undefined) === (all === undefined)) context.addIssue('must have either ids or all');
@@ -49,8 +49,8 @@ const ItemProblem = z
   .object({
     type: z.string().describe('Kind of the problem, as in a problem document.'),
     title: z.string(),
-    status: z.int().describe('HTTP status that a request for this resource alone would have returned.'),
-    detail: z.string().describe('Explanation of the error.'),
+    status: z.int().describe('HTTP status of the problem.'),
+    detail: z.string(),
   })
   .meta({ id: 'BatchProblem', description: 'Reason why the action failed for a resource.' });
 
@@ -66,9 +66,7 @@ export const BatchResponse = z
             .int()
             .nullable()
             .describe('Number of parked events that were scheduled or discarded. `null` for other actions.'),
-          problem: ItemProblem.nullable().describe(
-            'Reason why the action failed for this resource. `null`: the action was successful.',
-          ),
+          problem: ItemProblem.nullable().describe('Reason why the action failed. `null`: it succeeded.'),
         }),
       )
       .describe('Results in the order of the ids.'),

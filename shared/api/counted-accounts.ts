@@ -28,23 +28,19 @@ export const countedAccounts = {
       late: count.describe('Number of late jobs of all paused accounts.'),
     })
     .meta({ id: 'PausedJobs' })
-    .describe(
-      'Part of the totals that belongs to paused accounts. Paused accounts are not polled, so their numbers are those of the last complete reading of their lists.',
-    ),
+    .describe('Part of the totals that belongs to paused accounts. It is not updated while they are paused.'),
   countedTwice: z
     .array(
       z
         .object({
           region,
-          accounts: z.array(z.string()).describe('Ids of the accounts.'),
-          jobs: count.describe(
-            'Number of jobs that the totals count too often: the open jobs of all these accounts, minus those of the account with the most jobs.',
-          ),
+          accounts: z.array(z.string()),
+          jobs: count.describe('Number of jobs that the totals count too often.'),
         })
         .meta({ id: 'CountedTwice' }),
     )
     .describe(
-      `Groups of accounts in Jobwire that belong to the same account of the ordering API, or have the same credentials. The totals count their jobs once for each of these accounts. At most ${MAX_LISTED} groups.`,
+      `Groups of accounts that belong to the same account of the ordering API, or have the same credentials. The totals count their jobs more than once. At most ${MAX_LISTED} groups.`,
     ),
 };
 const CountedAccounts = z.object(countedAccounts);

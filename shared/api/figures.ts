@@ -21,26 +21,20 @@ export const Figures = z
   .object({
     day: z.iso.date().describe('Day of the figures, as requested.'),
     regions: z.array(z.string()).describe('Names of the regions.'),
-    open: OpenChart.describe(
-      'Counts of open jobs, as of the last complete reading of the list of each account.',
-    ),
+    open: OpenChart.describe('Counts of open jobs at the last complete reading of each list.'),
     ...countedAccounts,
     accountsCounted: count.describe('Number of accounts whose open jobs are counted.'),
-    accounts: count.describe(
-      'Number of accounts, including those whose open jobs are not counted because their list was not read completely yet.',
-    ),
+    accounts: count.describe('Number of accounts, including those whose list was not read completely yet.'),
     dueToday: count.describe('Number of undispatched jobs due on `day`.'),
     dispatchedToday: count.describe('Number of jobs dispatched on `day`.'),
     onTime: z
       .object({
         onTime: count.describe('Number of jobs that were dispatched at or before their due time.'),
         of: count.describe('Number of dispatched jobs that have a due date.'),
-        days: count.describe('Length of the counted period in days. The field `day` is its last day.'),
+        days: count.describe('Length of the period in days, up to `day`.'),
       })
       .describe('Dispatches on time.'),
-    days: z
-      .array(Rollup)
-      .describe(`The ${FIGURE_DAYS} days up to and including \`day\`, in ascending order.`),
+    days: z.array(Rollup).describe(`The ${FIGURE_DAYS} days up to \`day\`, in ascending order.`),
     attention: AttentionCounts.describe('Numbers of items of the attention queue.'),
   })
   .meta({ id: 'Figures', description: 'Figures of all regions, for an overview.' });

@@ -13,7 +13,7 @@ export const Event = asStored(
       source: z.string().describe('Log that contains the event. A URL if a public URL is configured.'),
       type: z.string().describe('Event type, as listed by `/v1/event-types`.'),
       subject: z.string().optional().describe('`jobs/<jobNumber>` or `order-groups/<name>`.'),
-      time: z.iso.datetime().describe('Timestamp (ISO 8601, UTC).'),
+      time: z.iso.datetime(),
       sequence: z.string().describe('Position in the log of the account: 20 digits, sortable as text.'),
       dataschema: z.string().describe('URI of the JSON Schema of `data`.'),
       datacontenttype: z.literal('application/json'),

@@ -23,83 +23,73 @@ export const RISKS = ['late', 'at-risk', 'on-track', 'unknown'] as const;
 const Usual = z.object({
   p50Hours: hours.describe('Time, in hours, within which half of the jobs left the status.'),
   p90Hours: hours.describe('Time, in hours, within which 90 % of the jobs left the status.'),
-  jobs: jobs.describe('Number of jobs from which the usual time was computed.'),
+  jobs: jobs.describe('Number of counted jobs.'),
 });
 
 /** Fields of a job about its time. */
 export const jobTiming = {
   dueAt: timestampOrNull.describe(
-    'Due time: `dateDue` in the time zone of the production location, or in UTC−12 while the time zone is unknown. A date without a time of day, or with the time 00:00, means the end of that day. `null`: the job has no readable due date.',
+    'Due time: `dateDue` in the time zone of the production location, or in UTC−12 if that is unknown. Without a time of day, or at 00:00: the end of that day. `null`: no readable due date.',
   ),
   hoursLate: hours
     .nullable()
     .describe(
-      'Hours since the due time of a late open job, or from the due time to the dispatch of a job that was dispatched late. `null`: the job is not late, or the delay is unknown.',
+      'Hours from the due time to the dispatch, or until now if the job is open. `null`: not late, or unknown.',
     ),
   inStatus: z
     .object({
       since: timestamp.describe('Time of the first response with the current status.'),
       sinceEarliest: timestampOrNull.describe(
-        'Last time at which the job was observed in another status. The job entered its current status after this time, and at or before `since`. `null`: the beginning of the stay was not observed.',
+        'Last time at which the job was observed in another status. `null`: the beginning of the stay was not observed.',
       ),
-      hours: hours.describe('Time in the current status, in hours, counted from the time in `since`.'),
+      hours: hours.describe('Hours since `since`.'),
       usual: Usual.nullable().describe(
-        `Usual time of the account’s jobs in this status. \`null\`: unknown, because there were fewer than ${MIN_JOBS} such jobs in this and the two previous months.`,
+        `Usual time of jobs in this status. \`null\`: fewer than ${MIN_JOBS} such jobs in this and the two previous months.`,
       ),
     })
     .nullable()
     .describe('Time in the current status. `null`: the job is dispatched, ended or without a status.'),
   blockingLine: z
     .object({
-      status: z.string().describe('Status name of the lines that are furthest behind.'),
-      jobLineIds: z.array(z.int()).describe('Ids of the lines that are furthest behind, at most 20.'),
-      lines: jobs.describe('Number of lines that are furthest behind.'),
-      p50Hours: hours.describe(
-        'Time, in hours after entering this status, within which half of the jobs were dispatched.',
-      ),
+      status: z.string().describe('Status name of these lines.'),
+      jobLineIds: z.array(z.int()).describe('Ids of these lines, at most 20.'),
+      lines: jobs.describe('Number of these lines.'),
+      p50Hours: hours.describe('Median time from entering this status until dispatch, in hours.'),
     })
     .nullable()
     .describe(
-      'Lines of the job that are furthest behind. A line is furthest behind if its status has the longest median time until dispatch, compared with the statuses of the other lines of the job. The statuses are those in the job detail that was fetched last. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
+      'Lines that are furthest behind: their status has the longest median time until dispatch. The statuses are from the last job detail. `null`: the job is dispatched or ended, all lines have the same status, or a usual time is unknown.',
     ),
   risk: z
     .enum(RISKS)
     .nullable()
     .describe(
-      '`late`: see `late`. `at-risk`: this job may become late. Comparable jobs (see `forecast.remaining`) are those that were still undispatched after the same time in the status. From that point, more than a quarter of them needed more time until dispatch than remains until this job is due. `on-track`: at most a quarter of them took longer. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
+      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs (see `forecast.remaining`) needed more time until dispatch than remains until this job is due. `on-track`: at most a quarter. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended.',
     ),
   forecast: z
     .object({
       hoursLeft: hours
         .nullable()
-        .describe(
-          'Hours until the due time. Negative after the due time. `null`: the job has no readable due date.',
-        ),
+        .describe('Hours until the due time, negative after it. `null`: no readable due date.'),
       remaining: z
         .object({
-          p50Hours: hours.describe(
-            'Median of the time from now until dispatch, in hours. Half of the comparable jobs were dispatched no later than T + `p50Hours` after they entered the status (T: see `remaining`).',
-          ),
-          p90Hours: hours.describe(
-            '90th percentile of the time from now until dispatch, in hours. 90 % of the comparable jobs were dispatched no later than T + `p90Hours` after they entered the status (T: see `remaining`).',
-          ),
+          p50Hours: hours.describe('Median, in hours.'),
+          p90Hours: hours.describe('90th percentile, in hours.'),
           jobs: jobs.describe('Number of comparable jobs.'),
-          longer: jobs.describe(
-            'Number of comparable jobs that were dispatched later than T + `hoursLeft` after they entered the status.',
-          ),
+          longer: jobs.describe('Number of comparable jobs that needed longer than `hoursLeft`.'),
         })
         .nullable()
         .describe(
-          `Usual time from now until dispatch. T is the time for which this job has been in its status. Comparable jobs are the jobs of this account that had the same status, and were not dispatched within T after entering it. If there are fewer than ${MIN_JOBS} such jobs, all jobs that had this status are compared, as if this job had just entered it (T = 0). \`null\`: unknown.`,
+          `Usual time from now until dispatch. Comparable jobs are those of the account that had the same status, and were still undispatched after the same time. If there are fewer than ${MIN_JOBS}, all jobs that had the status are compared, as if this job had just entered it. \`null\`: unknown.`,
         ),
       unknown: z
         .enum(UNKNOWN_RISKS)
         .nullable()
         .describe(
-          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the time at which the job entered its status is not known precisely enough. \`too-few-jobs\`: of the jobs dispatched in the current month and the two months before, fewer than ${MIN_JOBS} have a known time from entering this status until dispatch. \`null\`: the risk is known.`,
+          `Reason why the risk is unknown. \`no-due-date\`: no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: that time is not known precisely enough. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs that were dispatched in this and the two previous months can be compared. \`null\`: the risk is known.`,
         ),
       flaggedAt: timestampOrNull.describe(
-        'Time of the poll that first found the job at risk for its current due date. `null`: no poll has found it at risk.',
+        'Time of the poll that first found the job at risk for its current due date. `null`: none.',
       ),
     })
     .nullable()
@@ -116,31 +106,23 @@ export const StatusDurations = z
     account: z.string().describe('Id of the account.'),
     fromMonth: z
       .string()
-      .describe(
-        `Earliest month with a stay or dispatch that these statistics include, within the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC). If there is none: the current month.`,
-      ),
+      .describe(`Earliest counted month of the last ${DURATION_MONTHS} months (\`YYYY-MM\`, UTC).`),
     minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
     statuses: z
       .array(
         z.object({
           status: z.string().describe('Status name in the ordering API.'),
-          stay: Usual.nullable().describe(
-            'Usual time in the status. `null`: unknown, because there were too few jobs (fewer than `minimumJobs`).',
-          ),
+          stay: Usual.nullable().describe('Usual time in the status. `null`: fewer than `minimumJobs` jobs.'),
           stays: jobs.describe('Number of counted stays in the status.'),
           remaining: z
             .object({
-              p50Hours: hours.describe(
-                'Time, in hours after entering the status, within which half of the jobs were dispatched.',
-              ),
-              p90Hours: hours.describe(
-                'Time, in hours after entering the status, within which 90 % of the jobs were dispatched.',
-              ),
-              jobs: jobs.describe('Number of jobs from which the usual time was computed.'),
+              p50Hours: hours.describe('Median, in hours.'),
+              p90Hours: hours.describe('90th percentile, in hours.'),
+              jobs: jobs.describe('Number of counted jobs.'),
             })
             .nullable()
             .describe(
-              'Usual time from entering the status until dispatch. `null`: unknown, because there were too few jobs (fewer than `minimumJobs`).',
+              'Usual time from entering the status until dispatch. `null`: fewer than `minimumJobs` jobs.',
             ),
           dispatches: jobs.describe('Number of counted dispatches of jobs that had the status.'),
         }),
@@ -148,13 +130,11 @@ export const StatusDurations = z
       .describe('Statuses with a counted stay or dispatch, those furthest from dispatch first.'),
     flags: z
       .object({
-        from: day.describe(
-          `Monday (UTC) of the earliest week with a counted job, within the last ${RESULT_WEEKS} weeks. If there is none: Monday of the current week.`,
-        ),
+        from: day.describe(`Monday (UTC) of the earliest counted week of the last ${RESULT_WEEKS} weeks.`),
         flagged: jobs.describe(
-          'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which the lateness or the dispatch was observed.',
+          'Number of flagged jobs that became late or were dispatched, once per due date.',
         ),
-        flaggedLate: jobs.describe('Number of jobs flagged as at risk that became late.'),
+        flaggedLate: jobs.describe('Number of flagged jobs that became late.'),
         late: jobs.describe('Number of jobs that became late, flagged or not.'),
         lateFlaggedDayBefore: jobs.describe(
           'Number of late jobs that were flagged at least 24 hours before their due time.',
@@ -165,7 +145,7 @@ export const StatusDurations = z
   .meta({
     id: 'StatusDurations',
     description:
-      'For each status: how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. A stay or a time until dispatch is counted in the month in which Jobwire observed its end. It is counted only if its duration is known precisely enough.',
+      'A stay, or a time until dispatch, is counted in the month in which Jobwire observed its end, if its duration is known precisely enough.',
   });
 export type StatusDurations = z.infer<typeof StatusDurations>;
 

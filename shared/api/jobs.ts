@@ -39,30 +39,26 @@ const jobState = {
   phase: z
     .enum(PHASES)
     .describe(
-      '`listed`: the job is in the list of active jobs. `departed`: the job left the list, and its outcome is not yet known. `settling`: the job left the list, its outcome is known, and Jobwire observes it for some more days.',
+      '`listed`: the job is in the list of active jobs. `departed`: it left the list, and its outcome is not yet known. `settling`: its outcome is known, and Jobwire observes it for some more days.',
     ),
   outcome: z
     .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
     .nullable()
     .describe(
-      'Outcome of the job. It is set when the corresponding event is emitted. `null`: the job has not ended.',
+      'Outcome of the job, after the corresponding event was emitted. `null`: the job has not ended.',
     ),
   late: z
     .boolean()
     .describe(
       '`true`: the job is open, and an observation after its due time showed that it was not dispatched.',
     ),
-  lastListedAt: timestampOrNull.describe(
-    'Last time at which Jobwire found the job in the list of active jobs.',
-  ),
+  lastListedAt: timestampOrNull.describe('Last time at which the list contained the job.'),
   ...jobTiming,
 };
 
 /** Fields of the detail. */
 const jobDetail = {
-  detailAt: timestampOrNull.describe(
-    'Time at which the job detail was last fetched. `null`: it was never fetched.',
-  ),
+  detailAt: timestampOrNull.describe('Time at which the job detail was last fetched. `null`: never.'),
   lines: z
     .array(
       z.object({
@@ -72,7 +68,7 @@ const jobDetail = {
     )
     .nullable()
     .describe('Lines of the job. `null`: the job detail was never fetched.'),
-  invoiceNumber: textOrNull.describe('Invoice number. `null`: the job has none yet.'),
+  invoiceNumber: textOrNull.describe('Invoice number. `null`: none yet.'),
   timezone: textOrNull.describe('IANA name of the time zone of the production location.'),
 };
 
@@ -88,7 +84,7 @@ export const JobEntry = z
       .array(Event)
       .optional()
       .describe(
-        `Newest stored events of the job, newest first, at most ${EXPANDED.events}. Only with \`expand=events\`.`,
+        `The newest stored events of the job, at most ${EXPANDED.events}. Only with \`expand=events\`.`,
       ),
   })
   .meta({
@@ -104,7 +100,7 @@ export const JobRecord = z
   .meta({ id: 'JobRecord', description: 'State of a job at its last observation, with its detail.' });
 export type JobRecord = z.infer<typeof JobRecord>;
 
-const LATER_CHANGES = 'Read the events after this cursor to get all later changes.';
+const LATER_CHANGES = 'The events after it contain all later changes.';
 
 /** A response with a job. */
 export const JobResponse = z
@@ -113,7 +109,7 @@ export const JobResponse = z
     asOf: z
       .string()
       .describe(
-        `Cursor of the end of the event log just before the job was read. ${LATER_CHANGES} The returned job may already include some of these changes.`,
+        `Cursor of the end of the log just before the job was read. ${LATER_CHANGES} The returned job may already include some of them.`,
       ),
   })
   .meta({ id: 'JobResponse', description: 'A job.' });
@@ -121,16 +117,12 @@ export const JobResponse = z
 /** A response with a page of jobs. */
 export const JobPage = z
   .object({
-    jobs: z
-      .array(JobEntry)
-      .describe(
-        'Jobs of the page. A page can contain fewer jobs than `limit`, or none, although further pages follow.',
-      ),
+    jobs: z.array(JobEntry),
     next: nextCursor,
     asOf: z
       .string()
       .describe(
-        `Cursor of the end of the event log just before the first page was read. It is the same on all pages. ${LATER_CHANGES} The returned jobs may already include some of these changes.`,
+        `Cursor of the end of the log just before the first page was read. ${LATER_CHANGES} The returned jobs may already include some of them.`,
       ),
   })
   .meta({ id: 'JobPage', description: 'A page of jobs.' });
@@ -144,25 +136,17 @@ export const JobFilter = z
   .object({
     jobNumber: jobNumberText.transform(Number).describe('The job with this number.'),
     status: textUpTo(200).describe('Jobs with this status name.'),
-    dueOn: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`).'),
-    dueFrom: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`) or later.'),
-    dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`).'),
-    late: flag.describe(
-      '`true`: late jobs. `false`: all other jobs. A job is late if it is open, and an observation after its due time showed that it was not dispatched.',
-    ),
+    dueOn: day.describe('Open, undispatched jobs due on this day.'),
+    dueFrom: day.describe('Open, undispatched jobs due on this day or later.'),
+    dueBefore: day.describe('Open, undispatched jobs due before this day.'),
+    late: flag.describe('`true`: late jobs (see the field `late`). `false`: all other jobs.'),
     risk: z
       .enum(RISKS, `must be one of ${RISKS.join(', ')}`)
-      .describe(
-        'Open, undispatched jobs with this risk at the time of the response. The open jobs are read in the order of their due days and then filtered, so a page can have few jobs, or none, although further pages follow.',
-      ),
+      .describe('Open, undispatched jobs with this risk at the time of the response.'),
     undispatched: flag.describe('`true`: open, undispatched jobs. `false`: all other jobs.'),
-    dispatchedOn: day.describe(
-      'Jobs dispatched on this day (`YYYY-MM-DD`). As in the daily statistics, this is the calendar day at the production location of the job. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. A job that an older version of Jobwire stored, before this filter existed, is missing until the job changes.',
-    ),
-    dispatchedFrom: day.describe(
-      'Jobs dispatched on this day (`YYYY-MM-DD`) or later, as in `dispatchedOn`.',
-    ),
-    dispatchedBefore: day.describe('Jobs dispatched before this day (`YYYY-MM-DD`), as in `dispatchedOn`.'),
+    dispatchedOn: day.describe('Jobs dispatched on this calendar day at the production location.'),
+    dispatchedFrom: day.describe('Jobs dispatched on this day or later, as in `dispatchedOn`.'),
+    dispatchedBefore: day.describe('Jobs dispatched before this day, as in `dispatchedOn`.'),
     orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
     orderGroup: textUpTo(500).describe('Jobs of this order group.'),
   })

@@ -26,7 +26,7 @@ export const NewKey = z
       .nullable()
       .optional()
       .describe(
-        'Ids of the accounts that the key can access. They need not be registered yet. `null` or absent: all accounts.',
+        'Ids of the accounts that the key can access. They need not exist yet. `null` or absent: all accounts.',
       ),
     expiresAt: timestamp.optional().describe('Time at which the key expires. Default: never.'),
   })

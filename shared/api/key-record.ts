@@ -15,9 +15,7 @@ export type User = Readonly<z.infer<typeof User>>;
 /** An API key without its secret. */
 export const KeyRecord = z
   .strictObject({
-    id: z
-      .string()
-      .describe('Id of the key. It is the part of the complete key between the first two underscores.'),
+    id: z.string().describe('Id of the key: the part of the complete key between the first two underscores.'),
     name: textOrNull.describe('Display name.'),
     role: z
       .enum(ROLES)
@@ -30,18 +28,16 @@ export const KeyRecord = z
     createdBy: z
       .string()
       .describe(
-        'Id of the API key or user that created this key. `operator`: an operator created it with the Lambda function for operators.',
+        'Id of the API key or user that created this key. `operator`: created with the Lambda function for operators.',
       ),
     createdByUser: User.nullable().describe(
-      'User who created this key in a session of the dashboard. `null`: it was created with an API key, or by an operator.',
+      'User who created this key in the dashboard. `null`: created with an API key, or by an operator.',
     ),
     expiresAt: z.iso.datetime().nullable().describe('Time at which the key expires. `null`: never.'),
     lastUsedAt: z.iso
       .datetime()
       .nullable()
-      .describe(
-        'Time of the last use, accurate to about 5 minutes. `null`: the key was not used in the last 400 days.',
-      ),
+      .describe('Time of the last use, accurate to about 5 minutes. `null`: not used in the last 400 days.'),
   })
   .meta({ id: 'ApiKey' });
 export type KeyRecord = z.infer<typeof KeyRecord>;

@@ -33,25 +33,16 @@ const Problem = z
     status: z.int(),
     detail: z.string().describe('Explanation of the error, with the accepted values.'),
     field: z.string().optional().describe('Name of the invalid parameter, or path of the invalid field.'),
-    requestId: z.string().describe('Id of the request. The header `X-Request-Id` contains the same id.'),
+    requestId: z.string().describe('Id of the request, as in the header `X-Request-Id`.'),
   })
   .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' });
 
-const IDEMPOTENCY_KEY = IdempotencyKey.optional().describe(
-  'Unique string that makes it safe to repeat the request.',
-);
+const IDEMPOTENCY_KEY = IdempotencyKey.optional().describe('Makes it safe to repeat the request.');
 const IF_NONE_MATCH = z
   .string()
   .optional()
-  .describe(
-    '`ETag` of the cached copy. If it is current, the response is 304.',
-  );
-const IF_MATCH = z
-  .string()
-  .optional()
-  .describe(
-    '`ETag` of the revision to change. If the resource has another revision, the response is 412.',
-  );
+  .describe('`ETag` of the cached copy. If it is current, the response is 304.');
+const IF_MATCH = z.string().optional().describe('`ETag` of the revision to change.');
 
 /** Media types of forms. */
 const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data'];
@@ -65,6 +56,12 @@ const NOT_MODIFIED: Answer = {
   headers: { ETag: DOCUMENT_TAG },
 };
 
+/** Says once what holds for many operations. */
+const INTRODUCTION = [
+  'Jobwire polls an ordering API for print jobs and records each change of a job as an event. Each account has an event log. Events about outages and endpoints are in the log of the region: one log for each deployment of Jobwire (cell) that serves the region. "The list" is the list of active jobs in the ordering API. The *job detail* is all data of one job.',
+  '- Pages: to get the next page of a list, send `next` as `after`. A page can have fewer items than `limit`, or none, although further pages follow.\n- Cursors: a cursor is a position in a log.\n- Access: an API key can be restricted to some accounts. Lists contain only what the key can access.\n- Times are in UTC (ISO 8601). Days are `YYYY-MM-DD`.\n- PATCH: omitted fields are unchanged. `null` removes a value, or resets it to its default.\n- `Idempotency-Key`: a POST request with the same key is not executed again. It returns the first response, unless that was a 429 or 5xx.\n- `If-Match`: the request changes the resource only if the header equals its current `ETag`. Without the header, the revision is not checked.\n- Errors are problem details (RFC 9457). Their `type` identifies the kind of error. Every operation can also return `request-blocked` (403) and, on AWS, `too-many-requests` (429).',
+].join('\n\n');
+
 /** Generates the document. */
 export function openApiDocument(): object {
   const api = new OpenAPIHono();
@@ -77,8 +74,7 @@ export function openApiDocument(): object {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description:
-      'ID token of a user, from the issuer in the configuration (OpenID Connect). `GET /v1/sign-in` returns the address of the issuer.',
+    description: 'ID token of a user (OpenID Connect). `GET /v1/sign-in` returns the issuer.',
   });
   for (const route of routes) api.openAPIRegistry.registerPath(toPath(route));
   const document = api.getOpenAPI31Document({
@@ -86,15 +82,15 @@ export function openApiDocument(): object {
     info: {
       title: 'Jobwire',
       version: VERSION,
-      description:
-        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API. Events about outages and endpoints are in the separate log of the region. If several deployments of Jobwire (cells) serve a region, each has its own log of the region. The ordering API returns a list of the active jobs of an account. On request, it also returns a list of the active and the closed jobs, and the detail of a single job. An endpoint is a webhook URL or an SQS queue to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. In addition to the listed kinds, every operation can return `request-blocked` (403) and, on AWS, `too-many-requests` (429). To get the next page of a list, send the `next` of the current page as `after`. If a POST request with an `Idempotency-Key` is repeated, it returns the first response and is not executed again, unless that response was a 429 or 5xx. A request with an `If-Match` header changes the resource only if the header equals the current `ETag` of the resource.',
+      description: INTRODUCTION,
     },
     servers: [{ url: '/', description: 'Server that returned this document.' }],
     tags: [
       ...Object.entries(tags).map(([name, description]) => ({ name, description })),
       {
         name: 'Webhooks',
-        description: 'Requests that Jobwire sends to webhook endpoints, one for each event type.',
+        description:
+          'Requests that Jobwire sends to webhook endpoints, one for each event type. The header `webhook-replay` is not signed: use it only for display and logs.',
       },
     ],
   });
@@ -219,7 +215,7 @@ interface Response {
 
 const HEADERS = {
   Link: Text(
-    'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page, and in an event feed while there are no further events.',
+    'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page, and at the end of an event feed.',
   ),
   'X-Request-Id': Text('Id of the request, as in the server log.'),
   'Retry-After': {
@@ -228,14 +224,13 @@ const HEADERS = {
   },
   'Idempotency-Replayed': {
     schema: { type: 'string', const: 'true' },
-    description:
-      '`true`: this is the response to the first request with the same `Idempotency-Key`. Absent otherwise.',
+    description: '`true`: stored response to the first request with this `Idempotency-Key`.',
   },
   'RateLimit-Policy': Text(
-    'Name and limit of a quota for requests of this kind, in the format of draft-ietf-httpapi-ratelimit-headers. `q` is the quota, and `w` is its window in seconds. `qu="concurrent-requests"` means that the quota limits concurrent requests.',
+    'Quota (draft-ietf-httpapi-ratelimit-headers): `q` requests in `w` seconds, or `q` concurrent requests if `qu="concurrent-requests"`.',
   ),
   RateLimit: Text(
-    'State of the quota. `r` is the number of requests that are left, and `t` is the time in seconds until more may be available. Absent if the state is not known.',
+    'State of the quota: `r` requests are left, and more may be available in `t` seconds. Absent if not known.',
   ),
   'WWW-Authenticate': Text(
     '`Bearer`, with `error="invalid_token"` if the request contained an API key or ID token.',
@@ -345,17 +340,17 @@ function webhookParameters(): readonly JsonSchema[] {
 }
 
 const WEBHOOK_RESPONSES = {
-  '2XX': { description: 'The event was delivered.' },
-  '410': { description: 'The receiver no longer exists. The endpoint is disabled.' },
-  default: { description: 'The event was not delivered. It is sent again later.' },
+  '2XX': { description: 'Delivered.' },
+  '410': { description: 'The endpoint is disabled.' },
+  default: { description: 'Not delivered. Sent again later.' },
 };
 /** A ping is one attempt, which does not change the state of the endpoint. */
 const PING_RESPONSES = {
   '2XX': { description: 'The ping was delivered.' },
   '410': {
-    description: 'The ping was not delivered. It is not sent again, and the endpoint is not disabled.',
+    description: 'Not delivered. The endpoint is not disabled.',
   },
-  default: { description: 'The ping was not delivered. It is not sent again.' },
+  default: { description: 'Not delivered. Not sent again.' },
 };
 
 /** Returns one webhook per event type. */

@@ -30,6 +30,6 @@ export const KeyClaim = z
     deviceToken: z
       .string('must be text')
       .regex(/^[\w-]{43}$/, 'must be the text of 43 characters that the start of the pairing returned')
-      .describe('Secret of the screen: the `deviceToken` that was returned at the start of the pairing.'),
+      .describe('The `deviceToken` that was returned at the start of the pairing.'),
   })
   .meta({ id: 'WallKeyClaim' });

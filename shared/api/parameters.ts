@@ -68,7 +68,7 @@ export const typePatterns = one
     );
     return z.NEVER;
   })
-  .describe('Only events of these types, comma-separated. A trailing `*` matches any suffix: `job.*`.');
+  .describe('Comma-separated event types. A trailing `*` matches any suffix: `job.*`.');
 
 const MAX_LIMIT = 500;
 const DEFAULT_LIMIT = 100;
@@ -84,23 +84,17 @@ export const eventLimit = limitUpTo(MAX_EVENTS);
 function limitUpTo(most: number) {
   return integer(1, most)
     .default(DEFAULT_LIMIT)
-    .describe(`Maximum number of items per page, 1 to ${most}. Default: ${DEFAULT_LIMIT}.`);
+    .describe(`Maximum number of items per page. Default: ${DEFAULT_LIMIT}.`);
 }
 
 /** Cursor of the next page, in a response. */
-export const nextCursor = textOrNull.describe(
-  'Cursor of the next page. Send it as `after`. `null` on the last page.',
-);
-
-/** Note on lists whose items are filtered after a page was read. */
-export const FILTERED_PAGE =
-  'Entries of accounts that the API key cannot access are omitted. A page can therefore have fewer entries than `limit` although further pages follow.';
+export const nextCursor = textOrNull.describe('`null` on the last page.');
 
 /** `after` of a list. `decode` parses a cursor and returns `undefined` for an invalid one, which results in a 400. */
 export function afterBy<T>(things: string, decode: (text: string) => T | undefined) {
   return cursorBy(decode, `must be the \`next\` of a page of ${things}`)
     .optional()
-    .describe('Cursor: the `next` of the previous page.');
+    .describe('The `next` of the previous page.');
 }
 
 /** `after` of a list whose cursors are item ids. */

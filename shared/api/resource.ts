@@ -96,9 +96,7 @@ export function defineResource<
   const item = `${path}${resource.item ?? '/{id}'}` as const;
   const view = resource.view ?? ((record: S) => record as unknown as RecordOf<V>);
   const isRevised = of.getRevision !== undefined;
-  const headers: Answer['headers'] = isRevised
-    ? { ETag: `Revision of the ${label}, for \`If-Match\`.` }
-    : undefined;
+  const headers: Answer['headers'] = isRevised ? { ETag: 'Revision, for `If-Match`.' } : undefined;
   const answer: Answer<V> = { description: current, schema, headers };
 
   /** Returns the response of a route: the record of the result, or why there is none. */

@@ -42,14 +42,15 @@ export type Surface = 'read' | 'manage' | 'live';
 
 /** Tags group routes in the document, in this order. */
 export const tags = {
-  Accounts: 'Accounts of the ordering API that Jobwire polls.',
+  Accounts:
+    'Accounts of the ordering API that Jobwire polls. An account is in *quarantine* after too many jobs disappeared within a day: no job is reported as cancelled or unavailable until the quarantine ends. In an *identity mismatch*, the credentials belong to another account of the ordering API than before.',
   Jobs: 'Current jobs and statistics.',
   Attention:
     'The attention queue: a ranked list of items that operations staff should handle. Also the figures of the overview.',
   Events: 'Event logs, which can be read in pages, by long polling or as live streams.',
-  Notifications: 'Customer notifications by e-mail and SMS: settings, recipients, templates and messages.',
+  Notifications: 'Customer notifications by e-mail and SMS.',
   Endpoints:
-    'Endpoints (webhook URLs and SQS queues), with their deliveries, parked and dead events, replays and signing secrets. A parked event waits for a retry, and the later events of its job wait behind it. A dead event was rejected on every attempt.',
+    'Endpoints: webhook URLs and SQS queues. A *parked* event waits for a retry, and the later events of its job wait behind it. A *dead* event was rejected on every attempt. Replayed and resent events keep their ids and have the header `webhook-replay: true` or, in a queue, the attribute `replay`. The signature does not cover this header.',
   Alerts: 'Alert rules: messages to operations staff by e-mail, Slack, Teams or a webhook.',
   Keys: 'API keys.',
   'Sign-in': 'Sign-in of users at the dashboard, with OpenID Connect.',

@@ -15,33 +15,31 @@ const day = z.iso.date();
 
 const totals = {
   created: count.describe(
-    'Number of jobs that were created in the period (`dateIn`) and for which `job.created` was emitted.',
+    'Number of jobs created in the period (`dateIn`) for which `job.created` was emitted.',
   ),
   dispatched: count.describe(
-    'Number of jobs dispatched in the period (`dateOut`). Revoked dispatches do not count. If the date is corrected, the job counts on the corrected day.',
+    'Number of jobs dispatched in the period (`dateOut`), without revoked dispatches.',
   ),
   onTime: count.describe(
-    'Number of jobs dispatched in the period, at or before their due time. Jobs without a due date do not count.',
+    'Number of jobs dispatched at or before their due time. Jobs without a due date do not count.',
   ),
-  late: count.describe(
-    'Number of jobs dispatched in the period, after their due time. Jobs without a due date do not count.',
-  ),
-  overdue: count.describe('Number of `job.overdue` events emitted in the period.'),
-  cancelled: count.describe('Number of `job.cancelled` events emitted in the period.'),
-  closed: count.describe('Number of `job.closed` events emitted in the period.'),
+  late: count.describe('Number of jobs dispatched after their due time.'),
+  overdue: count.describe('Number of `job.overdue` events.'),
+  cancelled: count.describe('Number of `job.cancelled` events.'),
+  closed: count.describe('Number of `job.closed` events.'),
 };
 
 /** Statistics of a day. */
 export const Rollup = z
   .object({
     day: day.describe(
-      'Calendar day. A job is counted on the day at its own production location, or on the UTC day if the time zone of the location is unknown.',
+      'Calendar day at the production location of each job, or UTC day if its time zone is unknown.',
     ),
     ...totals,
   })
   .meta({
     id: 'Rollup',
-    description: 'Statistics of a day. In the descriptions of the fields, "the period" is this day.',
+    description: 'Statistics of a day.',
   });
 export type Rollup = z.infer<typeof Rollup>;
 
@@ -73,20 +71,16 @@ export const RegionRollups = z
     ...range,
     accounts: z
       .array(z.object({ account, ...totals }))
-      .describe(
-        'Totals of all days for each account, ordered by account id. The period is the whole range. Accounts without events are omitted.',
-      ),
+      .describe('Totals for each account, ordered by id. Accounts without events are omitted.'),
   })
   .meta({ id: 'RegionRollups', description: 'Daily statistics of all accounts of a region.' });
 export type RegionRollups = z.infer<typeof RegionRollups>;
 
 const open = {
-  jobs: count.describe(
-    'Number of jobs in the list of active jobs. Jobs that Jobwire could not read do not count.',
-  ),
-  dispatched: count.describe('Number of dispatched jobs that are still in the list of active jobs.'),
+  jobs: count.describe('Number of active jobs that Jobwire could read.'),
+  dispatched: count.describe('Number of dispatched jobs that are still in the list.'),
   late: count.describe(
-    'Number of undispatched jobs whose due time is before the time of the response. A due date without a UTC offset is interpreted in UTC−12, the time zone in which every day ends last. A due date without a time, or with the time 00:00, means the end of that day.',
+    'Number of undispatched jobs past their due time. Due dates without a UTC offset are interpreted in UTC−12.',
   ),
 };
 const openChart = {
@@ -98,43 +92,35 @@ const openChart = {
         jobs: count.describe('Number of jobs.'),
       }),
     )
-    .describe(
-      'Number of jobs for each status, largest number first. At most 100 statuses are listed per account.',
-    ),
-  otherStatuses: count.describe('Number of jobs in the statuses that `byStatus` does not list.'),
+    .describe('Number of jobs for each status, largest first, at most 100 statuses per account.'),
+  otherStatuses: count.describe('Number of jobs in other statuses.'),
   byDueDay: z
     .array(
       z.object({
         day: day.describe('Day of the due date, as reported by the ordering API.'),
         jobs: count.describe('Number of undispatched jobs due on this day.'),
-        late: count.describe('Number of jobs due on this day whose due time has passed.'),
+        late: count.describe('Number of jobs due on this day that are past their due time.'),
       }),
     )
     .describe(
-      'Number of undispatched jobs for each due day, in ascending order. Covers the day of the last reading of the list, the 30 days before it and the 89 days after it.',
+      'Number of undispatched jobs for each due day, from 30 days before to 89 days after the last reading of the list.',
     ),
-  dueEarlier: count.describe(
-    'Number of undispatched jobs that were due before the days of `byDueDay`. All of them are late.',
-  ),
-  dueLater: count.describe('Number of undispatched jobs that are due after the days of `byDueDay`.'),
-  withoutDueDate: count.describe('Number of undispatched jobs whose due date is missing or not readable.'),
+  dueEarlier: count.describe('Number of undispatched jobs due before these days.'),
+  dueLater: count.describe('Number of undispatched jobs due after these days.'),
+  withoutDueDate: count.describe('Number of undispatched jobs without a readable due date.'),
 };
 /** Open-job counts of several accounts. */
 export const OpenChart = z.object(openChart).meta({ id: 'OpenJobCounts' });
 export type OpenChart = z.infer<typeof OpenChart>;
 
-const changedAt = timestamp.describe(
-  'Time at which the counts last changed: start of the first reading of the list that had these counts.',
-);
+const changedAt = timestamp.describe('Start of the first reading of the list with these counts.');
 
 /** Open-job counts of an account. */
 export const OpenJobs = z
   .object({
     region,
     account,
-    observedThrough: timestampOrNull.describe(
-      'Start of the last complete reading of the list of active jobs. The counts do not include later changes.',
-    ),
+    observedThrough: timestampOrNull.describe('Start of the last complete reading of the list.'),
     changedAt,
     ...openChart,
   })

@@ -68,7 +68,7 @@ const jobFields = z
     }
   })
   .describe(
-    `Only events of jobs with these field values. These fields of \`data.job\` can be used: ${jobFieldNames.join(', ')}. A field that is absent in the job counts as null.`,
+    `Only events of jobs with these field values. Fields: ${jobFieldNames.join(', ')}. An absent field counts as null.`,
   );
 
 /**
@@ -134,7 +134,7 @@ const filterFields = {
     .describe('Only events of these types. A trailing `*` matches any suffix: `job.*`.'),
   orderGroups: names(
     'order groups',
-    'Only events of jobs in these order groups, and the events `order_group.*` of these groups.',
+    'Only events of jobs in these order groups, and the `order_group.*` events of these groups.',
   ),
   origins: names('origins', 'Only events of jobs with these origins (`originCode`).'),
   jobFields,
@@ -146,19 +146,19 @@ export const endpointFields = {
     .string('must be a URL')
     .max(2000, 'must be at most 2000 characters')
     .describe(
-      'URL to which requests are sent. It must begin with `https` and have a public address, unless `webhooks.allowPrivateNetworks` is `true` (self-hosted). For a queue: its ARN or URL.',
+      'URL that receives the requests. It must begin with `https` and have a public address, unless `webhooks.allowPrivateNetworks` is `true` (self-hosted). For a queue: its ARN or URL.',
     ),
   ...filterFields,
   headers,
   concurrency: integerFrom(1, MAX_LANES).describe(
-    `Maximum number of jobs whose events are sent in parallel, 1 to ${MAX_LANES}. The actual number adapts to the endpoint. Default: ${MAX_LANES}.`,
+    `Maximum number of jobs whose events are sent in parallel. Default: ${MAX_LANES}.`,
   ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
     .min(0.1, 'must be a number from 0.1 to 1000')
     .max(1000, 'must be a number from 0.1 to 1000')
-    .describe('Maximum number of requests per second, 0.1 to 1000. Default: unlimited.'),
-  description: lineOrEmpty(500).describe('Description, up to 500 characters.'),
+    .describe('Maximum number of requests per second. Default: unlimited.'),
+  description: lineOrEmpty(500).describe('Description.'),
 };
 
 /** A position in each account's log, as cursors. */
@@ -179,9 +179,7 @@ const start = z
     [z.enum(['now', 'beginning']), range.at, range.cursors],
     'must be "now", "beginning", {"at": timestamp} or {"cursors": {account: cursor}}',
   )
-  .describe(
-    'Position in the logs at which deliveries start. Default: `now`. With `cursors`, delivery of each listed account starts after its cursor, and delivery of all other accounts starts now.',
-  );
+  .describe('Position at which deliveries start. With `cursors`, other accounts start now. Default: `now`.');
 
 const secret = webhookSecret.describe(
   'Signing secret (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. Default: generated.',
@@ -200,13 +198,9 @@ export const NewEndpoint = z.strictObject({
     .enum(ENDPOINT_KINDS, KIND_RULE)
     .optional()
     .describe(
-      'Kind of endpoint. `sqs`: an SQS queue. It has no headers and no secret, and requires an API key for all accounts. The kind cannot be changed. Default: `webhook`.',
+      'Kind of endpoint. `sqs`: an SQS queue, without headers and secret. It requires an API key for all accounts. Cannot be changed. Default: `webhook`.',
     ),
-  id: endpointId
-    .optional()
-    .describe(
-      'Id of the endpoint: lower-case letters, digits and hyphens. Cannot be changed. Default: generated.',
-    ),
+  id: endpointId.optional().describe('Id of the endpoint. Cannot be changed. Default: generated.'),
   secret: secret.optional(),
   start: start.optional(),
 });
@@ -232,18 +226,14 @@ export const Rotation = z
     secret: secret.optional(),
     gracePeriodSeconds: integerFrom(0, 604_800, 'must be an integer number of seconds from 0 to 604800')
       .optional()
-      .describe('Time for which the previous secrets stay valid, in seconds, 0 to 604800. Default: 86400.'),
+      .describe('Time for which the previous secrets stay valid, in seconds. Default: 86400.'),
   })
   .meta({ id: 'SecretRotation' });
 
 /** A replay: the events after `from` up to `to`, or up to the current heads. */
 export const NewReplay = z
   .strictObject({
-    id: id
-      .optional()
-      .describe(
-        'Id of the replay. If a replay with this id exists, it is returned. If its creation was interrupted, the creation is finished first. Default: generated.',
-      ),
+    id: id.optional().describe('Id of the replay. If it exists, it is returned. Default: generated.'),
     from: z
       .union(
         [z.literal('beginning'), range.at, range.cursors],
@@ -265,9 +255,7 @@ export const NewReplay = z
       .strictObject(filterFields, 'must be a filter')
       .partial()
       .optional()
-      .describe(
-        'Filter, in addition to the filters of the endpoint. By default, only the filters of the endpoint apply.',
-      ),
+      .describe('Filter, in addition to that of the endpoint.'),
   })
   .meta({ id: 'NewReplay' });
 
@@ -303,10 +291,8 @@ export const Redelivery = z
       )
       .partial()
       .optional()
-      .describe('Filter of the events. All given fields must match. Default: all events.'),
-    dryRun: flag
-      .optional()
-      .describe('`true`: only count the events; nothing is sent or changed. Default: `false`.'),
+      .describe('Filter of the events. All fields must match. Default: all events.'),
+    dryRun: flag.optional().describe('`true`: only count the events. Default: `false`.'),
   })
   .meta({ id: 'Redelivery' });
 export type Redelivery = z.infer<typeof Redelivery>;

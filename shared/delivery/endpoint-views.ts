@@ -3,24 +3,24 @@ import * as z from 'zod';
 import { count, type RecordOf, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
 import { MAX_LANES } from './lanes.ts';
 
-const eventId = z.string().describe('Id of the event: `<account>.<epoch>.<sequence>`.');
+const eventId = z.string().describe('Id of the event.');
 const account = z.string().describe('Id of the account. `_cell` for the log of the region.');
-const sequence = count.describe('Sequence number of the event in the log of the account.');
-const jobNumber = z.int().nullable().describe('Number of the job. `null`: the event is not about a job.');
+const sequence = count.describe('Sequence number of the event in the log.');
+const jobNumber = z.int().nullable().describe('Number of the job. `null`: not about a job.');
 const accounts = z.array(z.string());
 const httpStatus = z
   .int()
   .nullable()
-  .describe('HTTP status of the response. `null`: the receiver sent no response or is not a webhook.');
+  .describe('HTTP status of the response. `null`: no response, or not a webhook.');
 const truncatedAccounts = accounts.describe(
-  'Ids of the accounts for which some requested events may have expired. For these accounts, deliveries begin with the oldest event that is still stored.',
+  'Ids of accounts of which some requested events may have expired. Their deliveries begin with the oldest stored event.',
 );
 
 const filter = {
   types: z.array(z.string()).describe('Only events of these types. A trailing `*` matches any suffix.'),
   orderGroups: z
     .array(z.string())
-    .describe('Only events of jobs in these order groups, and the events `order_group.*` of these groups.'),
+    .describe('Only events of jobs in these order groups, and the `order_group.*` events of these groups.'),
   origins: z.array(z.string()).describe('Only events of jobs with these origins (`originCode`).'),
   jobFields: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
@@ -35,25 +35,21 @@ export const Endpoint = z
     kind: z
       .enum(['webhook', 'sqs', 'sns', 'notifications'])
       .describe(
-        'Kind of endpoint: `webhook`, or `sqs` (an SQS queue). Two kinds are built in: `sns` (an SNS topic, or the EventBridge bus, which has the id `event-bus`) and `notifications` (customer notifications).',
+        'Kind of endpoint: `webhook`, or `sqs` (an SQS queue). Built in: `sns` (an SNS topic, or the EventBridge bus with the id `event-bus`) and `notifications` (customer notifications).',
       ),
     url: z.string().describe('URL of a webhook, or ARN of a queue, topic or bus. `-` for notifications.'),
     accounts: accounts.describe(
-      'Ids of the accounts. Empty: all accounts of the region, including future ones.',
+      'Ids of the accounts. Empty: all, including future ones.',
     ),
-    types: filter.types.describe('Event types. A trailing `*` matches any suffix. Empty: all types.'),
-    orderGroups: filter.orderGroups.describe('Names of order groups. Empty: all order groups.'),
-    origins: filter.origins.describe('Origins of jobs (`originCode`). Empty: all origins.'),
-    jobFields: filter.jobFields.describe(
-      'Only events of jobs with these field values are delivered. Empty: events of all jobs.',
-    ),
-    headers: z.array(z.string()).describe('Names of the custom headers of each request.'),
+    types: filter.types.describe('Event types. A trailing `*` matches any suffix. Empty: all.'),
+    orderGroups: filter.orderGroups.describe('Names of order groups. Empty: all.'),
+    origins: filter.origins.describe('Origins of jobs (`originCode`). Empty: all.'),
+    jobFields: filter.jobFields.describe('Only events of jobs with these field values. Empty: all.'),
+    headers: z.array(z.string()).describe('Names of the custom headers.'),
     concurrency: z
       .int()
       .nullable()
-      .describe(
-        `Maximum number of jobs whose events are delivered in parallel. The actual number adapts to the endpoint. \`null\`: the default maximum, ${MAX_LANES}.`,
-      ),
+      .describe(`Maximum number of jobs whose events are delivered in parallel. \`null\`: ${MAX_LANES}.`),
     ratePerSecond: z
       .number()
       .nullable()
@@ -62,20 +58,14 @@ export const Endpoint = z
     state: z
       .enum(['active', 'paused', 'failing', 'disabled'])
       .describe(
-        'State of deliveries. `failing`: nothing has been delivered since the last failure, and events are still to be delivered. See `…/health`.',
+        'State of deliveries. `failing`: nothing has been delivered since the last failure, and events wait.',
       ),
-    paused: z
-      .boolean()
-      .describe('Whether deliveries are paused. After a pause, they resume where they stopped.'),
+    paused: z.boolean(),
     managed: z
       .boolean()
-      .describe(
-        '`true`: the endpoint is managed through the API. `false`: the endpoint is built in or defined in the configuration file.',
-      ),
-    revision: count.describe('Revision number. Each change increments it. The header `ETag` contains it.'),
-    createdAt: timestampOrNull.describe(
-      'Creation time. `null`: the resource was not created through the API.',
-    ),
+      .describe('`true`: managed through the API. `false`: built in or defined in the configuration file.'),
+    revision: count.describe('Revision number. Each change increments it.'),
+    createdAt: timestampOrNull.describe('Creation time. `null`: not created through the API.'),
     changedAt: timestampOrNull.describe('Time of the last change.'),
   })
   .meta({ id: 'Endpoint' });
@@ -88,7 +78,7 @@ export const EndpointHealth = z
     state: z
       .enum(['active', 'paused', 'failing', 'disabled'])
       .describe(
-        'State of deliveries. `failing`: nothing has been delivered since the last failure, and events are still to be delivered. `disabled`: nothing is sent until the endpoint is enabled.',
+        'State of deliveries. `failing`: nothing has been delivered since the last failure, and events wait. `disabled`: nothing is sent until the endpoint is enabled.',
       ),
     waitUntil: timestampOrNull.describe('Time of the next attempt after a failure.'),
     problem: textOrNull.describe('Error message of the current problem.'),
@@ -96,49 +86,34 @@ export const EndpointHealth = z
     disabledAt: timestampOrNull.describe('Time at which the endpoint was disabled.'),
     lastDeliveredAt: timestampOrNull.describe('Time of the last successful delivery.'),
     lastFailedAt: timestampOrNull.describe('Time of the last failed or rejected attempt.'),
-    lost: count.describe('Number of events that expired before they were delivered.'),
+    lost: count.describe('Number of events that expired before their delivery.'),
     parked: z
       .object({
-        count: count.describe('Number of parked events. At most 1,100 are counted.'),
+        count: count.describe('Number of parked events, at most 1,100.'),
         oldestAt: timestampOrNull.describe('Time at which the oldest parked event was parked.'),
       })
-      .describe(
-        'Parked events: events that the endpoint rejected or that made it fail, and later events of the same job, which wait behind them.',
-      ),
-    dead: count.describe(
-      'Number of dead events: events that the endpoint rejected on every attempt. At most 100 are counted.',
-    ),
+      .describe('Parked events.'),
+    dead: count.describe('Number of dead events, at most 100.'),
     backlog: z
       .object({
-        events: count.describe('Number of events that have not been processed yet.'),
-        oldestAt: timestampOrNull.describe('Time of the oldest event that has not been processed yet.'),
+        events: count.describe('Number of unprocessed events.'),
+        oldestAt: timestampOrNull.describe('Time of the oldest unprocessed event.'),
         accounts: z
           .array(
             z.object({
               account,
-              events: count.describe(
-                'Number of events in the log of the account that have not been processed yet.',
-              ),
+              events: count.describe('Number of unprocessed events of the account.'),
             }),
           )
-          .describe('Accounts with the largest backlogs. Other accounts can be omitted.'),
-        complete: z
-          .boolean()
-          .describe('Whether the events of all accounts were counted. `false`: only those of some accounts.'),
+          .describe('Accounts with the largest backlogs.'),
+        complete: z.boolean().describe('Whether the events of all accounts were counted.'),
       })
-      .describe(
-        'Events that have not been processed yet. Includes events that the filters of the endpoint will exclude.',
-      ),
+      .describe('Unprocessed events, including those that filters exclude.'),
     statistics: z
       .object({
-        attempts: count.describe(
-          'Number of attempts in the last 24 hours. Only the last 500 attempts are counted. `…/statistics` counts all.',
-        ),
+        attempts: count.describe('Number of attempts in the last 24 hours, at most 500.'),
         delivered: count.describe('Number of successful attempts.'),
-        successRate: z
-          .number()
-          .nullable()
-          .describe('Share of successful attempts, 0 to 1. `null`: no attempts.'),
+        successRate: z.number().nullable().describe('Share of successful attempts. `null`: no attempts.'),
         p50Ms: z.number().nullable().describe('Median latency of successful attempts, in milliseconds.'),
         p95Ms: z.number().nullable().describe('95th percentile of the latency, in milliseconds.'),
         lastError: z
@@ -156,22 +131,16 @@ const figures = {
   attempts: count.describe('Number of attempts.'),
   delivered: count.describe('Number of successful attempts.'),
   failed: count.describe('Number of failed attempts.'),
-  successRate: z.number().nullable().describe('Share of successful attempts, 0 to 1. `null`: no attempts.'),
-  p50Ms: z
-    .number()
-    .nullable()
-    .describe('Median latency of successful attempts, in milliseconds, estimated from a histogram.'),
-  p95Ms: z
-    .number()
-    .nullable()
-    .describe('95th percentile of the latency, in milliseconds, estimated from a histogram.'),
+  successRate: z.number().nullable().describe('Share of successful attempts. `null`: no attempts.'),
+  p50Ms: z.number().nullable().describe('Estimated median latency of successful attempts, in milliseconds.'),
+  p95Ms: z.number().nullable().describe('Estimated 95th percentile of the latency, in milliseconds.'),
 };
 
 /** Delivery statistics of an endpoint for a window. */
 export const DeliveryStatistics = z
   .object({
     window: z.enum(['1h', '24h', '7d']).describe('Length of the window.'),
-    from: timestamp.describe('Start of the window.'),
+    from: timestamp,
     to: timestamp.describe('End of the window: the time of the response.'),
     stepSeconds: z.int().describe('Length of the period that a point covers, in seconds.'),
     total: z
@@ -185,11 +154,10 @@ export const DeliveryStatistics = z
             }),
           )
           .describe('Failed attempts by HTTP status, largest number first.'),
-      })
-      .describe('Statistics of the whole window.'),
+      }),
     points: z
       .array(z.object({ at: timestamp.describe('Start of the period that the point covers.'), ...figures }))
-      .describe('Statistics over time, in ascending order. Points without attempts are included.'),
+      .describe('Statistics over time, in ascending order.'),
   })
   .meta({
     id: 'DeliveryStatistics',
@@ -200,14 +168,14 @@ export type DeliveryStatistics = RecordOf<typeof DeliveryStatistics>;
 /** An attempt to deliver an event. */
 export const Delivery = z
   .object({
-    region: z.string().describe('Region of the endpoint.'),
+    region: z.string(),
     endpoint: z.string().describe('Id of the endpoint.'),
     event: eventId,
-    type: z.string().describe('Type of the event.'),
+    type: z.string(),
     account,
     sequence,
     jobNumber,
-    at: timestamp.describe('Start of the attempt.'),
+    at: timestamp,
     latencyMs: z.number().describe('Duration of the attempt, in milliseconds.'),
     outcome: z
       .enum(['delivered', 'rejected', 'retry'])
@@ -216,9 +184,7 @@ export const Delivery = z
     status: httpStatus,
     headers: z
       .record(z.string(), z.string())
-      .describe(
-        'Selected headers of a response that was not successful, such as `retry-after`, by lower-case name. Empty: none.',
-      ),
+      .describe('Selected headers of an unsuccessful response, by lower-case name.'),
     excerpt: textOrNull.describe('Beginning of the response body, up to 1 kB.'),
     cause: z.enum(['live', 'parked', 'replay', 'resend', 'ping']).describe('Cause of the attempt.'),
     replay: textOrNull.describe('Id of the replay. `null`: not part of a replay.'),
@@ -228,7 +194,7 @@ export type Delivery = RecordOf<typeof Delivery>;
 
 const commonFields = {
   event: eventId,
-  type: z.string().describe('Type of the event.'),
+  type: z.string(),
   account,
   sequence,
   jobNumber,
@@ -238,9 +204,7 @@ const commonFields = {
   status: z
     .int()
     .nullable()
-    .describe(
-      'HTTP status of the last rejection. `null`: the receiver sent no response or is not a webhook, or the event was not sent.',
-    ),
+    .describe('HTTP status of the last rejection. `null`: no response, not a webhook, or not sent.'),
 };
 
 /** A parked event. */
@@ -248,21 +212,17 @@ export const ParkedEvent = z
   .object({
     ...commonFields,
     attempts: count.describe(
-      'Number of rejected attempts. 0: the event was not sent, because an earlier event of the same `lane` (usually of the same job) is parked.',
+      'Number of rejected attempts. 0: the event waits for an earlier event of its `lane`.',
     ),
-    lane: z
-      .string()
-      .describe(
-        'Lane of the event: a group of events that are delivered in order. The events of one job form a lane.',
-      ),
+    lane: z.string().describe('Group of events that are delivered in order, such as those of one job.'),
     retryAt: timestampOrNull.describe(
-      'Time of the next attempt. `null`: the event waits for an earlier event of the same `lane`.',
+      'Time of the next attempt. `null`: the event waits for an earlier event of its `lane`.',
     ),
   })
   .meta({
     id: 'ParkedEvent',
     description:
-      'An event that the endpoint rejected, an event that alone caused failures of the endpoint, or a later event of the same lane.',
+      'An event that the endpoint rejected, that alone caused failures of the endpoint, or that waits for such an event.',
   });
 
 /** A dead-lettered event: rejected on the last attempt. */
@@ -270,7 +230,7 @@ export const DeadEvent = z
   .object({
     ...commonFields,
     status: commonFields.status.describe(
-      'HTTP status of the last rejection. `null`: the receiver sent no response or is not a webhook.',
+      'HTTP status of the last rejection. `null`: no response, or not a webhook.',
     ),
     lane: ParkedEvent.shape.lane,
     diedAt: timestamp.describe('Time of the last attempt.'),
@@ -278,7 +238,7 @@ export const DeadEvent = z
   .meta({
     id: 'DeadEvent',
     description:
-      'An event that the endpoint rejected on every attempt. It is listed for as long as events are kept, and for at least 90 days, counted from the time at which it became dead. A redelivery or a resend that delivers the event removes it from the list.',
+      'An event that the endpoint rejected on every attempt. It is listed for as long as events are kept, and for at least 90 days. A redelivery or a resend that delivers it removes it from the list.',
   });
 
 /** A replay. */
@@ -288,10 +248,10 @@ export const Replay = z
     state: z
       .enum(['starting', 'running', 'done', 'cancelled'])
       .describe(
-        '`starting`: the creation of the replay was interrupted. The creation is completed when the request is repeated with the same `id` or `Idempotency-Key`, or when another replay to the endpoint is started.',
+        '`starting`: the creation was interrupted. To complete it, repeat the request with the same `id` or `Idempotency-Key`.',
       ),
     accounts: accounts.describe('Ids of the accounts whose events are replayed.'),
-    filter: z.object(filter).partial().describe('Filter, in addition to the filters of the endpoint.'),
+    filter: z.object(filter).partial().describe('Filter, in addition to that of the endpoint.'),
     dead: z
       .object({
         accounts: accounts.describe('Ids of the accounts. Empty: all.'),
@@ -302,21 +262,17 @@ export const Replay = z
         to: timestampOrNull.describe('Only events parked before this time. `null`: no limit.'),
       })
       .nullable()
-      .describe('Filter of the dead events that are replayed. `null`: a range of the logs is replayed.'),
+      .describe('Filter of dead events. `null`: a range of the logs is replayed.'),
     total: count.describe(
-      'Number of events in the range. Includes events that filters exclude. For a replay of dead events: number of dead events.',
+      'Number of events in the range, including those that filters exclude, or number of dead events.',
     ),
-    done: count.describe('Number of processed events.'),
-    delivered: count.describe('Number of delivered events.'),
-    failed: count.describe('Number of rejected events. These are not parked.'),
-    skipped: count.describe(
-      'Number of events excluded by filters. For a replay of dead events, this includes events that have expired.',
-    ),
+    done: count,
+    delivered: count,
+    failed: count.describe('Number of rejected events. They are not parked.'),
+    skipped: count.describe('Number of events that filters exclude, or of dead events that have expired.'),
     truncatedAccounts,
-    startedAt: timestamp.describe('Start of the replay.'),
-    finishedAt: timestampOrNull.describe(
-      'Time of completion or cancellation. `null`: the replay is in progress.',
-    ),
+    startedAt: timestamp,
+    finishedAt: timestampOrNull.describe('Time of completion or cancellation. `null`: in progress.'),
   })
   .meta({
     id: 'Replay',
@@ -329,22 +285,18 @@ export type Replay = RecordOf<typeof Replay>;
 export const RedeliveryReport = z
   .object({
     dryRun: z.boolean().describe('`true`: nothing was changed.'),
-    parked: count.describe('Number of selected parked events.'),
-    dead: count.describe('Number of selected dead events.'),
-    complete: z
-      .boolean()
-      .describe('`false`: the endpoint has more dead events. Only the first 10,000 were examined.'),
+    parked: count,
+    dead: count,
+    complete: z.boolean().describe('`false`: only the first 10,000 dead events were examined.'),
     events: z
       .array(
         z.object({
           ...commonFields,
-          state: z.enum(['parked', 'dead']).describe('State of the event.'),
+          state: z.enum(['parked', 'dead']),
         }),
       )
-      .describe('The first 20 of the selected events: parked events, then dead events.'),
-    replay: Replay.nullable().describe(
-      'Replay of the dead events. `null`: no dead event is selected, or `dryRun` is `true`.',
-    ),
+      .describe('The first 20 selected events: parked events, then dead events.'),
+    replay: Replay.nullable().describe('Replay of the dead events. `null`: none.'),
   })
   .meta({ id: 'RedeliveryReport' });
 export type RedeliveryReport = RecordOf<typeof RedeliveryReport>;

@@ -3,7 +3,7 @@
  * live streams), with the headers that the transport adds.
  */
 import { VERSION } from '../version.ts';
-import { catalogue, type EventType, eventTypes } from './catalogue.ts';
+import { type EventType, eventTypes } from './catalogue.ts';
 import type { JobEvent } from './event.ts';
 import { getExample } from './examples.ts';
 import { isAboutRegion, sharedSchemas, textSchema as text, toEnvelopeSchema } from './schemas.ts';
@@ -33,18 +33,17 @@ const WAYS: readonly Way[] = [
       type: 'object',
       description: 'Headers of Standard Webhooks 1.0, and `webhook-replay`.',
       properties: {
-        'webhook-id': text('Id of the event. It is the same for every attempt.'),
+        'webhook-id': text('Id of the event, the same for every attempt.'),
         'webhook-timestamp': text('Time of the attempt, in seconds since 1970-01-01 UTC.', {
           pattern: '^\\d+$',
         }),
         'webhook-signature': text(
-          '`v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64. During a rotation of the secret, the header contains several signatures, separated by spaces.',
+          '`v1,` and the base64 HMAC-SHA256 of `<id>.<timestamp>.<body>`. Several signatures are separated by spaces.',
           { pattern: '^v1,\\S+( v1,\\S+)*$' },
         ),
-        'webhook-replay': text(
-          '`true`: the event is part of a replay or was resent. Absent otherwise. The signature does not cover this header, so use it only for display and logs.',
-          { const: 'true' },
-        ),
+        'webhook-replay': text('`true`: replayed or resent. Not covered by the signature.', {
+          const: 'true',
+        }),
       },
       required: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
     },
@@ -61,22 +60,19 @@ const WAYS: readonly Way[] = [
     headers: {
       type: 'object',
       description:
-        'Message attributes for subscription filters, all of type `String`. Values that are blank or longer than 1,024 characters are omitted.',
+        'Message attributes for subscription filters, of type `String`. Blank values, and values longer than 1,024 characters, are omitted.',
       properties: {
         type: text('Type of the event.'),
         accountId: text('Id of the account. Absent in events of a region.'),
         region: text('Id of the region.'),
-        jobNumber: text('Number of the job, as text. Absent if the event is not about a job.'),
-        orderGroup: text('Order group, as set by the customer. Absent if there is none.'),
+        jobNumber: text('Number of the job. Absent if not about a job.'),
+        orderGroup: text('Order group. Absent if there is none.'),
         originCode: text('Origin of the job. Absent if unknown.'),
         subject: text(
           'Subject of the event, for example `jobs/4711` or `order-groups/G%201`. Absent in events about an account or a region.',
         ),
-        reference: text(
-          '`true`: the message is a reference to an event that is too large for SNS. Absent otherwise.',
-          { const: 'true' },
-        ),
-        replay: text('`true`: the event is part of a replay. Absent otherwise.', {
+        reference: text('`true`: a reference to an event that is too large for SNS.', { const: 'true' }),
+        replay: text('`true`: the event is part of a replay.', {
           const: 'true',
         }),
       },
@@ -107,13 +103,10 @@ const WAYS: readonly Way[] = [
     contentType: 'application/json',
     headers: {
       type: 'object',
-      description:
-        'Fields of the server-sent event other than `data`. The field `data` contains the payload on one line.',
+      description: 'Fields of the server-sent event other than `data`.',
       properties: {
-        id: text(
-          'Cursor of the event. To resume the stream after the event, send the cursor as `Last-Event-ID` or `after`.',
-        ),
-        event: text('Type of the event. `cursor` in messages that contain a cursor instead of an event.'),
+        id: text('Cursor of the event, for `Last-Event-ID` or `after`.'),
+        event: text('Type of the event, or `cursor`.'),
       },
       required: ['id', 'event'],
     },
@@ -145,7 +138,7 @@ export function asyncApiDocument(): object {
   const follows = (channel: string, title: string, summary: string) =>
     sends(channel, title, summary, {
       description:
-        'The first message of a stream has the type `cursor`. If there are no events, a comment is sent every 15 seconds. The server closes a stream after some minutes. Connect again with the last `id` to resume it.',
+        'The first message has the type `cursor`. If there are no events, a comment is sent every 15 seconds. The server closes a stream after some minutes. Connect again with the last `id`.',
       bindings: { http: { method: 'GET', query: STREAM_QUERY, bindingVersion: '0.3.0' } },
     });
   return {
@@ -155,7 +148,7 @@ export function asyncApiDocument(): object {
       title: 'Jobwire events',
       version: VERSION,
       description:
-        'Events about print jobs as CloudEvents 1.0, ordered and without gaps. They are delivered by webhooks, SNS and server-sent events, always in the same envelope. New types and fields can be added at any time. Ignore those that your program does not know. An event can be delivered more than once: deduplicate events by `id`. The `id` is `<account>.<epoch>.<sequence>`. A new epoch begins when a log is restored from a backup. For each `subject`, keep the state with the latest epoch and the highest `sequence`. Texts written by customers are untrusted: escape them for display.',
+        'Events about print jobs as CloudEvents 1.0, ordered and without gaps. New types and fields can be added at any time. Ignore those that your program does not know. An event can be delivered more than once: deduplicate events by `id`. A new epoch begins when a log is restored from a backup. For each `subject`, keep the state with the latest epoch and the highest `sequence`. Texts written by customers are untrusted: escape them for display.',
       tags: TAGS.map(({ name }) => ({ $ref: `#/components/tags/${name}` })),
     },
     defaultContentType: ENVELOPE,
@@ -163,14 +156,14 @@ export function asyncApiDocument(): object {
       receiver: {
         host: '{host}',
         protocol: 'https',
-        description: 'Server of the receiver, as in the URL of the endpoint.',
+        description: 'Server of the receiver.',
         variables: { host: { default: 'erp.example', description: 'Host of the endpoint URL.' } },
         security: [{ $ref: '#/components/securitySchemes/signature' }],
       },
       sns: {
         host: 'sns.{awsRegion}.amazonaws.com',
         protocol: 'sns',
-        description: 'Amazon SNS, in the AWS region where Jobwire is deployed.',
+        description: 'Amazon SNS, in the AWS region of Jobwire.',
         variables: {
           awsRegion: { default: 'us-east-1', description: 'AWS region where Jobwire is deployed.' },
         },
@@ -196,7 +189,7 @@ export function asyncApiDocument(): object {
       topic: {
         address: 'jobwire-{stage}-{region}-events.fifo',
         description:
-          'FIFO topic for the events of one region of the ordering API. The message group of an event about a job is `<account>/<jobNumber>`, so the events of a job are delivered in order. The message group of any other event is `<account>/account`. The deduplication id is the id of the event.',
+          'FIFO topic for the events of a region. The message group is `<account>/<jobNumber>` for events about a job, so they are delivered in order, and `<account>/account` for other events. The deduplication id is the id of the event.',
         servers: [server('sns')],
         parameters: {
           stage: { description: 'Stage of the deployment, for example `dev`.', examples: ['prod'] },
@@ -241,7 +234,7 @@ export function asyncApiDocument(): object {
         signature: {
           type: 'symmetricEncryption',
           description:
-            'Standard Webhooks 1.0: verify `webhook-signature` with the raw body and the secret of the endpoint (`whsec_…`).',
+            'Standard Webhooks 1.0: verify `webhook-signature` with the raw body and the secret of the endpoint.',
         },
         aws: {
           type: 'plain',
@@ -288,9 +281,7 @@ const TAGS = [
 const STREAM_QUERY = {
   type: 'object',
   properties: {
-    after: text(
-      'Return events after this cursor. A cursor is an `id` of the stream. Default: the current end of the log.',
-    ),
+    after: text('Return events after this cursor. Default: the end of the log.'),
     types: text(
       'Only events of these types, comma-separated. A trailing `*` matches any suffix. Default: all types.',
     ),
@@ -304,7 +295,6 @@ function toMessage(way: Way, type: EventType): Json {
   return {
     name: type,
     title: type,
-    summary: catalogue[type].when,
     tags: [{ $ref: `#/components/tags/${type.slice(0, type.indexOf('.'))}` }],
     traits: [{ $ref: `#/components/messageTraits/${way.name}` }],
     payload: { $ref: `#/components/schemas/${type}` },
@@ -324,21 +314,19 @@ function toMessage(way: Way, type: EventType): Json {
 const REFERENCE = {
   type: 'object',
   title: 'Reference',
-  description: 'Reference to an event that is too large for SNS.',
+  description:
+    'Reference to an event that is too large for SNS. The fields other than `jobwire` and `feed` are those of the event.',
   properties: {
     jobwire: { const: 'reference' },
-    ...{ id: text('Id of the event.'), type: text('Type of the event.') },
-    ...{ source: text('Same value as in the event.'), subject: text('Same value as in the event.') },
+    ...{ id: { type: 'string' }, type: { type: 'string' } },
+    ...{ source: { type: 'string' }, subject: { type: 'string' } },
     ...{
-      time: text('Same value as in the event.', { format: 'date-time' }),
-      sequence: text('Same value as in the event.'),
+      time: { type: 'string', format: 'date-time' },
+      sequence: { type: 'string' },
     },
-    feed: text(
-      'URL of a page of the event log that contains only this event. Send a GET request with an API key to it.',
-      {
-        format: 'uri',
-      },
-    ),
+    feed: text('URL of a page of the event log that contains only this event. Requires an API key.', {
+      format: 'uri',
+    }),
   },
   required: ['jobwire', 'id', 'type', 'source', 'time', 'sequence', 'feed'],
 };
@@ -348,9 +336,7 @@ const CURSOR = {
   title: 'cursor',
   description: 'Current cursor of a stream.',
   properties: {
-    cursor: text(
-      'The cursor, with the same value as `id`. All events up to the cursor were sent, or `types` excludes them.',
-    ),
+    cursor: text('The cursor, as in `id`. All events up to it were sent, or `types` excludes them.'),
   },
   required: ['cursor'],
 };
@@ -361,7 +347,7 @@ function cursorMessage(): Json {
     name: 'cursor',
     title: 'Cursor',
     summary:
-      'Contains the current cursor and no event. Sent as the first message of each stream, and after events that `types` excludes.',
+      'The current cursor: the first message of each stream, also sent after events that `types` excludes.',
     traits: [{ $ref: '#/components/messageTraits/stream' }],
     payload: { $ref: '#/components/schemas/cursor' },
     examples: [{ name: 'stream', headers: { id: cursor, event: 'cursor' }, payload: { cursor } }],
@@ -376,7 +362,7 @@ function referenceMessage(): Json {
     name: 'reference',
     title: 'Reference to an event',
     summary:
-      'If an event exceeds the limit of SNS (256 KB), a reference to it is published, with the same attributes and `reference` = `true`.',
+      'If an event exceeds the limit of SNS (256 KB), a reference is published, with the same attributes and `reference` = `true`.',
     traits: [{ $ref: '#/components/messageTraits/topic' }],
     payload: { $ref: '#/components/schemas/reference' },
     examples: [

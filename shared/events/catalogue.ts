@@ -9,13 +9,13 @@ import { once } from '../once.ts';
 import { textOrNull as text } from '../representation.ts';
 import { getSchemaPath } from './types.ts';
 
-const timestamp = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
-const asSaid = z.string().describe('Date or timestamp, exactly as the ordering API returned it.');
+const timestamp = z.iso.datetime();
+const asSaid = z.string().describe('Date or timestamp from the ordering API.');
 
 /** A parcel, identified by its number, or by its link if it has no number. */
 const trackingEntry = z.object({
   number: text,
-  link: text.describe('Tracking URL. `null`: the carrier provides none, or has not provided it yet.'),
+  link: text.describe('Tracking URL. `null`: the carrier provides none yet.'),
 });
 
 /** A line of a job, identified by its id. */
@@ -42,17 +42,11 @@ const job = z.object({
 
 /** Time of the change: after `since` and not later than `at`. */
 const observed = z.object({
-  at: timestamp.describe('Time of the first response of the ordering API that contains the change.'),
-  since: timestamp
-    .nullable()
-    .describe(
-      'Last time at which Jobwire observed the job or the list without the change. `null`: there was no such observation.',
-    ),
+  at: timestamp.describe('Time of the first response with the change.'),
+  since: timestamp.nullable().describe('Time of the last observation without the change. `null`: none.'),
   view: z
     .enum(['list', 'detail', 'search'])
-    .describe(
-      'Response of the ordering API that shows the change. `list`: a page of the list of active jobs. `detail`: the job detail. `search`: a search for one job or for an order group, or a reading of the newest jobs.',
-    ),
+    .describe('Kind of response that shows the change. `search`: a search, or a reading of the newest jobs.'),
 });
 
 const change = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
@@ -64,27 +58,19 @@ const ofGroup = {
   ...base,
   observed,
   orderGroup: z.string(),
-  jobs: z.array(z.int()).describe('Job numbers of the dispatched jobs of the group, in ascending order.'),
+  jobs: z.array(z.int()).describe('Job numbers of the dispatched jobs, in ascending order.'),
 };
 const dueTime = {
-  dueAt: timestamp.describe('Due time (ISO 8601, UTC).'),
-  zone: z.string().describe('Time zone or offset that was used to interpret the due date.'),
+  dueAt: timestamp.describe('Due time.'),
+  zone: z.string().describe('Time zone or offset used for the due date.'),
 };
-const excludedJobs = z
-  .array(z.int())
-  .describe(
-    'Job numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
-  );
+const excludedJobs = z.array(z.int()).describe('Job numbers of the jobs that ended without dispatch.');
 /** Events about a region are recorded in the log of the cell and have no account. */
 const ofCell = { region: z.string(), since: timestamp.describe('Time of the first failure.') };
 /** Events about an endpoint are recorded in the log of the cell. */
 const ofSink = {
   region: z.string(),
-  endpoint: z
-    .string()
-    .describe(
-      'Id of the endpoint, or name of the built-in sink, such as `topic` (on AWS) or `sns` (self-hosted) for the SNS topic.',
-    ),
+  endpoint: z.string().describe('Id of the endpoint or built-in sink.'),
 };
 /** A payment, with the names of the ordering API. */
 const transaction = z.object({
@@ -112,7 +98,7 @@ export const catalogue = {
     when: 'A job was created after Jobwire began to observe the account.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
-      occurredAt: asSaid.nullable().describe('`dateIn` of the job in the ordering API.'),
+      occurredAt: asSaid.nullable().describe('`dateIn` of the job.'),
     })),
   },
   'job.status_changed': {
@@ -131,23 +117,23 @@ export const catalogue = {
     data: fields(() => ({
       ...ofJob,
       changes: z.object({ dateOut: change(text) }),
-      occurredAt: asSaid.describe('`dateOut` of the job in the ordering API.'),
+      occurredAt: asSaid.describe('`dateOut` of the job.'),
       zone: text.describe(
-        "Time zone of the job's location (IANA name). A `dateOut` without an offset is a local time in this zone. `null`: the time zone is not known yet.",
+        "Time zone of the job's location (IANA name), to interpret a `dateOut` without an offset. `null`: not known yet.",
       ),
       late: z
         .boolean()
         .nullable()
         .optional()
         .describe(
-          'Whether the job was dispatched after its due time. If the due date has no time of day, or the time 00:00, the job is due by the end of that day at the production location. `null`: unknown, for one of these reasons: the job has no due date, the result depends on an unknown time zone, or `dateOut` has no time of day and the result depends on it. Absent in events recorded by older versions of Jobwire.',
+          'Whether the job was dispatched after its due time. `null`: unknown, because there is no due date, or a time zone or time of day is missing. Absent in events of older versions of Jobwire.',
         ),
       lateBySeconds: z
         .int()
         .nullable()
         .optional()
         .describe(
-          'Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown.',
+          'Time from the due time to the dispatch, in seconds. If the dispatch has no time of day: the shortest possible delay. `null`: not late, or unknown.',
         ),
     })),
   },
@@ -193,7 +179,7 @@ export const catalogue = {
           lines: z
             .object({ from: z.array(lineSummary), to: z.array(lineSummary) })
             .describe(
-              'Changed lines. `from` contains the lines as they were before the change, `to` as they are after it. Each of the two lists has at most 200 lines. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed.',
+              'Changed lines before (`from`) and after (`to`) the change, at most 200 each. A line only in `from` was removed. A line only in `to` was added.',
             ),
         })
         .partial(),
@@ -224,16 +210,12 @@ export const catalogue = {
       ...ofJobWithoutChanges,
       status: z.string().describe('Status name in the ordering API.'),
       inStatusSince: timestamp.describe(
-        'Time of the first observation of the job in this status. The job may have entered the status earlier.',
+        'Time of the first observation in this status. The job may have entered it earlier.',
       ),
-      workingDays: z
-        .int()
-        .describe('Number of working days (Monday to Friday) that have passed since `inStatusSince`.'),
+      workingDays: z.int().describe('Number of working days (Monday to Friday) since `inStatusSince`.'),
       zone: z
         .string()
-        .describe(
-          "Time zone in which the working days are counted: that of the job's location, or UTC−12 if that is unknown.",
-        ),
+        .describe("Time zone of the working days: that of the job's location, or UTC−12 if unknown."),
     })),
   },
   'job.needs_attention': {
@@ -261,11 +243,9 @@ export const catalogue = {
       inferred: z
         .literal(true)
         .describe(
-          '`true`: Jobwire inferred the cancellation from the absence of the job, because the ordering API does not report cancellations.',
+          '`true`: inferred from the absence of the job, because the ordering API does not report cancellations.',
         ),
-      jobStatus: text.describe(
-        'Status name in the job detail that was fetched last. `null`: no detail contained a status.',
-      ),
+      jobStatus: text.describe('Status name in the last job detail. `null`: none.'),
     })),
   },
   'job.unavailable': {
@@ -273,7 +253,7 @@ export const catalogue = {
     data: fields(() => ({
       ...ofJobWithoutChanges,
       inferred: z.literal(true),
-      jobStatus: text.describe('Always `null`, because the job no longer exists.'),
+      jobStatus: text.describe('Always `null`.'),
     })),
   },
   'job.reopened': {
@@ -291,11 +271,9 @@ export const catalogue = {
     when: 'The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group. If all dispatches of the group are revoked, the next dispatch causes the event again. Not emitted after `order_group.dispatched`.',
     data: fields(() => ({
       ...ofGroup,
-      openJobs: z
-        .array(z.int())
-        .describe('Job numbers of the jobs of the group that are not dispatched yet.'),
+      openJobs: z.array(z.int()).describe('Job numbers of the jobs that are not dispatched yet.'),
       excludedJobs,
-      dispatchedCount: z.int().describe('Number of dispatched jobs: the length of `jobs`.'),
+      dispatchedCount: z.int().describe('Number of `jobs`.'),
       openCount: z.int().describe('Number of `openJobs`.'),
     })),
   },
@@ -307,7 +285,7 @@ export const catalogue = {
       repeated: z
         .boolean()
         .describe(
-          '`true`: the event was already emitted for this group, and the jobs or dispatches of the group changed after that.',
+          '`true`: the event was already emitted for this group, whose jobs or dispatches changed after that.',
         ),
     })),
   },
@@ -340,19 +318,13 @@ export const catalogue = {
     data: fields(() => ({
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
-      suspected: z
-        .int()
-        .describe(
-          'Number of missing jobs that seem to be cancelled or unavailable. A job is unavailable if the ordering API returns 404 for its detail.',
-        ),
+      suspected: z.int().describe('Number of missing jobs that seem to be cancelled or unavailable.'),
       contradictory: z
         .int()
-        .describe(
-          'Number of missing jobs for which the responses of the ordering API contradict each other.',
-        ),
+        .describe('Number of missing jobs about which the ordering API contradicts itself.'),
       reported: z
         .int()
-        .describe('Number of `job.cancelled` and `job.unavailable` events emitted in the last 24 hours.'),
+        .describe('Number of `job.cancelled` and `job.unavailable` events in the last 24 hours.'),
     })),
   },
   'account.resumed': {

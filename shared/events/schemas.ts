@@ -48,7 +48,6 @@ const SHARED = (() => {
   const { status } = catalogue['job.status_changed'].data().shape.changes.shape;
   const { canEdit } = catalogue['job.locked'].data().shape.changes.shape;
   const { orderGroupSequence } = catalogue['job.updated'].data().shape.changes.shape;
-  const [from, to] = ['Value before the change.', 'Value after the change.'];
   const shapes = [
     [
       'TrackingEntry',
@@ -60,10 +59,10 @@ const SHARED = (() => {
       job,
       'The job after the change. Texts written by customers are untrusted: escape them for display.',
     ],
-    ['Observed', observed, 'Times between which the change happened: after `since`, and at or before `at`.'],
-    ['StringChange', status, `Change of a text. \`from\`: ${from} \`to\`: ${to}`],
-    ['BooleanChange', canEdit, `Change of a boolean value. \`from\`: ${from} \`to\`: ${to}`],
-    ['NumberChange', orderGroupSequence.unwrap(), `Change of a number. \`from\`: ${from} \`to\`: ${to}`],
+    ['Observed', observed, 'The change happened after `since`, and at or before `at`.'],
+    ['StringChange', status, 'Change of a text.'],
+    ['BooleanChange', canEdit, 'Change of a boolean value.'],
+    ['NumberChange', orderGroupSequence.unwrap(), 'Change of a number.'],
   ] as const;
   const plain = shapes.map(([name, schema]) => ({ name, plain: toPlainSchema(schema) }));
   return shapes.map(([name, , description], at) => ({
@@ -144,35 +143,28 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
     title: type,
     description: catalogue[type].when,
     properties: {
-      specversion: { type: 'string', const: '1.0', description: 'The version of CloudEvents.' },
+      specversion: { type: 'string', const: '1.0' },
       id: textSchema(
-        type === 'jobwire.ping'
-          ? 'Id of the event. It is never reused.'
-          : 'Id of the event: `<account>.<epoch>.<sequence>`. It is never reused.',
+        type === 'jobwire.ping' ? 'Id of the ping.' : '`<account>.<epoch>.<sequence>`. Never reused.',
       ),
-      source: textSchema(
-        `${type === 'jobwire.ping' ? 'URI of the log of the region, which does not contain the ping' : 'URI of the log that contains the event'}. It begins with \`publicUrl\` if that is configured.`,
-        {
-          ...{ format: 'uri-reference', pattern: `^(https?://.+)?${log}$` },
-        },
-      ),
+      source: textSchema(type === 'jobwire.ping' ? 'URI of the log of the region.' : 'URI of the log.', {
+        ...{ format: 'uri-reference', pattern: `^(https?://.+)?${log}$` },
+      }),
       type: { type: 'string', const: type },
       ...(subject && { subject }),
       time: textSchema(
         type === 'jobwire.ping'
           ? 'Time of the ping.'
-          : 'Time of the event. For an observed change: time of the first response of the ordering API that contains the change.',
+          : 'For an observed change: time of the first response with the change.',
         { format: 'date-time' },
       ),
       sequence: textSchema(
-        type === 'jobwire.ping'
-          ? '20 zeros, because a ping is not in a log.'
-          : 'Sequence number of the event in the log. It always has 20 digits, so sequence numbers can be compared as text.',
+        type === 'jobwire.ping' ? '20 zeros.' : 'Sequence number in the log. Can be compared as text.',
         {
           pattern: '^\\d{20}$',
         },
       ),
-      dataschema: textSchema('URL of the JSON Schema of `data`.', { format: 'uri' }),
+      dataschema: textSchema('URL of the schema of `data`.', { format: 'uri' }),
       datacontenttype: { type: 'string', const: 'application/json' },
       data,
     },
@@ -200,7 +192,7 @@ export function eventComponents(): Readonly<Record<string, JsonSchema>> {
     ),
     Event: {
       description:
-        'An event as a CloudEvents 1.0 envelope in structured JSON. `type` determines the fields of `data`. New types can be added at any time. Ignore types that your program does not know.',
+        'An event as a CloudEvents 1.0 envelope. `type` determines the fields of `data`. New types can be added at any time. Ignore types that your program does not know.',
       oneOf: eventTypes.map((type) => ref(nameOf(type))),
       discriminator: {
         propertyName: 'type',

@@ -17,7 +17,7 @@ export const zone = z
 /** A language that has templates. */
 export const locale = z
   .enum(locales, `must be one of ${locales.join(', ')}`)
-  .describe('Locale. It determines the language and the date format.');
+  .describe('Locale: language and date format.');
 
 /** An e-mail address. The output is in the form that is stored and sent. */
 export const email = z.string('must be an e-mail address').transform((text, context) => {
@@ -40,7 +40,7 @@ const quietHours = z
   .strictObject({ from: time, to: time })
   .refine(({ from, to }) => from !== to, 'must have different times `from` and `to`')
   .describe(
-    'Hours in which no SMS are sent, in the time zone of the recipient. They can include midnight: `from` can be later than `to`. `null`: SMS are sent at any hour. Default: 21:00 to 08:00.',
+    'Hours in which SMS wait, in the time zone of the recipient. `from` can be later than `to`. `null`: none. Default: 21:00 to 08:00.',
   );
 
 const between = (least: number, most: number, unit: string) =>
@@ -54,39 +54,35 @@ export const SettingsInput = z
     enabled: flag.describe('Whether customers are notified.'),
     dryRun: flag
       .default(false)
-      .describe(
-        '`true`: messages are created but not sent. Their final state is `dry_run`. Default: `false`.',
-      ),
+      .describe('`true`: messages are created but not sent. Their state is `dry_run`.'),
     ownUser: flag
       .default(false)
       .describe(
-        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API determine whether the user receives e-mails and SMS. This user gets SMS only about dispatches. Default: `false`.",
+        "Whether the user of the API credentials is notified too, according to the user's settings in the ordering API. This user gets SMS only about dispatches.",
       ),
     windowSeconds: between(0, 3600, 'seconds')
       .default(300)
       .describe(
-        'Length of the notification window, in seconds. Changes of an order group within this time after the first change are combined into one message. Default: 300.',
+        'Length of the notification window, in seconds. Changes of an order group within this time after the first change are combined into one message.',
       ),
     maxAgeHours: between(1, 168, 'hours')
       .default(24)
       .describe(
-        'Maximum age of a change, in hours. Customers are not notified of older changes. The age of a dispatch is counted from its dispatch date. The age of any other change is counted from its observation. Default: 24.',
+        'Maximum age of a change, in hours, counted from the dispatch date or, for other changes, from the observation. Customers are not notified of older changes.',
       ),
     locale: locale
       .optional()
-      .describe('Locale of recipients that have no locale of their own. The default depends on the region.'),
+      .describe('Locale of recipients without their own. The default depends on the region.'),
     zone: zone
       .optional()
-      .describe(
-        'Time zone of recipients that have no time zone of their own. The default depends on the region.',
-      ),
+      .describe('Time zone of recipients without their own. The default depends on the region.'),
     branding: z
       .strictObject({
         name: line(100).describe('Sender name in messages.'),
         logoUrl: httpsUrl
           .nullable()
           .default(null)
-          .describe('HTTPS URL of a logo. `null`: the sender name is displayed instead of a logo.'),
+          .describe('HTTPS URL of a logo. `null`: the sender name is displayed instead.'),
         color: z
           .string('must be a colour such as #1a73e8')
           .regex(/^#[0-9a-fA-F]{6}$/, 'must be a colour such as #1a73e8')
@@ -106,12 +102,12 @@ export const SettingsInput = z
           .nullable()
           .default(null)
           .describe(
-            'Sender id of SMS. It is used in countries that support sender ids. `null`: the sender id of the installation is used.',
+            'Sender id of SMS, in countries that support sender ids. `null`: that of the installation.',
           ),
         monthlySegments: between(0, 1_000_000, 'segments')
           .default(1000)
           .describe(
-            'Maximum number of SMS segments of the account per calendar month (UTC). Further SMS are not sent. All accounts of a region together have a maximum too. Default: 1000.',
+            'Maximum number of SMS segments per calendar month (UTC). Further SMS are not sent. All accounts of a region together have a maximum too.',
           ),
         quietHours: quietHours.nullable().default({ from: '21:00', to: '08:00' }),
       })
@@ -134,7 +130,7 @@ const fields = {
     .min(1, 'must not be empty')
     .max(40, 'must be at most 40 characters')
     .describe(
-      'Mobile number in international format (`+64 21 123 4567`) or in the national format of the region. Stored as E.164.',
+      'Mobile number in international format (`+64 21 123 4567`) or in the national format of the region.',
     ),
   locale,
   zone,
@@ -155,13 +151,13 @@ const fields = {
     .string('must be the name of an order group')
     .min(1, 'must not be empty')
     .max(1000, 'must be at most 1000 characters')
-    .describe('The recipient is notified only about jobs of this order group.'),
+    .describe('Only about jobs of this order group.'),
   orderNumber: z
     .string('must be an order number')
     .min(1, 'must not be empty')
     .max(1000, 'must be at most 1000 characters')
-    .describe('The recipient is notified only about jobs with this order number.'),
-  jobNumber: jobNumber.describe('The recipient is notified only about this job.'),
+    .describe('Only about jobs with this order number.'),
+  jobNumber: jobNumber.describe('Only about this job.'),
 };
 
 /**

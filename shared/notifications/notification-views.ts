@@ -17,11 +17,7 @@ const describeValues = (of: Readonly<Record<string, string>>) =>
     .join(' ');
 const getKeys = <T extends string>(of: Readonly<Record<T, string>>) => Object.keys(of) as [T, ...T[]];
 
-const suppressionDescriptions = Object.fromEntries(
-  suppressionReasons.map((reason) => [reason, messageReasons[reason]]),
-);
-
-const revision = count.describe('Revision number. Each change increments it. The header `ETag` contains it.');
+const revision = count.describe('Revision number. Each change increments it.');
 const MASKED = 'Masked for keys with the role `read`.';
 
 /** Kind of message. */
@@ -33,9 +29,9 @@ export const ChannelName = z.enum(channels, `must be one of ${channels.join(', '
 /** Locale of a message. */
 export const LocaleName = z.enum(locales, `must be one of ${locales.join(', ')}`);
 
-const kind = Kind.describe(describeValues(messageKinds));
+const kind = Kind.describe('Kind of message, as in `Message`.');
 const channel = ChannelName.describe('Channel of the message.');
-const locale = LocaleName.describe('Locale. It determines the language and the date format.');
+const locale = LocaleName.describe('Locale: language and date format.');
 const zone = z.string().describe('IANA name of a time zone, for example `Pacific/Auckland`.');
 
 /** Notification settings of an account. */
@@ -43,29 +39,25 @@ export const NotificationSettings = z
   .object({
     enabled: z.boolean().describe('Whether customers of the account are notified.'),
     since: timestampOrNull.describe(
-      'Time at which notifications were enabled. Customers are not notified of earlier changes. `null`: notifications were never enabled.',
+      'Time at which notifications were enabled. Customers are not notified of earlier changes. `null`: never.',
     ),
-    dryRun: z
-      .boolean()
-      .describe('`true`: messages are created but not sent. Their final state is `dry_run`.'),
+    dryRun: z.boolean().describe('`true`: messages are created but not sent. Their state is `dry_run`.'),
     ownUser: z
       .boolean()
       .describe(
-        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API determine whether the user receives e-mails and SMS. This user gets SMS only about dispatches.",
+        "Whether the user of the API credentials is notified too, according to the user's settings in the ordering API. This user gets SMS only about dispatches.",
       ),
     windowSeconds: count.describe(
       'Length of the notification window, in seconds. Changes of an order group within this time after the first change are combined into one message.',
     ),
     maxAgeHours: count.describe(
-      'Maximum age of a change, in hours. Customers are not notified of older changes. The age of a dispatch is counted from its dispatch date. The age of any other change is counted from its observation. An SMS that becomes too old during quiet hours can still be sent within an hour after they end.',
+      'Maximum age of a change, in hours, counted from the dispatch date or, for other changes, from the observation. Customers are not notified of older changes. A delayed SMS can still be sent within an hour after the quiet hours.',
     ),
-    locale: locale.describe('Locale of recipients that have no locale of their own.'),
-    zone: zone.describe('Time zone of recipients that have no time zone of their own.'),
+    locale: locale.describe('Locale of recipients without their own.'),
+    zone: zone.describe('Time zone of recipients without their own.'),
     branding: z.object({
       name: z.string().describe('Sender name in messages.'),
-      logoUrl: textOrNull.describe(
-        'HTTPS URL of a logo. `null`: the sender name is displayed instead of a logo.',
-      ),
+      logoUrl: textOrNull.describe('HTTPS URL of a logo. `null`: the sender name is displayed instead.'),
       color: z.string().describe('Color as `#rrggbb`.'),
       website: textOrNull.describe('URL to which the sender name or the logo links.'),
       footer: textOrNull.describe('Footer of e-mails.'),
@@ -73,21 +65,17 @@ export const NotificationSettings = z
     replyTo: textOrNull.describe('Reply-to address of e-mails.'),
     sms: z.object({
       enabled: z.boolean().describe('Whether SMS are sent.'),
-      senderId: textOrNull.describe('Sender id of SMS. It is used in countries that support sender ids.'),
+      senderId: textOrNull.describe('Sender id of SMS, in countries that support sender ids.'),
       monthlySegments: count.describe(
-        'Maximum number of SMS segments of the account per calendar month (UTC). Further SMS are not sent. All accounts of a region together have a maximum too.',
+        'Maximum number of SMS segments per calendar month (UTC). Further SMS are not sent. All accounts of a region together have a maximum too.',
       ),
       quietHours: z
         .object({ from: z.string(), to: z.string() })
         .nullable()
-        .describe(
-          'Hours in which no SMS are sent (`HH:MM`, in the time zone of the recipient). SMS are delayed until these hours end.',
-        ),
+        .describe('Hours in which SMS wait (`HH:MM`, in the time zone of the recipient).'),
     }),
     revision,
-    channels: z
-      .array(ChannelName)
-      .describe('Channels available in this installation. Empty: notifications are not configured.'),
+    channels: z.array(ChannelName).describe('Channels available in this installation.'),
     warnings: z.array(z.string()).describe('Warnings about the settings.'),
   })
   .meta({ id: 'NotificationSettings' });
@@ -98,29 +86,20 @@ export type NotificationSettings = RecordOf<typeof NotificationSettings>;
 export const Recipient = z
   .object({
     id: z.string().describe('Id of the recipient, unique in its account.'),
-    orderGroup: textOrNull.describe(
-      'The recipient is notified only about jobs of this order group. `null`: no restriction.',
-    ),
-    orderNumber: textOrNull.describe(
-      'The recipient is notified only about jobs with this order number. `null`: no restriction.',
-    ),
-    jobNumber: z
-      .int()
-      .nullable()
-      .describe('The recipient is notified only about this job. `null`: no restriction.'),
+    orderGroup: textOrNull.describe('Only about jobs of this order group. `null`: no restriction.'),
+    orderNumber: textOrNull.describe('Only about jobs with this order number. `null`: no restriction.'),
+    jobNumber: z.int().nullable().describe('Only about this job. `null`: no restriction.'),
     name: textOrNull.describe('Name used in messages.'),
     email: textOrNull.describe(`E-mail address. ${MASKED}`),
     mobile: textOrNull.describe(`Mobile number, for example \`+64211234567\`. ${MASKED}`),
-    locale: locale.nullable().describe('Locale. `null`: the locale of the account is used.'),
-    zone: zone.nullable().describe('Time zone. `null`: the time zone of the account is used.'),
+    locale: locale.nullable().describe('Locale. `null`: that of the account.'),
+    zone: zone.nullable().describe('Time zone. `null`: that of the account.'),
     channels: z.array(channel).describe('Channels by which the recipient is notified.'),
     kinds: z.array(kind).describe('Kinds of messages that the recipient receives.'),
     paused: z.boolean().describe('Whether notifications to the recipient are paused.'),
     source: z
       .enum(['manual', 'upstream'])
-      .describe(
-        'Origin of the recipient. `upstream`: Jobwire created the recipient from the settings of the API user in the ordering API.',
-      ),
+      .describe('`upstream`: created from the settings of the API user in the ordering API.'),
     createdAt: timestamp,
     revision,
   })
@@ -131,31 +110,23 @@ export type Recipient = RecordOf<typeof Recipient>;
 /** A message. */
 export const Message = z
   .object({
-    id: z
-      .string()
-      .describe('Id of the message. Messages sorted by id are in the order of the changes that they report.'),
+    id: z.string().describe('Id of the message. Messages sorted by id are in the order of their changes.'),
     kind: SentKindName.describe(describeValues(sentKinds)),
     orderGroup: textOrNull,
     jobs: z.array(z.int()).describe('Job numbers of the jobs in the message.'),
     channel: channel
       .nullable()
-      .describe(
-        'Channel. `null`: this entry only records that no message was created, and `reason` contains the reason.',
-      ),
+      .describe('Channel. `null`: no message was created, for the reason in `reason`.'),
     to: z
       .object({
-        recipient: z
-          .string()
-          .describe(
-            'Id of the recipient. If several recipients have the same address, this is the id of the most specific one.',
-          ),
+        recipient: z.string().describe('Id of the recipient: the most specific one with this address.'),
         name: textOrNull,
         address: z.string().describe(`E-mail address or mobile number. ${MASKED}`),
         locale,
         zone,
       })
       .nullable()
-      .describe('Recipient of the message. `null`: no message was created.'),
+      .describe('Recipient. `null`: no message was created.'),
     state: z
       .enum(getKeys(messageStates), `must be one of ${getKeys(messageStates).join(', ')}`)
       .describe(describeValues(messageStates)),
@@ -179,7 +150,7 @@ export const Message = z
         name: textOrNull.describe('Name of the user or the key.'),
       })
       .nullable()
-      .describe('Who sent a note. `null`: the message follows from an event.'),
+      .describe('Sender of a note. `null`: not a note.'),
   })
   .meta({ id: 'Message' });
 
@@ -198,7 +169,7 @@ export const JobRecipient = z
     reason: z
       .enum(getKeys(messageReasons))
       .nullable()
-      .describe('Why no note can be sent to the recipient by this channel. `null`: a note can be sent.'),
+      .describe('Why no note can be sent by this channel. `null`: a note can be sent.'),
     detail: textOrNull.describe('Explanation of `reason`.'),
     notBefore: timestampOrNull.describe(
       'Earliest time at which an SMS is sent: the end of the quiet hours. `null`: a note can be sent now.',
@@ -212,9 +183,7 @@ export type JobRecipient = RecordOf<typeof JobRecipient>;
 export const Upcoming = z
   .object({
     kind,
-    dueAt: timestamp.describe(
-      'Time at which the message is due: 15 seconds after the end of the notification window.',
-    ),
+    dueAt: timestamp.describe('Time at which the message is due.'),
     jobs: z.array(z.int()).describe('Job numbers of the jobs in the upcoming message.'),
   })
   .meta({ id: 'UpcomingMessage' });
@@ -280,9 +249,9 @@ export const Suppression = z
     id: z.string().describe('Id of the suppression.'),
     channel,
     address: textOrNull.describe(
-      'Masked address. `null`: only a hash is stored, because the recipient unsubscribed with a link, which contains no address.',
+      'Masked address. `null`: only a hash is stored, because the recipient unsubscribed with a link.',
     ),
-    reason: z.enum(suppressionReasons).describe(describeValues(suppressionDescriptions)),
+    reason: z.enum(suppressionReasons).describe('Reason, as in `Message`.'),
     since: timestamp,
     reasons: z
       .array(z.object({ reason: z.enum(suppressionReasons), since: timestamp }))

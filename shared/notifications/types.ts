@@ -13,7 +13,7 @@ export const messageKinds = {
   dispatch_revoked: 'A dispatch was revoked after a message about it was sent.',
   due_date_changed: 'The due date of jobs changed.',
   cancelled:
-    'Jobs seem to be cancelled: the ordering API no longer lists them. If the jobs are listed again, another message of this kind corrects the first one.',
+    'Jobs seem to be cancelled. If they are listed again, another message of this kind corrects the first one.',
 } as const;
 export type MessageKind = keyof typeof messageKinds;
 
@@ -124,12 +124,12 @@ export const messageStates = {
   waiting: 'Scheduled.',
   sending: 'Being sent.',
   sent: 'Accepted by the mail server or the SMS service.',
-  unknown: 'The SMS service did not report whether it accepted the SMS. The SMS is not sent again.',
+  unknown: 'The SMS service did not report whether it accepted the SMS, which is not sent again.',
   failed: 'Failed permanently.',
-  suppressed: 'Deliberately not sent. `reason` contains the reason.',
+  suppressed: 'Deliberately not sent (see `reason`).',
   dry_run: 'Not sent, because `dryRun` is on.',
-  bounced: 'Sent, and returned as undeliverable.',
-  complained: 'Sent, and marked as spam by the recipient.',
+  bounced: 'Returned as undeliverable.',
+  complained: 'Marked as spam by the recipient.',
 } as const;
 export type MessageState = keyof typeof messageStates;
 
@@ -139,20 +139,19 @@ export const isUndelivered = (state: MessageState): boolean =>
 
 /** Reasons why a message was not sent or not delivered. */
 export const messageReasons = {
-  revoked: 'The change was revoked before the message was sent.',
+  revoked: 'The change was revoked in the meantime.',
   too_old: 'The change is older than `maxAgeHours`.',
   no_recipient: 'No recipient gets messages of this kind about this job.',
   unsubscribed: 'The recipient has unsubscribed, or a user suppressed the address.',
   opted_out: 'The mobile number has opted out of SMS.',
-  bounced:
-    'The address is undeliverable: an e-mail to it was returned, or the mail server or the SMS service rejected the address.',
+  bounced: 'The address is undeliverable.',
   complained: 'The recipient marked an e-mail as spam.',
   quota: 'The monthly SMS quota is used up.',
   no_channel: 'The channel is not configured.',
   template: 'The template failed.',
   rejected: 'The provider rejected the message permanently.',
   attempts_exhausted: 'All attempts failed.',
-  unknown_outcome: 'The SMS service did not report whether it accepted the message.',
+  unknown_outcome: 'The SMS service did not report the outcome.',
   disabled: 'Notifications or the recipient were disabled or deleted.',
 } as const;
 export type MessageReason = keyof typeof messageReasons;

@@ -5,22 +5,19 @@ import { count, type RecordOf, textOrNull, timestamp, timestampOrNull } from '..
 
 /** Kinds of items, with their meaning. */
 export const attentionKinds = {
-  job_late: 'The job is past its due time and not dispatched.',
-  job_needs_attention: 'The job is in a status that needs attention (account setting `attentionStatuses`).',
-  job_stalled: 'The job has been in its status for longer than the limit set for the account.',
-  job_at_risk:
-    'The job may become late: more than a quarter of the comparable jobs needed longer than the time left.',
-  job_due_soon: 'The job is due soon and not dispatched.',
-  endpoint_disabled: 'The endpoint is disabled: nothing is sent until it is enabled.',
+  job_late: 'The job is past its due time.',
+  job_needs_attention: 'The job is in one of the `attentionStatuses` of the account.',
+  job_stalled: 'The job has been in its status for too long, according to the settings of the account.',
+  job_at_risk: 'The job may become late (`risk` is `at-risk`).',
+  job_due_soon: 'The job is due soon.',
+  endpoint_disabled: 'Nothing is sent until the endpoint is enabled.',
   endpoint_failing: 'The last delivery failed, and events wait.',
-  events_dead: 'The endpoint rejected events on every attempt.',
-  events_parked:
-    'The endpoint rejected events, or failed because of them. They and the later events of the same jobs wait for a retry.',
+  events_dead: 'The endpoint has dead events.',
+  events_parked: 'The endpoint has parked events.',
   account_not_observed:
-    'The account is not observed, or not completely: polling is failing or paused, the credentials are rejected or belong to another account, or the account is quarantined.',
+    'Polling is failing or paused, the credentials are rejected or belong to another account, or the account is quarantined.',
   region_outage: 'The ordering API fails for the whole region.',
-  message_undelivered:
-    'A message did not reach the customer, or it is unknown whether it did. Its state is `failed`, `bounced`, `complained` or `unknown`.',
+  message_undelivered: 'The state of a message is `failed`, `bounced`, `complained` or `unknown`.',
 } as const;
 export type AttentionKind = keyof typeof attentionKinds;
 export const ATTENTION_KINDS = Object.keys(attentionKinds) as [AttentionKind, ...AttentionKind[]];
@@ -61,24 +58,24 @@ const Cause = z
     code: z
       .string()
       .describe(
-        'Machine-readable cause. For jobs: `late`, `needs_attention`, `stalled`, `at_risk` or `due_soon`; for endpoints: `disabled`, `failing`, `dead` or `parked`; for accounts: their state, or `stale` (no recent complete poll); for regions: `outage`; for messages: their state.',
+        'Machine-readable cause. Jobs: `late`, `needs_attention`, `stalled`, `at_risk` or `due_soon`. Endpoints: `disabled`, `failing`, `dead` or `parked`. Accounts: their state, or `stale` (no recent complete poll). Regions: `outage`. Messages: their state.',
       ),
     also: z.array(z.string()).describe('Further causes that apply to the same subject.'),
     summary: z.string().describe('Description of the cause, in English.'),
-    reason: textOrNull.describe('Error message. `null`: the cause is not an error.'),
+    reason: textOrNull.describe('Error message. `null`: not an error.'),
     status: textOrNull.describe('Status of the job in the ordering API.'),
     statusSince: timestampOrNull.describe('Time of the first response with this status.'),
     dueAt: timestampOrNull.describe(
-      'Due time of the job. If the due date has no UTC offset and the time zone is unknown: the latest possible due time.',
+      'Due time of the job, the latest possible one if the time zone is unknown.',
     ),
-    lateHours: z.number().nullable().describe('Hours since the due time. `null`: the job is not late.'),
+    lateHours: z.number().nullable().describe('Hours since the due time. `null`: not late.'),
     mustDate: z.boolean().nullable().describe('Whether the due date of the job must be met.'),
   })
   .meta({ id: 'AttentionCause' });
 
 const Rank = z
   .object({
-    score: z.int().describe('Sum of the points. The queue is sorted by it, highest first.'),
+    score: z.int().describe('Sum of the points.'),
     components: z
       .array(
         z.object({
@@ -87,7 +84,7 @@ const Rank = z
           explanation: z.string().describe('Reason for the points, in English.'),
         }),
       )
-      .describe('Parts of the score. Parts without points are omitted.'),
+      .describe('Parts of the score.'),
   })
   .meta({ id: 'AttentionRank' });
 export type Rank = RecordOf<typeof Rank>;
@@ -99,39 +96,30 @@ export const AttentionItem = z
     kind: z
       .enum(ATTENTION_KINDS)
       .describe(
-        `Kind of the item, the most severe that applies to its subject. ${ATTENTION_KINDS.map((kind) => `\`${kind}\`: ${attentionKinds[kind]}`).join(' ')}`,
+        `Most severe kind that applies to the subject. ${ATTENTION_KINDS.map((kind) => `\`${kind}\`: ${attentionKinds[kind]}`).join(' ')}`,
       ),
     region: z.string().describe('Name of the region.'),
-    account: textOrNull.describe('Id of the account. `null`: the subject belongs to no single account.'),
+    account: textOrNull.describe('Id of the account. `null`: not about a single account.'),
     subject: z
       .object({
         type: z.enum(['job', 'endpoint', 'account', 'region', 'message']),
         id: z.string().describe('Number of the job, or id of the endpoint, account, region or message.'),
         name: z.string().describe('Display name.'),
-        orderNumber: textOrNull.describe('Order number of the job.'),
-        jobNumber: z
-          .int()
-          .nullable()
-          .describe(
-            'Number of the job. `null`: the subject is neither a job nor a message about exactly one job.',
-          ),
+        orderNumber: textOrNull,
+        jobNumber: z.int().nullable().describe('Number of the job. `null`: not about exactly one job.'),
       })
       .describe('What needs attention.'),
     since: timestamp.describe('Start of the cause, as far as it is known.'),
-    ageHours: z.number().describe('Age in hours, counted from the time in `since`.'),
+    ageHours: z.number().describe('Hours since `since`.'),
     cause: Cause,
     impact: z
       .object({
         jobs: count.nullable().describe('Number of affected jobs. `null`: unknown.'),
         waitingEvents: count
           .nullable()
-          .describe(
-            'Number of events that wait for delivery. `null`: unknown, or the item is not about deliveries.',
-          ),
-        parkedEvents: count.nullable().describe('Number of parked events. At most 1,100 are counted.'),
-        deadEvents: count
-          .nullable()
-          .describe('Number of dead events of the last 30 days. At most 100 are counted.'),
+          .describe('Number of events that wait for delivery. `null`: unknown, or not about deliveries.'),
+        parkedEvents: count.nullable().describe('Number of parked events, at most 1,100.'),
+        deadEvents: count.nullable().describe('Number of dead events of the last 30 days, at most 100.'),
       })
       .describe('What the cause affects.'),
     customer: z
@@ -143,16 +131,16 @@ export const AttentionItem = z
         lastMessage: z
           .object({
             id: z.string(),
-            kind: z.string().describe('Kind of the message.'),
+            kind: z.string(),
             state: z.enum(Object.keys(messageStates) as [keyof typeof messageStates]),
-            at: timestamp.describe('Time at which the message was sent, or created if it was not sent.'),
+            at: timestamp.describe('Time at which the message was sent or, if it was not sent, created.'),
           })
           .nullable()
-          .describe('Newest message about the job. `null`: there is none.'),
+          .describe('Newest message about the job. `null`: none.'),
       })
       .nullable()
       .describe(
-        'Whether the customer was informed. `null`: the item is not about a job, or customer notifications are not configured in this installation.',
+        'Whether the customer was informed. `null`: not about a job, or notifications are not configured.',
       ),
     actions: z
       .array(
@@ -163,7 +151,7 @@ export const AttentionItem = z
           body: z
             .looseObject({})
             .nullable()
-            .describe('Body of the request. `null`: none, or one that the caller must provide.'),
+            .describe('Body of the request. `null`: none, or one that the caller provides.'),
         }),
       )
       .describe('Next actions that the API key permits, the recommended one first.'),
@@ -171,13 +159,13 @@ export const AttentionItem = z
     state: z
       .enum(ATTENTION_STATES)
       .describe(
-        '`snoozed`: hidden until `snoozedUntil`. `acknowledged`: hidden. In both states, the item is open again when its cause changes materially (see *Snooze an item*).',
+        '`snoozed` (until `snoozedUntil`) and `acknowledged`: hidden until the cause changes materially (see *Snooze an item*).',
       ),
     snoozedUntil: timestampOrNull.describe('End of the snooze.'),
     returned: z
       .enum(['changed', 'snooze_ended'])
       .nullable()
-      .describe('Reason why an item that was hidden is open again. `null`: the item was not hidden.'),
+      .describe('Reason why a hidden item is open again. `null`: it was not hidden.'),
     assignee: textOrNull.describe('Name of the person who handles the item.'),
     note: textOrNull.describe('Latest note.'),
     changedAt: timestampOrNull.describe('Time of the last action of a user on the item.'),
@@ -191,16 +179,14 @@ const kindCounts = z.array(z.object({ kind: z.enum(ATTENTION_KINDS), items: coun
 /** Numbers of items. */
 export const AttentionCounts = z
   .object({
-    open: count.describe('Number of open items.'),
-    snoozed: count.describe('Number of snoozed items.'),
-    acknowledged: count.describe('Number of acknowledged items.'),
-    byKind: kindCounts.describe('Number of open items for each kind that has at least one.'),
-    hiddenByKind: kindCounts.describe(
-      'Number of snoozed and acknowledged items for each kind that has at least one.',
-    ),
+    open: count,
+    snoozed: count,
+    acknowledged: count,
+    byKind: kindCounts.describe('Number of open items of each kind.'),
+    hiddenByKind: kindCounts.describe('Number of snoozed and acknowledged items of each kind.'),
     complete: z
       .boolean()
-      .describe('`false`: there are more items than the queue reads, so the real numbers can be higher.'),
+      .describe('`false`: the queue did not read all items, so the real numbers can be higher.'),
   })
   .meta({ id: 'AttentionCounts' });
 export type AttentionCounts = RecordOf<typeof AttentionCounts>;
@@ -209,11 +195,9 @@ export type AttentionCounts = RecordOf<typeof AttentionCounts>;
 export const AttentionPage = z
   .object({
     items: z.array(AttentionItem).describe('Items of the page, highest rank first.'),
-    next: textOrNull.describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
+    next: textOrNull.describe('`null` on the last page.'),
     total: count.describe('Number of items that match the filters.'),
-    counts: AttentionCounts.describe(
-      'Numbers of items in the queue. They include all items that the API key can access in the regions in `watched.regions`. Of the filters in the request, only `region` changes these numbers.',
-    ),
+    counts: AttentionCounts.describe('Numbers of items. Of the filters, only `region` applies to them.'),
     watched: z
       .object({
         regions: z.array(z.string()).describe('Names of the regions.'),
@@ -230,15 +214,13 @@ export const AttentionPage = z
 /** Action of a user on an item. */
 export const AttentionEntry = z
   .object({
-    at: timestamp.describe('Time of the action.'),
+    at: timestamp,
     by: Actor,
     action: z
       .enum(['snooze', 'acknowledge', 'reopen', 'assign', 'note', ...SUBJECT_ACTIONS])
-      .describe(
-        `Action. ${SUBJECT_ACTIONS.map((name) => `\`${name}\``).join(', ')}: an action on the subject, with any client. It is recorded if the subject needed attention at that time.`,
-      ),
+      .describe('Action on the item, or on its subject while it needed attention.'),
     until: timestampOrNull.describe('End of the snooze.'),
-    assignee: textOrNull.describe('Name given with `assign`. `null`: the item was unassigned.'),
+    assignee: textOrNull.describe('Name given with `assign`. `null`: unassigned.'),
     note: textOrNull.describe('Text given with the action.'),
     kind: z.enum(ATTENTION_KINDS).describe('Kind of the item at that time.'),
     cause: z.string().describe('Cause of the item at that time.'),

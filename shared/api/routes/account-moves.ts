@@ -25,7 +25,7 @@ export const moveRoutes: readonly Route[] = [
       ...{ method: 'put', path: '/v1/accounts/{id}/move', id: 'beginAccountMove', role: 'admin' },
       summary: 'Begin to move an account to another cell',
       description:
-        'Pauses the account, closes its log and stops its customer notifications in this cell. Repeat the request until `waitingFor` is `null`. Then the data can be exported. The account cannot be resumed in this cell.',
+        'Pauses the account, closes its log and stops its customer notifications. Repeat the request until `waitingFor` is `null`, then export the data. The account cannot be resumed in this cell.',
       allAccounts: true,
       of: ofAccountRecord,
       conditional: true,
@@ -36,9 +36,7 @@ export const moveRoutes: readonly Route[] = [
             .trim()
             .min(1, TO_RULE)
             .max(300, TO_RULE)
-            .describe(
-              'Name of the other cell, such as the base URL of its API. It is returned as `move.to` of the account.',
-            ),
+            .describe('Name of the other cell, such as the base URL of its API.'),
         })
         .meta({ id: 'NewMove' }),
       example: { to: 'https://large.jobwire.example.com' },
@@ -48,7 +46,7 @@ export const moveRoutes: readonly Route[] = [
           .object({
             account: AccountRecord,
             waitingFor: textOrNull.describe(
-              'Description of the work that must be complete before the data can be exported. `null`: the data can be exported.',
+              'Work that must be complete before the data can be exported. `null`: none.',
             ),
           })
           .meta({ id: 'BegunAccountMove' }),
@@ -64,7 +62,7 @@ export const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, conditional: true },
       summary: 'Cancel the move of an account',
       description:
-        'Opens the log of the account again. The account stays paused. Before the request, delete the account in the other cell. Otherwise, both cells would poll it and emit its events after it is resumed here.',
+        'Opens the log of the account again. The account stays paused. Delete the account in the other cell first. Otherwise, both cells can emit its events.',
       answer: { description: 'The current account.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
@@ -77,7 +75,7 @@ export const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, repeatable: true },
       summary: 'Export an account that is moved to another cell',
       description:
-        'Returns the data of the account page by page: state of its jobs, settings, recipients, templates, suppressions, and notices and messages that are not sent yet. The data includes personal data and the key that signs unsubscribe links, but no credentials.',
+        'Returns the jobs, settings, recipients and unsent messages of the account, page by page. Includes personal data and the key that signs unsubscribe links, but no credentials.',
       body: z
         .strictObject({
           after: z
@@ -97,7 +95,7 @@ export const moveRoutes: readonly Route[] = [
             data: z
               .string()
               .describe('Content of the page, for `POST /v1/accounts/import` of the other cell.'),
-            next: textOrNull.describe('Value of `after` for the next page. `null`: this is the last page.'),
+            next: textOrNull.describe('Value of `after` for the next page. `null` on the last page.'),
           })
           .meta({ id: 'AccountExportPage' }),
       },
@@ -112,7 +110,7 @@ export const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, repeatable: true, maxBodyBytes: MAX_IMPORT_BYTES },
       summary: 'Import an account from another cell',
       description:
-        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts the polls of the account, unless the account was paused before the move. A page can be sent again without a further effect. The only exception: if a page is sent again after the import is complete, the suppressions in the page are added again.',
+        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts its polls, unless the account was paused before the move. A page can be sent again, but after the last page this adds the suppressions of the page again.',
       body: z
         .strictObject({
           data: z

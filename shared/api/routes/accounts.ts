@@ -46,9 +46,7 @@ const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the 
 const Listed = AccountRecord.extend({
   status: AccountReport.nullable()
     .optional()
-    .describe(
-      'Polling state of the account. Present only with `include=status`. `null` while the registration of the account is incomplete.',
-    ),
+    .describe('Polling state. Only with `include=status`. `null` while the registration is incomplete.'),
 }).meta({ id: 'ListedAccount' });
 
 const accounts = defineResource({
@@ -85,14 +83,14 @@ const ofDeletable: Subject<AccountRef & { readonly revision: number }> = {
 export const accountRoutes: readonly Route[] = [
   accounts.list(
     {
-      page: 'A page of the accounts that the API key can access, ordered by region and id.',
+      page: 'A page of accounts, ordered by region and id.',
       items: Listed,
       query: z.strictObject({
         region: one.optional().describe('Only accounts of this region.'),
         include: z
           .literal('status', 'must be status')
           .optional()
-          .describe('`status`: include the polling state of each account.'),
+          .describe('`status`: include the polling state.'),
         limit,
         after: afterId('accounts', isAccountPlace),
       }),
@@ -108,7 +106,7 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Register an account',
       description:
-        'The first poll is due immediately, unless the account is created paused. Credentials are write-only. If another account of the region has the same credentials, the response contains a warning.',
+        'The first poll is due immediately, unless the account is paused. Credentials are write-only.',
       allAccounts: true,
       body: NewAccount,
       example: {
@@ -127,8 +125,7 @@ export const accountRoutes: readonly Route[] = [
   accounts.get(),
   accounts.update(
     {
-      description:
-        'Changes the polling settings, the event settings, or the name of the secret with the credentials. `secretRef` requires an API key for all accounts, because it can name the credentials of any account.',
+      description: '`secretRef` requires an API key for all accounts.',
       body: AccountUpdate,
       example: { pollIntervalSeconds: 300 },
     },
@@ -147,13 +144,13 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Delete an account and its data',
       description:
-        'The account no longer exists after the first request. One request spends at most 10 seconds on the deletion. If some data remains, the response is 202. Repeat the request until it returns 204, or 404 because the deletion has been completed in the meantime. On AWS, only further requests continue the deletion. Self-hosted, it also continues in the background.',
+        'The account no longer exists after the first request. If the response is 202, some data remains. Repeat the request until it returns 204 or 404. On AWS, only further requests continue the deletion.',
       of: ofDeletable,
       result: 'The account and its data are deleted. Only delivery attempts remain until they expire.',
       also: [
         {
           status: 202,
-          description: 'The account is deleted, but some of its data remains. Repeat the request.',
+          description: 'Some data remains. Repeat the request.',
         },
       ],
       problems: ['unprocessable-content'],
@@ -170,7 +167,7 @@ export const accountRoutes: readonly Route[] = [
       ...{ method: 'put', id: 'rotateCredentials', role: 'admin' },
       summary: 'Replace the credentials of an account',
       description:
-        'The new credentials take effect immediately. If polling was waiting because the old credentials were rejected, it resumes at once.',
+        'Takes effect immediately. If polling was stopped because the old credentials were rejected, it resumes.',
       body: NewCredentials,
       example: { clientId: 'acme-api', clientSecret: '…' },
       record: ({ subject, ...by }, parts) =>
@@ -233,8 +230,7 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/batch',
       id: 'batchAccounts',
       summary: 'Perform an action on several accounts',
-      description:
-        'Pauses or resumes polling. Each account has its own result: if the action fails for one account, it is still performed on the others. The response has the status 200 even if all actions failed.',
+      description: 'Each account has its own result. The status is 200 even if all actions failed.',
       role: 'operate',
       body: batchBody(['pause', 'resume'], 'accounts').meta({ id: 'AccountBatch' }),
       example: { action: 'pause', ids: ['acme', 'globex'] },
@@ -291,8 +287,7 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/polls',
       id: 'listAccountPolls',
       summary: 'List recent polls of an account',
-      description:
-        'Returns at most the last 20 polls, newest first. Fewer polls are stored if their error messages are long.',
+      description: 'Returns up to 20 polls, newest first.',
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterInTime('polls') }),
@@ -313,7 +308,7 @@ export const accountRoutes: readonly Route[] = [
       record: ({ subject, ...by }, parts) => recordAction('confirm', accountItem(subject), by, parts),
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
-        'Ends a quarantine (too many jobs disappeared within a day) or an identity mismatch (the credentials belong to another account of the ordering API). In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials have been corrected. With `upstreamId`, the operator confirms instead that the account to which the credentials now belong is the right one. Jobwire then expects this id.',
+        'Ends a quarantine or an identity mismatch. In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials have been corrected or, with `upstreamId`, that they belong to the right account now.',
       role: 'operate',
       of: ofAccount,
       body: z
@@ -322,7 +317,7 @@ export const accountRoutes: readonly Route[] = [
             .int(UPSTREAM_RULE)
             .positive(UPSTREAM_RULE)
             .optional()
-            .describe('Id of the account in the ordering API that Jobwire expects from now on.'),
+            .describe('Id of the account in the ordering API that is expected from now on.'),
         })
         .meta({ id: 'AccountConfirmation' }),
       answer: {

@@ -37,9 +37,7 @@ interface FoundRule extends AlertRule {
 const ofRule: Subject<FoundRule> = {
   params: { id: one.describe('Id of the rule.') },
   query: {
-    region: one
-      .optional()
-      .describe('Region of the rule. Required if rules of several regions have the same id.'),
+    region: one.optional().describe('Required if several regions have this id.'),
   },
   async find({ c, caller, params, query }, { feed }) {
     const { id = '' } = params;
@@ -60,9 +58,7 @@ const ofRule: Subject<FoundRule> = {
 const TestResult = z
   .object({
     sent: z.boolean().describe('Whether the target accepted the message.'),
-    message: textOrNull.describe(
-      'Why the target did not accept the message. `null`: the target accepted the message.',
-    ),
+    message: textOrNull.describe('Why the target did not accept the message. `null`: accepted.'),
   })
   .meta({ id: 'AlertTestResult' });
 
@@ -104,8 +100,6 @@ export const alertRuleRoutes: readonly Route[] = [
   rules.list(
     {
       summary: 'List alert rules',
-      description:
-        'An API key that is restricted to some accounts receives only the rules for these accounts.',
       page: 'A page of alert rules, ordered by id.',
       query: z.strictObject({
         limit,
@@ -132,13 +126,12 @@ export const alertRuleRoutes: readonly Route[] = [
   ),
   rules.create(
     {
-      description:
-        'The rule is evaluated once a minute. With an API key that is restricted to some accounts, `accounts` is required and can contain only these accounts.',
+      description: 'The rule is evaluated once a minute. With a restricted API key, `accounts` is required.',
       body: NewAlertRule.extend({
         region: z
           .string('must be the name of a region')
           .optional()
-          .describe('Region of the rule. Required if Jobwire serves several regions.'),
+          .describe('Required if Jobwire serves several regions.'),
       }).meta({ id: 'NewAlertRule' }),
       example: {
         id: 'late',
@@ -167,7 +160,6 @@ export const alertRuleRoutes: readonly Route[] = [
   rules.get(),
   rules.update(
     {
-      description: 'Omitted fields are unchanged. `null` resets a field to its default.',
       of: ofRule,
       body: AlertRuleUpdate,
       example: { threshold: 10, quietHours: null },
@@ -189,7 +181,7 @@ export const alertRuleRoutes: readonly Route[] = [
       id: 'testAlertRule',
       tag: 'Alerts',
       summary: 'Send a test message of an alert rule',
-      description: 'Sends a message to the target of the rule. The state of the rule does not change.',
+      description: 'The state of the rule does not change.',
       role: 'admin',
       of: ofRule,
       answer: { description: 'The result.', schema: TestResult },

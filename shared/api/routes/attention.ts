@@ -60,10 +60,10 @@ export const attentionRoutes: readonly Route[] = [
       id: 'listAttention',
       summary: 'List the items that need attention',
       description:
-        'Returns the items that need attention in all accounts that the API key can access, highest rank first. They are about:\n\n- jobs that are late, stalled, at risk or due soon, or are in a status that needs attention (`attentionStatuses`)\n- endpoints that fail or are disabled, and their parked and dead events\n- accounts that are not observed\n- regions in which the ordering API fails\n- messages that did not reach customers\n\nA subject is listed once, with its most severe kind. The list is computed with each request. Filters can be combined: an item must match all of them. The number of reads is limited, so in a very large region the least urgent items can be missing (`counts.complete`).',
+        'Returns the items that need attention, highest rank first. A subject is listed once, with its most severe kind. An item must match all filters. In a very large region, the least urgent items can be missing (`counts.complete`).',
       role: 'read',
       query: z.strictObject({
-        region: one.optional().describe('Only this region. Default: all served regions.'),
+        region: one.optional().describe('Only this region. Default: all regions.'),
         kind: kinds.optional().describe('Only items of these kinds, comma-separated.'),
         account: textUpTo(63).optional().describe('Only items of this account.'),
         subject: textUpTo(100)
@@ -75,7 +75,7 @@ export const attentionRoutes: readonly Route[] = [
         state: z
           .enum([...ATTENTION_STATES, 'all'], STATE_RULE)
           .default('open')
-          .describe('Only items in this state, or `all`. Default: `open`.'),
+          .describe('Only items in this state, or `all`.'),
         limit,
         after: afterBy('items', decodeQueuePlace),
       }),
@@ -129,7 +129,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'snooze',
     'Snooze an item',
-    'Hides the item until a time, or until its cause changes materially. Material changes are:\n\n- Job: its status, its due date or the kinds that apply to it change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: it changes between working, failing and disabled, or a new failure begins. Or its number of dead events of the last 30 days changes from zero to one or more, or back to zero. Or its parked and dead events increase: the sum of two levels (see below) rises.\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.\n\nThe number of parked events and the number of dead events each have a level: 0 for 0 events, 1 for 1 event, 2 for 2 or 3 events, 3 for 4 to 7 events, 4 for 8 to 15 events, and so on. Example: an endpoint is hidden with 3 parked and 2 dead events. The sum of its levels is 2 + 2. With 5 parked and 2 dead events, the sum is 3 + 2, so the item is open again. With 5 parked events and 1 dead event, the sum is 3 + 1, so the item stays hidden.',
+    'Hides the item until a time, or until its cause changes materially:\n\n- Job: its status, due date or kinds change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: its state changes, a new failure begins, or the first or last dead event of the last 30 days appears or disappears. Usually also: the number of parked or dead events reaches the next power of two.\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.',
     z.strictObject({
       until: z.iso
         .datetime({ offset: true, error: UNTIL_RULE })
@@ -164,7 +164,7 @@ export const attentionRoutes: readonly Route[] = [
     'Assign an item',
     'Sets the name of the person who handles the item. `null` removes it.',
     z.strictObject({
-      assignee: line(100).nullable().describe('Name of a person. `null`: removes the assignee.'),
+      assignee: line(100).nullable().describe('Name of a person. `null` removes it.'),
       note,
     }),
     { assignee: 'ann' },
@@ -173,7 +173,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'note',
     'Add a note to an item',
-    'The note replaces the current one. Earlier notes stay in the history. `null` removes the note.',
+    'Replaces the current note, which stays in the history. `null` removes it.',
     z.strictObject({ note: noteText.nullable().describe('Text of the note.') }),
     { note: 'Called the supplier.' },
     (body) => ({ action: 'note', ...body }),
@@ -183,12 +183,10 @@ export const attentionRoutes: readonly Route[] = [
       path: '/v1/figures',
       id: 'getFigures',
       summary: 'Get the figures of all regions',
-      description:
-        'Returns, in one response, the numbers of open jobs by status, of jobs due on a day, of jobs dispatched on that day, of dispatches on time, and of items that need attention. With an API key that is restricted to some accounts, only these accounts are counted.',
       role: 'read',
       query: z.strictObject({
-        region: one.optional().describe('Only this region. Default: all served regions.'),
-        day: day.optional().describe('Day (`YYYY-MM-DD`) of the figures. Default: today (UTC).'),
+        region: one.optional().describe('Only this region. Default: all regions.'),
+        day: day.optional().describe('Default: today (UTC).'),
       }),
       answer: { description: 'The figures.', schema: Figures },
     },

@@ -1,6 +1,6 @@
 /** Delivery routes: health of an endpoint, and deliveries by endpoint, event and job. */
 import * as z from 'zod';
-import { type DeliveryEntry, EXAMINED_ATTEMPTS, toDelivery } from '../../delivery/delivery-log.ts';
+import { type DeliveryEntry, toDelivery } from '../../delivery/delivery-log.ts';
 import { toEndpoint } from '../../delivery/endpoint.ts';
 import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
 import { Delivery, DeliveryStatistics, EndpointHealth } from '../../delivery/endpoint-views.ts';
@@ -8,16 +8,7 @@ import { keys } from '../../storage/schema.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofOwnEndpoint } from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
-import {
-  afterId,
-  afterInTime,
-  FILTERED_PAGE,
-  integer,
-  limit,
-  pageInTime,
-  time,
-  typePatterns,
-} from '../parameters.ts';
+import { afterId, afterInTime, integer, limit, pageInTime, time, typePatterns } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
 import { type Route, type RouteParts, route, routesOf } from '../route.ts';
@@ -42,8 +33,8 @@ const DeliveriesQuery = z
       .optional()
       .describe('Only attempts with this outcome. `failed` includes `rejected` and `retry`.'),
     types: typePatterns.optional(),
-    from: time.optional().describe('Only attempts that began at this time or later (ISO 8601).'),
-    to: time.optional().describe('Only attempts that began before this time (ISO 8601).'),
+    from: time.optional().describe('Only attempts that began at this time or later.'),
+    to: time.optional().describe('Only attempts that began before this time.'),
   })
   .superRefine(({ from, to }, context) => {
     if (from === undefined || to === undefined || from < to) return;
@@ -72,17 +63,14 @@ export const deliveryRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/statistics',
       id: 'getEndpointStatistics',
       summary: 'Get the delivery statistics of an endpoint',
-      description:
-        'Counts the attempts of the window by the time at which they began. New attempts are included within a minute. Only webhooks and queues have statistics.',
+      description: 'New attempts are included within a minute. Only webhooks and queues have statistics.',
       role: 'read',
       of: ofOwnEndpoint,
       query: z.strictObject({
         window: z
           .enum(['1h', '24h', '7d'], 'must be 1h, 24h or 7d')
           .default('24h')
-          .describe(
-            'Length of the window: `1h` with one point per 5 minutes, `24h` with one per 30 minutes, `7d` with one per 2 hours. Default: `24h`.',
-          ),
+          .describe('Length of the window.'),
       }),
       answer: { description: 'Statistics of the endpoint.', schema: DeliveryStatistics },
     },
@@ -99,7 +87,7 @@ export const deliveryRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/deliveries',
       id: 'listEndpointDeliveries',
       summary: 'List deliveries to an endpoint',
-      description: `Returns deliveries, newest first. ${FILTERED_PAGE} A request reads at most ${EXAMINED_ATTEMPTS} attempts, so with \`types\`, or with \`outcome=delivered\`, a page can have few deliveries, or none, although further pages follow.`,
+      description: 'Returns deliveries, newest first.',
       role: 'read',
       of: ofEndpoint,
       query: DeliveriesQuery,
@@ -121,7 +109,7 @@ export const deliveryRoutes: readonly Route[] = [
       id: 'listEventDeliveries',
       tag: 'Events',
       summary: 'List deliveries of an event',
-      description: `Returns the last ${EVENT_DELIVERIES} attempts to endpoints that the API key can access, oldest first. The most recent attempts can be missing for a short time.`,
+      description: `Returns the last ${EVENT_DELIVERIES} attempts, oldest first. The most recent attempts can be missing for a short time.`,
       role: 'read',
       of: ofEvent,
       query: z.strictObject({ limit, after: afterInTime('deliveries of an event') }),
@@ -142,14 +130,14 @@ export const deliveryRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'List deliveries of the events of a job',
       description:
-        'Returns deliveries, grouped by event, newest event first. Only endpoints that the API key can access are included. The most recent attempts can be missing for a short time.',
+        'Returns deliveries, grouped by event, newest event first. The most recent attempts can be missing for a short time.',
       role: 'read',
       of: ofAccount,
       params: jobParams,
       query: z.strictObject({
         limit: integer(1, MAX_JOB_EVENTS)
           .default(MAX_JOB_EVENTS)
-          .describe(`Maximum number of events per page, 1 to ${MAX_JOB_EVENTS}. Default: ${MAX_JOB_EVENTS}.`),
+          .describe(`Maximum number of events per page. Default: ${MAX_JOB_EVENTS}.`),
         after: afterJobEvent,
       }),
       answer: pageAnswer('deliveries', Delivery, 'Deliveries of a page of events.'),

@@ -119,15 +119,12 @@ export const endpointRoutes: readonly Route[] = [
   ),
   endpoints.create(
     {
-      description:
-        'An omitted filter selects all events. With an API key that is restricted to some accounts, `accounts` is required and can contain only these accounts.',
+      description: 'An omitted filter selects all events. With a restricted API key, `accounts` is required.',
       body: NewEndpoint.extend({
         region: z
           .string('must be the name of a region')
           .optional()
-          .describe(
-            'Region of the endpoint. Required if Jobwire serves several regions and `accounts` is omitted.',
-          ),
+          .describe('Required if Jobwire serves several regions and `accounts` is omitted.'),
       }).meta({ id: 'NewEndpoint' }),
       example: {
         id: 'erp',
@@ -137,7 +134,7 @@ export const endpointRoutes: readonly Route[] = [
         types: ['job.*'],
       },
       answer: {
-        description: 'The endpoint and its signing secret. The secret is returned only once.',
+        description: 'The endpoint and its signing secret.',
         schema: CreatedEndpoint,
       },
       location: (endpoint, { feed }) => endpointPath(feed, endpoint),
@@ -155,7 +152,7 @@ export const endpointRoutes: readonly Route[] = [
   endpoints.update(
     {
       description:
-        'Omitted fields are unchanged. `null` removes a filter, or resets another setting to its default. The parked and dead events of removed accounts are deleted. An API key that is restricted to some accounts cannot subscribe the endpoint to other accounts.',
+        'The parked and dead events of removed accounts are deleted. A restricted API key cannot add other accounts.',
       of: ofOwnEndpoint,
       body: EndpointUpdate,
       example: { types: ['job.dispatched', 'job.tracking_added'], ratePerSecond: null },
@@ -174,8 +171,7 @@ export const endpointRoutes: readonly Route[] = [
   endpoints.remove(
     {
       summary: 'Delete an endpoint and its data',
-      description:
-        'Requests in flight are completed. Entries in the delivery log are kept until they expire.',
+      description: 'Entries in the delivery log are kept until they expire.',
       of: ofOwnEndpoint,
     },
     ({ subject: { region, id }, expected }, { manage }) =>
@@ -208,7 +204,7 @@ export const endpointRoutes: readonly Route[] = [
     {
       summary: 'Enable an endpoint',
       description:
-        'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first. The other events are sent after the endpoint has acknowledged it. Also works for built-in endpoints and for endpoints in the configuration file.',
+        'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. Also works for endpoints that are built in or in the configuration file.',
       record: ({ subject, ...by }, parts) => recordAction('enable', endpointItem(subject), by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
@@ -221,7 +217,7 @@ export const endpointRoutes: readonly Route[] = [
       id: 'batchEndpoints',
       summary: 'Perform an action on several endpoints',
       description:
-        '`pause`, `resume` and `enable` do the same as `POST /v1/endpoints/{id}/pause`, `…/resume` and `…/enable`. `retry` and `discard` apply to all parked events of each endpoint. Each endpoint has its own result: if the action fails for one endpoint, it is still performed on the others. With `all`, built-in endpoints are not included. The response has the status 200 even if all actions failed.',
+        '`retry` and `discard` apply to all parked events of each endpoint. Each endpoint has its own result. The status is 200 even if all actions failed. `all` does not include built-in endpoints.',
       role: 'operate',
       body: batchBody(ACTIONS, 'endpoints').meta({ id: 'EndpointBatch' }),
       example: { action: 'pause', ids: ['erp', 'shop'] },
@@ -266,7 +262,7 @@ export const endpointRoutes: readonly Route[] = [
       id: 'pingEndpoint',
       summary: 'Send a test event',
       description:
-        'Immediately sends an event of type `jobwire.ping`, in the same form as any other event, even if the endpoint is paused or disabled. The event is not recorded in a log.',
+        'Immediately sends an event of type `jobwire.ping`, even if the endpoint is paused or disabled. The event is not recorded in a log.',
       role: 'operate',
       of: ofOwnEndpoint,
       repeatable: true,
@@ -283,7 +279,7 @@ export const endpointRoutes: readonly Route[] = [
       id: 'resendEvent',
       summary: 'Resend an event',
       description:
-        'Sends one event of the log immediately, even if a filter excludes its type, or if the endpoint is paused or disabled. The event keeps its id. The request has the header `webhook-replay: true`, which the signature does not cover; a message of a queue has the attribute `replay`.',
+        'Sends one event of the log immediately, even if a filter excludes its type, or if the endpoint is paused or disabled.',
       role: 'operate',
       of: ofOwnEndpoint,
       body: z
@@ -320,8 +316,7 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/rotate-secret',
       id: 'rotateEndpointSecret',
       summary: 'Rotate the signing secret of an endpoint',
-      description:
-        'Requests are also signed with the previous secrets until these expire, by default after one day.',
+      description: 'Requests are also signed with the previous secrets until these expire.',
       role: 'admin',
       of: ofOwnEndpoint,
       body: Rotation,

@@ -62,18 +62,16 @@ const EventPage = z
   .object({
     events: z.array(Event),
     next: Cursor.describe(
-      'Cursor of the next page. Send it as `after`. It also advances past events that the filter excludes. With `order=newest`: the position after the newest event of the page, from which new events can be read.',
+      'Cursor of the next page. With `order=newest`: the position after the newest event, from which new events can be read.',
     ),
     previous: Cursor.nullable()
       .optional()
-      .describe(
-        'Cursor of the page of older events. Send it as `before`. `null`: there are no older events. Only with `order=newest`.',
-      ),
+      .describe('Cursor of older events, for `before`. `null`: none. Only with `order=newest`.'),
     head: Cursor.describe('Cursor of the last event in the log.'),
     observedThrough: timestampOrNull
       .optional()
       .describe(
-        'Start of the last complete reading of the list of active jobs. The changes that this reading showed are in the log, at or before the cursor `next`. There are exceptions, such as jobs that could not be read. The description of `observedThrough` in the account status lists them. `null`: the page does not reach the end of the log (`head`). Absent in the log of a region.',
+        'Start of the last complete reading of the list. Its changes are in the log, at or before `next`, with the exceptions of `observedThrough` in the account status. `null`: the page does not reach the end of the log. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
@@ -81,20 +79,20 @@ const EventPage = z
 const cursor = cursorBy(parseCursor, CURSOR_RULE).optional();
 
 const EventsQuery = z.strictObject({
-  after: cursor.describe('Return events after this cursor. Default: begin with the earliest stored event.'),
+  after: cursor.describe('Return events after this cursor. Default: all stored events.'),
   limit: eventLimit,
   types: typePatterns.optional(),
   wait: integer(0, MAX_WAIT_SECONDS)
     .default(0)
-    .describe(`Maximum time to wait for the first event, in seconds, 0 to ${MAX_WAIT_SECONDS}. Default: 0.`),
+    .describe(`Time to wait for the first event, in seconds. Default: 0.`),
   order: z
     .enum(['oldest', 'newest'], 'must be oldest or newest')
     .default('oldest')
     .describe(
-      'Sort order. `newest`: begin with the newest event. `previous` of the response is the cursor of older events.',
+      '`newest`: begin with the newest event. `previous` of the response is the cursor of older events.',
     ),
   before: cursor.describe(
-    'With `order=newest`: return the events up to this cursor. Default: the end of the log.',
+    'With `order=newest`: return events up to this cursor. Default: the end of the log.',
   ),
 });
 
@@ -121,7 +119,7 @@ function checkOrder(
 }
 
 const StreamQuery = z.strictObject({
-  after: cursor.describe('Return events after this cursor. Default: the current end of the log.'),
+  after: cursor.describe('Return events after this cursor. Default: the end of the log.'),
   types: typePatterns.optional(),
 });
 
@@ -129,16 +127,14 @@ const StreamQuery = z.strictObject({
 const CellEventsQuery = z
   .strictObject({
     ...EventsQuery.shape,
-    after: one
-      .optional()
-      .describe('Return events after this cursor. Default: begin with the earliest stored event.'),
+    after: one.optional().describe('Return events after this cursor. Default: all stored events.'),
     before: one
       .optional()
-      .describe('With `order=newest`: return the events up to this cursor. Default: the end of the logs.'),
+      .describe('With `order=newest`: return events up to this cursor. Default: the end of the logs.'),
     last: integer(1, MAX_EVENTS)
       .optional()
       .describe(
-        'Alternative to `after`: begin this number of events before the end of the feed of each region. `limit` applies to all regions together, so use `next` to get the rest. Fewer events are returned if the API key is restricted to some accounts, or if `types` is set.',
+        'Instead of `after`: begin this number of events before the end of the feed of each region. Fewer events are returned with `types`, or with a restricted API key.',
       ),
   })
   .superRefine((given, context) => {
@@ -149,19 +145,18 @@ const CellEventsQuery = z
   });
 
 const CellStreamQuery = z.strictObject({
-  after: one.optional().describe('Return events after this cursor. Default: the current end of the logs.'),
+  after: one.optional().describe('Return events after this cursor. Default: the end of the logs.'),
   types: typePatterns.optional(),
 });
 
 const CellPage = EventPage.omit({ observedThrough: true }).meta({ id: 'CellEventPage' });
 
 const LAST_EVENT_ID = {
-  'Last-Event-ID':
-    'The `id:` of the last event received. The stream resumes after it. Takes precedence over `after`.',
+  'Last-Event-ID': 'The `id:` of the last event received. Takes precedence over `after`.',
 };
 const STREAM = {
   description:
-    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message of a stream has `event: cursor`, and its `data:` contains the cursor. When the parameter `types` excludes events, the stream sends another `cursor` message instead of them, so that the cursor of the client advances. The server closes a stream after some minutes. Connect again with the last id to resume it.',
+    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. A message with `event: cursor` contains only a cursor: the first message, and those instead of events that `types` excludes. The server closes a stream after some minutes. Connect again with the last id.',
   schema: z.string(),
   contentType: 'text/event-stream',
   headers: {
@@ -286,7 +281,7 @@ export const eventRoutes: readonly Route[] = [
       id: 'listEvents',
       summary: 'List events of all accounts and regions',
       description:
-        'Returns the events of all logs in one sequence. An API key that is restricted to some accounts receives only the events of these accounts. The cursor is valid for this feed only.',
+        'Returns the events of all logs in one sequence. A restricted API key receives only the events of its accounts. The cursor is valid for this feed only.',
       role: 'read',
       query: CellEventsQuery,
       answer: { description: 'A page of events.', schema: CellPage },
@@ -319,7 +314,7 @@ export const eventRoutes: readonly Route[] = [
       id: 'streamEvents',
       summary: 'Stream events of all accounts and regions',
       description:
-        'Returns the events of all logs in one sequence. An API key that is restricted to some accounts receives only the events of these accounts. The cursor is valid for this feed only.',
+        'Returns the events of all logs in one sequence. A restricted API key receives only the events of its accounts. The cursor is valid for this feed only.',
       role: 'read',
       query: CellStreamQuery,
       headers: LAST_EVENT_ID,

@@ -56,17 +56,17 @@ const JobsQuery = z
       .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
       .optional()
       .describe(
-        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status`, `late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom` or `dueBefore`.\n- `dateOut`: by day of dispatch. Requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`.\n\nJobs of one day are sorted by number. Default: by job number if the filter `jobNumber`, `orderNumber` or `orderGroup` is given. Otherwise by `dateOut` or `dateDue` if the filters permit it, and by job number if they do not.',
+        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status` or a filter of open jobs.\n- `dateOut`: by day of dispatch. Requires a filter of dispatched jobs.\n\nDefault: `jobNumber` with the filter `jobNumber`, `orderNumber` or `orderGroup`. Otherwise `dateOut` or `dateDue` if the filters permit it.',
       ),
     expand: listOf<JobExpansion>(['detail', 'events'], 'must be detail, events or detail,events')
       .optional()
       .describe(
-        `Comma-separated additional content of each job. \`detail\`: the fields of the job detail. \`events\`: its ${EXPANDED.events} newest events, with at most ${EXPANDED.jobs} jobs per page.`,
+        `Comma-separated additional content. \`detail\`: the fields of the job detail. \`events\`: the ${EXPANDED.events} newest events, with at most ${EXPANDED.jobs} jobs per page.`,
       ),
     limit,
     after: cursorBy(decodeJobsCursor, 'must be the `next` of a page of jobs')
       .optional()
-      .describe('Cursor: the `next` of the previous page. The filters and `sort` must be the same.'),
+      .describe('The `next` of the previous page. The filters and `sort` must be the same.'),
   })
   .superRefine(({ sort, ...given }, context) => {
     const open = OPEN_FILTERS.find((name) => given[name]);
@@ -91,7 +91,7 @@ export const afterJobEvent = one
   .regex(/^\d{1,15}$/, 'must be the `next` of a page of events of a job')
   .transform((text) => ({ sequence: Number(text) }))
   .optional()
-  .describe('Cursor: the `next` of the previous page.');
+  .describe('The `next` of the previous page.');
 
 const JobEventsQuery = z.strictObject({
   order: z.enum(['newest', 'oldest'], 'must be newest or oldest').default('newest').describe('Sort order.'),
@@ -100,8 +100,8 @@ const JobEventsQuery = z.strictObject({
 });
 
 const rollupsQuery = z.strictObject({
-  from: day.optional().describe('First day (`YYYY-MM-DD`). Default: six days before `to`.'),
-  to: day.optional().describe('Last day (`YYYY-MM-DD`). Default: today (UTC).'),
+  from: day.optional().describe('First day. Default: six days before `to`.'),
+  to: day.optional().describe('Last day. Default: today (UTC).'),
 });
 
 /** All job routes. */
@@ -112,7 +112,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'listJobs',
       summary: 'List jobs of an account',
       description:
-        'A job must match all filters. A filter of open jobs (`late=true`, `risk`, `undispatched=true`, `dueOn`, `dueFrom`, `dueBefore`) cannot be combined with a filter of dispatched jobs (`dispatchedOn`, `dispatchedFrom`, `dispatchedBefore`). A request reads at most 500 jobs, so with several filters a page can have few jobs, or none, although further pages follow. Filters use indexes that are updated with a short delay, so a job that has just changed can be missing. The data of each returned job is current. A later page can be 410 if the account was restored from a backup, or was deleted and created again, after the first page was read. Then request the first page again.',
+        'A job must match all filters. Filters of open jobs (`late=true`, `risk`, `undispatched=true`, `due…`) cannot be combined with filters of dispatched jobs (`dispatched…`). A job that has just changed can be missing. If a page is 410, the account was restored or created again. Request the first page again.',
       role: 'read',
       of: ofAccount,
       query: JobsQuery,
@@ -152,13 +152,13 @@ export const jobRoutes: readonly Route[] = [
       id: 'listJobEvents',
       summary: 'List events of a job',
       description:
-        'Returns the events that are still stored. The newest events can be missing for a short time. To follow events, use the event log of the account.',
+        'Returns stored events. The newest can be missing for a short time. To follow events, use the log of the account.',
       role: 'read',
       of: ofAccount,
       params: jobParams,
       query: JobEventsQuery,
       answer: {
-        description: 'A page of events of the job. Empty if the job is unknown.',
+        description: 'A page of events of the job.',
         schema: z.object({ events: z.array(Event), next: nextCursor }).meta({ id: 'JobEventPage' }),
       },
     },
@@ -191,11 +191,10 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/open-jobs',
       id: 'getAccountOpenJobs',
       summary: 'Get open-job counts of an account',
-      description: 'Returns how many jobs there are for each status and each due date.',
       role: 'read',
       of: ofAccount,
       answer: {
-        description: 'Counts at the last complete reading of the list of active jobs.',
+        description: 'Counts at the last complete reading of the list.',
         schema: OpenJobs,
       },
     },
@@ -211,7 +210,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'getStatusDurations',
       summary: 'Get usual durations of an account',
       description:
-        'Returns, for each status, how long jobs of the account usually stay in it, and how long they usually take from entering it until dispatch. Also returns how many of the jobs flagged as at risk became late.',
+        'Returns how long jobs usually stay in each status, and how long they take from entering it until dispatch. Also returns how many of the jobs flagged as at risk became late.',
       role: 'read',
       of: ofAccount,
       answer: {
@@ -246,11 +245,10 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/regions/{id}/open-jobs',
       id: 'getRegionOpenJobs',
       summary: 'Get open-job counts of a region',
-      description: 'Returns how many jobs there are for each status, each due date and each account.',
       role: 'read',
       of: ofRegion,
       answer: {
-        description: 'Counts at the last complete reading of the list of active jobs of each account.',
+        description: 'Counts at the last complete reading of each list.',
         schema: RegionOpenJobs,
       },
     },

@@ -11,7 +11,7 @@ import { partOf, type Route, routesOf } from '../route.ts';
 const route = routesOf('Keys');
 
 const params = z.object({
-  id: one.describe('Id of the key. It is the part of the complete key between the first two underscores.'),
+  id: one.describe('Id of the key: the part of the complete key between the first two underscores.'),
 });
 
 const Self = z
@@ -28,9 +28,7 @@ const Self = z
       .nullable()
       .describe('Ids of the accounts that the key can access. `null`: all accounts.'),
     expiresAt: timestampOrNull.describe('Time at which the key expires. `null`: never.'),
-    user: User.nullable().describe(
-      'User whose ID token authenticated the request. `null`: an API key authenticated it.',
-    ),
+    user: User.nullable().describe('User of the ID token. `null`: an API key was used.'),
   })
   .meta({ id: 'CurrentKey', description: 'The API key or user that authenticated the request.' });
 
@@ -68,14 +66,13 @@ export const keyRoutes: readonly Route[] = [
       id: 'createKey',
       summary: 'Create an API key',
       description:
-        "A new key cannot have more permissions than the caller, and cannot expire later than the caller's key. If the caller's key expires, `expiresAt` is therefore required.",
+        "The key cannot have more permissions than the caller, and cannot expire later than the caller's key.",
       role: 'admin',
       body: NewKey,
       example: { name: 'dashboard', role: 'read', accounts: ['acme'], expiresAt: '2027-03-02T08:00:00Z' },
       answer: {
         status: 201,
-        description:
-          'The properties of the new key. The field `secret` contains the complete key, which is returned only once.',
+        description: 'The new key, including its `secret`.',
         schema: z
           .object({
             key: KeyRecord,

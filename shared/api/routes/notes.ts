@@ -47,7 +47,7 @@ const NoteResult = z
     created: z
       .boolean()
       .describe(
-        'Whether this request created the message. `false`: `dryRun` is `true`, or `message` is an earlier message with the same text.',
+        'Whether this request created the message. `false`: with `dryRun`, or if `message` is an earlier message with the same text.',
       ),
     message: Message.describe('The message. With `dryRun`: not stored, in the state `dry_run`.'),
     html: textOrNull.describe('HTML of the e-mail. `null` for an SMS.'),
@@ -61,8 +61,7 @@ export const noteRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/jobs/{jobNumber}/recipients',
       id: 'listJobRecipients',
       summary: 'List recipients of a job',
-      description:
-        'Returns the recipients of the job, with an entry for each channel for which a recipient has an address. If no note can be sent by a channel, the entry contains the reason. Addresses are masked for keys with the role `read`.',
+      description: 'Returns an entry for each channel for which a recipient of the job has an address.',
       role: 'read',
       of: settingsSubject,
       params: jobParams,
@@ -88,7 +87,7 @@ export const noteRoutes: readonly Route[] = [
       id: 'sendNote',
       summary: 'Send a note to a recipient of a job',
       description:
-        'Sends a text about the job by e-mail or SMS. It is sent within a minute. During quiet hours, an SMS waits until they end. It is a message of the kind `note` in the message history, with the name of the user or key. Nothing is sent to recipients who are paused, do not use the channel, or have unsubscribed. A text that was sent to the same address about the same job within 14 days is not sent again: the response contains the earlier message.',
+        'Sends a text about the job within a minute, or an SMS after the quiet hours. The message history contains it, with the name of the user or key. Nothing is sent to recipients who are paused, do not use the channel, or have unsubscribed. A text that was sent to the same address about the same job within 14 days is not sent again.',
       role: 'operate',
       of: settingsSubject,
       params: jobParams,

@@ -46,8 +46,6 @@ import { recipientSubject } from './recipients.ts';
 
 const route = routesOf('Notifications');
 
-const MASKED = 'Addresses are masked for keys with the role `read`.';
-
 /** A message of an account. */
 const messageSubject: Subject<MessageRecord> = {
   params: { ...ofAccount.params, message: one.describe('Id of the message.') },
@@ -113,15 +111,14 @@ const pageOnly = z.strictObject({ limit, after: afterId('messages', isMessageId)
 /** All notification routes, except those of recipients and suppressions. */
 export const notificationRoutes: readonly Route[] = [
   settingsRoutes.get({
-    description: 'Returns the defaults, with `enabled` set to `false`, if no settings are stored.',
+    description: 'Returns the defaults if no settings are stored.',
   }),
   settingsRoutes.act(
     '',
     {
       ...{ method: 'put', id: 'saveNotificationSettings', role: 'admin' },
       summary: 'Replace the notification settings of an account',
-      description:
-        'Replaces all settings. Omitted fields get their default values. Customers are not notified of changes that were observed before notifications were enabled.',
+      description: 'Replaces all settings. Omitted fields get their default values.',
       body: SettingsInput,
       example: {
         enabled: true,
@@ -138,8 +135,7 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/templates',
       id: 'listTemplates',
       summary: 'List templates of an account',
-      description:
-        'Returns one entry for each kind, channel and locale. `custom` marks the custom templates of the account.',
+      description: 'Returns one entry for each kind, channel and locale.',
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterBy('templates', decodeTemplatePlace) }),
@@ -163,7 +159,7 @@ export const notificationRoutes: readonly Route[] = [
     {
       ...{ method: 'put', id: 'saveTemplate', role: 'admin', summary: 'Save a custom template' },
       description:
-        'Saves a Liquid template. Jobwire renders it with several sample jobs and rejects it if a rendering fails. The template also applies to other locales of the same language that have no custom template.',
+        'Saves a Liquid template. It is rejected if it cannot be rendered with sample jobs. It also applies to other locales of the language that have no custom template.',
       body: TemplateInput,
       example: { subject: '{{ order }} is on its way', intro: 'Hello {{ name }}, it has left us.' },
     },
@@ -189,7 +185,7 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/messages',
       id: 'listMessages',
       summary: 'List messages of an account',
-      description: `Returns messages, newest first. Includes messages that were not sent, with the reason. ${MASKED} With the filter \`state\`, a page can have fewer messages than \`limit\` although further pages follow.`,
+      description: 'Returns messages, newest first, including those that were not sent.',
       role: 'read',
       of: ofAccount,
       query: pageOnly.extend({
@@ -205,7 +201,6 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/messages/{message}',
       id: 'getMessage',
       summary: 'Get a message and its content',
-      description: MASKED,
       role: 'read',
       of: messageSubject,
       answer: { description: 'The message.', schema: Message },
@@ -217,7 +212,7 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/jobs/{jobNumber}/messages',
       id: 'listJobMessages',
       summary: 'List messages about a job',
-      description: `Returns messages, newest first. Includes the messages that will be sent when their notification windows end. ${MASKED}`,
+      description: 'Returns messages, newest first, and the upcoming ones.',
       role: 'read',
       of: ofAccount,
       params: jobParams,
@@ -250,7 +245,7 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/recipients/{recipient}/messages',
       id: 'listRecipientMessages',
       summary: 'List messages to a recipient',
-      description: `Returns messages, newest first. ${MASKED}`,
+      description: 'Returns messages, newest first.',
       role: 'read',
       of: recipientSubject,
       query: pageOnly,

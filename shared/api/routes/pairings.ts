@@ -24,7 +24,7 @@ export const pairingRoutes: readonly Route[] = [
       id: 'startWallPairing',
       summary: 'Start the pairing of a wall display',
       description:
-        'Returns a code, which the screen shows, and a device token, which the screen keeps secret. The code is valid for 10 minutes. At most 20 pairings per minute can be started from one address.',
+        'Returns a code, which the screen shows, and a secret device token. The code is valid for 10 minutes. At most 20 pairings per minute can be started from one address.',
       role: null,
       answer: {
         status: 201,
@@ -63,7 +63,7 @@ export const pairingRoutes: readonly Route[] = [
       id: 'claimWallKey',
       summary: 'Get the API key of a paired wall display',
       description:
-        'Returns the key after a user has confirmed the code. Only the screen that started the pairing can get it. Repeated requests return the same key until the code expires.',
+        'Returns the key after a user has confirmed the code. Repeated requests return the same key until the code expires.',
       role: null,
       body: KeyClaim,
       example: { code: '123456', deviceToken: 'd'.repeat(43) },
@@ -106,7 +106,7 @@ export const pairingRoutes: readonly Route[] = [
       id: 'approveWallPairing',
       summary: 'Confirm the code of a wall display',
       description:
-        "The screen gets its own API key with the role `read` for the given accounts. The name of the key begins with `Wall display`. A code can be confirmed once. The key cannot have more permissions than the caller, and expires with the caller's key.",
+        "The screen gets its own API key with the role `read`, which expires with the caller's key. A code can be confirmed once.",
       role: 'admin',
       body: PairingApproval,
       example: { code: '123456', name: 'Dispatch desk', accounts: ['acme'] },

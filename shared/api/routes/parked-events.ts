@@ -40,8 +40,7 @@ const Which = z
       .array(z.string('must be an event id').min(1, 'must be an event id').max(400))
       .min(1, 'must contain at least one event id')
       .max(MAX_PARKED, `must contain at most ${MAX_PARKED} event ids`)
-      .optional()
-      .describe('Ids of the events.'),
+      .optional(),
     all: z.literal(true, 'must be true').optional().describe('`true`: select all parked events.'),
   })
   .superRefine(({ events, all }, context) => {
@@ -51,13 +50,7 @@ const Which = z
   })
   .meta({ id: 'ParkedEventSelection', minProperties: 1, maxProperties: 1 });
 
-const missing = z
-  .array(z.string())
-  .describe(
-    'Ids from the request that belong to no parked event. These events were delivered or discarded, or they are dead.',
-  );
-
-const OMITTED = 'Entries of accounts that the API key cannot access are omitted.';
+const missing = z.array(z.string()).describe('Ids that belong to no parked event.');
 
 /** All routes of parked and dead-lettered events. */
 export const parkedEventRoutes: readonly Route[] = [
@@ -66,7 +59,7 @@ export const parkedEventRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/parked',
       id: 'listParkedEvents',
       summary: 'List parked events of an endpoint',
-      description: `Returns parked events, ordered by account, job and sequence. ${OMITTED}`,
+      description: 'Returns parked events, ordered by account, job and sequence.',
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('parked events', decodeParkedPlace) }),
@@ -85,7 +78,7 @@ export const parkedEventRoutes: readonly Route[] = [
       id: 'retryParkedEvents',
       summary: 'Retry parked events',
       description:
-        'Retries the selected parked events. For each job of these events, the first parked event of the job is sent first, even if it is not selected. After the endpoint has acknowledged this event, the later events of the job are sent. Nothing is sent while the endpoint is paused or waits after a failure.',
+        'For each job of the selected events, the first parked event is sent first, even if it is not selected. After the endpoint has acknowledged it, the later events of the job are sent. Nothing is sent while the endpoint is paused or waits after a failure.',
       role: 'operate',
       of: ofEndpoint,
       repeatable: true,
@@ -112,8 +105,7 @@ export const parkedEventRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/parked/discard',
       id: 'discardParkedEvents',
       summary: 'Discard parked events',
-      description:
-        'Discarded events are no longer delivered automatically, but can still be resent. The next event of the job is sent by the next drain.',
+      description: 'Discarded events are no longer delivered automatically, but can still be resent.',
       role: 'operate',
       of: ofEndpoint,
       body: Which,
@@ -140,7 +132,7 @@ export const parkedEventRoutes: readonly Route[] = [
       id: 'redeliverEvents',
       summary: 'Retry parked events and replay dead events by filter',
       description:
-        'Retries the selected parked events, as `POST …/parked/retry` does, and starts a replay of the selected dead events. With `dryRun`, the events are only counted. The events of each job are sent in order. A dead event that is delivered is no longer dead. A dead event that is rejected again stays dead. An event is selected only if the API key can access its account and the endpoint receives the events of this account.',
+        'Retries the selected parked events, as `POST …/parked/retry` does, and replays the selected dead events. The events of each job are sent in order. A dead event that is rejected again stays dead.',
       role: 'operate',
       of: ofEndpoint,
       body: Redelivery,
@@ -166,7 +158,7 @@ export const parkedEventRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/dead',
       id: 'listDeadEvents',
       summary: 'List dead events of an endpoint',
-      description: `Returns the events that the endpoint rejected on every attempt, ordered by account and sequence. ${OMITTED}`,
+      description: 'Returns dead events, ordered by account and sequence.',
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('dead events', decodeDeadPlace) }),

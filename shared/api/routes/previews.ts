@@ -49,10 +49,10 @@ export const settingsSubject: Subject<Settings> = {
 /** Content of a message. */
 const kind = Kind.describe('Kind of message.');
 const content = {
-  locale: LocaleName.optional().describe('Locale. Default: the locale of the recipient, or of the account.'),
+  locale: LocaleName.optional().describe('Locale. Default: that of the recipient, or of the account.'),
   zone: zoneName
     .optional()
-    .describe('Time zone (IANA name). Default: the zone of the recipient, or of the account.'),
+    .describe('Time zone (IANA name). Default: that of the recipient, or of the account.'),
   jobNumber: jobNumber.optional().describe('Number of a job of the account. Default: sample jobs.'),
   recipient: existingId.optional().describe('Id of the recipient whose name, locale and zone are used.'),
 };
@@ -70,22 +70,20 @@ const TestEmail = z
       .string('must be an e-mail address')
       .max(320, 'must be an e-mail address')
       .describe(
-        'Address to which the e-mail is sent: the address of the signed-in user, the reply-to address of the settings, or the address of a recipient who gets messages about all jobs of the account.',
+        'Address of the signed-in user, reply-to address of the settings, or address of a recipient who gets messages about all jobs of the account.',
       ),
     kind,
     ...content,
     template: TemplateInput.optional().describe(
-      'Template to use instead of the stored one. Requires the role `admin`, as saving a template does.',
+      'Template to use instead of the stored one. Requires the role `admin`.',
     ),
   })
   .meta({ id: 'TestEmailRequest' });
 const TestEmailResult = z
   .object({
-    sent: z.boolean().describe('Whether the mail server accepted the e-mail.'),
-    subject: z.string().describe('Subject of the e-mail.'),
-    message: textOrNull.describe(
-      'Why the mail server did not accept the e-mail. `null`: the mail server accepted the e-mail.',
-    ),
+    sent: z.boolean(),
+    subject: z.string(),
+    message: textOrNull.describe('Why the mail server did not accept the e-mail. `null`: accepted.'),
   })
   .meta({ id: 'TestEmailResult' });
 
@@ -114,7 +112,7 @@ export const previewRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/notifications/test',
       id: 'sendTestEmail',
       summary: 'Send a test e-mail',
-      description: `Renders an e-mail as for a preview, adds \`[Test]\` before the subject, and sends it to the address of the signed-in user, the reply-to address, or the address of a recipient who gets messages about all jobs of the account. The e-mail is not in the message history. Nothing is sent to suppressed addresses. An account can send ${TEST_EMAILS_PER_HOUR} test e-mails per clock hour (UTC).`,
+      description: `Renders an e-mail as for a preview, adds \`[Test]\` before the subject, and sends it. The message history does not contain it. Nothing is sent to suppressed addresses. An account can send ${TEST_EMAILS_PER_HOUR} test e-mails per clock hour (UTC).`,
       role: 'operate',
       of: settingsSubject,
       body: TestEmail,

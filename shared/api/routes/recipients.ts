@@ -27,8 +27,6 @@ import { partOf, type Route, routesOf, type Subject, toAnswer } from '../route.t
 
 const route = routesOf('Notifications');
 
-const MASKED = 'Addresses are masked for keys with the role `read`.';
-
 /** Prefix of the id in a cursor of the list of recipients. Distinguishes cursors from bare ids. */
 const PLACE = 'recipient/';
 
@@ -62,7 +60,7 @@ export const recipientRoutes: readonly Route[] = [
   recipients.list(
     {
       summary: 'List recipients of an account',
-      description: `Returns recipients, ordered by id. ${MASKED}`,
+      description: 'Returns recipients, ordered by id.',
       query: z.strictObject({ limit, after: afterBy('recipients', decodeRecipientPlace) }),
       page: 'A page of recipients.',
     },
@@ -74,7 +72,7 @@ export const recipientRoutes: readonly Route[] = [
   recipients.create(
     {
       description:
-        'The recipient is notified about all jobs of the account, or about the jobs with the given `orderGroup`, `orderNumber` or `jobNumber`. At most one of these three fields is allowed. `email` or `mobile` is required.',
+        '`email` or `mobile` is required. At most one of `orderGroup`, `orderNumber` and `jobNumber` is allowed. Without them, the recipient is notified about all jobs.',
       body: NewRecipient,
       example: { name: 'Ann Lee', email: 'ann@example.com', locale: 'en-GB', orderGroup: 'Spring' },
       location: ({ account, id }) =>
@@ -90,7 +88,7 @@ export const recipientRoutes: readonly Route[] = [
       id: 'importRecipients',
       summary: 'Import recipients from CSV',
       description:
-        'The first line contains the column names: `id`, `name`, `email`, `mobile`, `locale`, `zone`, `channels`, `kinds`, `paused`, and `orderGroup`, `orderNumber`, `jobNumber`. A row can set at most one of the last three. A row without `id` updates the recipient with the same address and the same `orderGroup`, `orderNumber` or `jobNumber`. If there is no such recipient, the row creates one. Invalid rows are skipped and reported with line, field and reason; the other rows are imported. The request can be repeated.',
+        'The first line contains the column names: `id`, `name`, `email`, `mobile`, `locale`, `zone`, `channels`, `kinds`, `paused`, and `orderGroup`, `orderNumber`, `jobNumber`. A row can set at most one of the last three. A row without `id` updates the recipient with the same address and the same value in these three columns, or creates one. Invalid rows are skipped and reported. The request can be repeated.',
       role: 'admin',
       of: ofAccount,
       repeatable: true,
@@ -100,11 +98,7 @@ export const recipientRoutes: readonly Route[] = [
             .string('must be the text of a CSV file')
             .min(1, 'must not be empty')
             .describe('CSV table with a header line.'),
-          dryRun: flag
-            .default(false)
-            .describe(
-              '`true`: the rows are only validated, and the expected result is returned. Default: `false`.',
-            ),
+          dryRun: flag.default(false).describe('`true`: the rows are only validated.'),
         })
         .meta({ id: 'RecipientImport' }),
       example: { csv: 'name,email,orderGroup\nAnn Lee,ann@example.com,Spring\n', dryRun: true },
@@ -114,11 +108,10 @@ export const recipientRoutes: readonly Route[] = [
     async ({ subject, body: { csv, dryRun } }, { manage }) =>
       toAnswer(await importRecipients(manage.endpoints, subject, csv, { dryRun })),
   ),
-  recipients.get({ description: MASKED }),
+  recipients.get(),
   recipients.update(
     {
-      description:
-        'Omitted fields are unchanged. `null` removes a value. A request with `orderGroup`, `orderNumber` or `jobNumber` replaces all three.',
+      description: 'A request with `orderGroup`, `orderNumber` or `jobNumber` replaces all three.',
       body: RecipientUpdate,
       example: { mobile: null, kinds: ['dispatched'] },
     },
@@ -127,8 +120,7 @@ export const recipientRoutes: readonly Route[] = [
   ),
   recipients.remove(
     {
-      description:
-        'From now on, no messages are sent to the recipient. Messages that are already waiting are discarded. Messages that were already sent stay in the history.',
+      description: 'Waiting messages to the recipient are discarded. Sent messages stay in the history.',
     },
     ({ subject, expected }, { manage }) => deleteRecipient(manage.endpoints, subject, subject.id, expected),
   ),
@@ -151,7 +143,7 @@ export const recipientRoutes: readonly Route[] = [
       id: 'createSuppression',
       summary: 'Suppress an address',
       description:
-        'Stops all messages from the account to the address, for example after a request by telephone. Only a hash of the address, and the masked address, are stored.',
+        'Stops all messages from the account to the address. Only a hash and the masked address are stored.',
       role: 'operate',
       of: ofAccount,
       repeatable: true,
@@ -170,7 +162,7 @@ export const recipientRoutes: readonly Route[] = [
       id: 'deleteSuppression',
       summary: 'Delete a suppression',
       description:
-        'A suppression has one or more reasons. The reasons `bounced`, `complained` and `opted_out` concern the address itself and are removed for all accounts of the cell. If messages of other accounts caused these reasons, only an API key for all accounts can remove them. If the recipient unsubscribed, delete the suppression only if the recipient asks for it.',
+        'The reasons `bounced`, `complained` and `opted_out` are removed for all accounts of the cell. If messages of other accounts caused them, this requires an API key for all accounts. If the recipient unsubscribed, delete the suppression only if the recipient asks for it.',
       role: 'operate',
       of: ofAccount,
       params: z.object({ suppression: one.describe('Id of the suppression.') }),

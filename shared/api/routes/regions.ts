@@ -28,11 +28,11 @@ export const regionRoutes: readonly Route[] = [
       path: '/v1/regions',
       id: 'listRegions',
       summary: 'List regions',
-      description: 'The list is empty if the API key is restricted to some accounts.',
+      description: 'The list is empty for a restricted API key.',
       role: 'read',
       query: z.strictObject({
         limit,
-        after: one.optional().describe('Cursor: the `next` of the previous page.'),
+        after: one.optional().describe('The `next` of the previous page.'),
       }),
       answer: pageAnswer('regions', Region, 'A page of regions.'),
     },

@@ -51,7 +51,7 @@ export const replayRoutes: readonly Route[] = [
       query: z.strictObject({
         limit: integer(1, MAX_REPLAYS)
           .default(DEFAULT_REPLAYS)
-          .describe(`Maximum number of replays per page, 1 to ${MAX_REPLAYS}. Default: ${DEFAULT_REPLAYS}.`),
+          .describe(`Maximum number of replays per page. Default: ${DEFAULT_REPLAYS}.`),
         after: afterBy('replays', decodeReplayPlace),
       }),
       page: 'A page of replays.',
@@ -70,7 +70,7 @@ export const replayRoutes: readonly Route[] = [
       ...{ id: 'startReplay', role: 'operate' },
       summary: 'Start a replay',
       description:
-        'Sends a range of the logs again, in parallel to live deliveries. Events keep their ids. Requests have the header `webhook-replay: true`, which the signature does not cover. Rejected events are counted, not parked.',
+        'Sends a range of the logs again, in parallel to live deliveries. Rejected events are counted, not parked.',
       body: NewReplay,
       record: ({ subject, ...by }, parts) => recordAction('replay', endpointItem(subject), by, parts),
       example: { from: { at: '2026-03-02T08:00:00Z' }, filter: { types: ['job.dispatched'] } },
@@ -91,7 +91,7 @@ export const replayRoutes: readonly Route[] = [
     'cancel',
     {
       summary: 'Cancel a replay',
-      description: 'Requests in flight are completed. No further events of the replay are sent.',
+      description: 'Requests in flight are completed.',
       of: ofReplay,
       repeatable: true,
       result: 'The cancelled replay.',

@@ -20,18 +20,14 @@ const SearchQuery = z.strictObject({
     .min(MIN_SEARCH_LENGTH, LENGTH_RULE)
     .max(MAX_LENGTH, LENGTH_RULE)
     .refine((text) => isSearchable(foldSearchText(text)), LENGTH_RULE)
-    .describe(
-      `Beginning of the value, ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters. Case, leading spaces and trailing spaces are ignored.`,
-    ),
+    .describe(`Beginning of the value. Case and surrounding spaces are ignored.`),
   kinds: listOf(SEARCH_KINDS, `must be comma-separated kinds: ${SEARCH_KINDS.join(', ')}`)
     .optional()
     .describe(`Comma-separated kinds of results: ${SEARCH_KINDS.join(', ')}. Default: all.`),
-  region: one.optional().describe('Only results of this region. Default: all regions that are served here.'),
+  region: one.optional().describe('Only results of this region. Default: all regions.'),
   limit: integer(1, MAX_RESULTS)
     .default(DEFAULT_RESULTS)
-    .describe(
-      `Maximum number of results of each kind and region, 1 to ${MAX_RESULTS}. Default: ${DEFAULT_RESULTS}.`,
-    ),
+    .describe(`Maximum number of results of each kind and region. Default: ${DEFAULT_RESULTS}.`),
 });
 
 /** All search routes. */
@@ -44,7 +40,7 @@ export const searchRoutes: readonly Route[] = [
       tag: 'Search',
       summary: 'Search',
       description:
-        'Finds accounts and endpoints by id, jobs by job number, order number or tracking number, order groups by name, and recipients by any of the first five words of their name. The search text is compared with the beginning of each value. Keys with the role `operate` or `admin` also find recipients by their complete e-mail address, or by their complete mobile number in international format. Returns only what the API key can access. If the key is restricted to some accounts, only the first 500 matches of the region are considered for each kind, so a short text can find nothing.',
+        'Finds accounts and endpoints by id, jobs by job number, order number or tracking number, order groups by name, and recipients by any of the first five words of their name. The text is compared with the beginning of each value. With the role `operate` or `admin`, also finds recipients by their complete e-mail address or mobile number (international format). With a restricted API key, a short text can find nothing.',
       role: 'read',
       query: SearchQuery,
       answer: {
@@ -54,7 +50,7 @@ export const searchRoutes: readonly Route[] = [
             results: z.array(SearchResult),
             more: z
               .boolean()
-              .describe('Whether there can be more results. To find them, search for a longer text.'),
+              .describe('Whether there can be more results. Search for a longer text to find them.'),
           })
           .meta({ id: 'SearchResults' }),
       },

@@ -61,7 +61,7 @@ export const serviceRoutes: readonly Route[] = [
       id: 'getReadiness',
       summary: 'Check whether the service is ready',
       description:
-        'Reads from the store. The service is ready if the store responds. A self-hosted Jobwire is not ready while writes to its store fail, for example because the disk is full.',
+        'The service is ready if its store responds. Self-hosted, writes to the store must succeed too.',
       role: null,
       answer: { description: 'The store responds.', schema: State },
     },
@@ -179,7 +179,7 @@ export const serviceRoutes: readonly Route[] = [
       params: z.object({
         page: one.describe('`webhooks`, `schemas`, or the name of a tag in lower case, such as `jobs`.'),
       }),
-      answer: { description: 'The operations of the tag, or the schemas, as a web page.', ...HTML },
+      answer: { description: 'A web page.', ...HTML },
     },
     ({ c, params: { page } }, { documents }) => sendReference(c, documents.reference.page(page)),
   ),

@@ -52,7 +52,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       id: 'getUnsubscribePage',
       summary: 'Get the unsubscribe page',
       description:
-        'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The link in a preview or a test e-mail leads to a page that explains that the message was only a preview or a test. The header `Accept-Language` selects the language of the page.',
+        'Returns a web page with a button that unsubscribes the address. The page itself changes nothing. `Accept-Language` selects its language.',
       role: null,
       of: linkSubject,
       answer,
@@ -72,7 +72,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       id: 'unsubscribe',
       summary: 'Unsubscribe or subscribe again',
       description:
-        'Unsubscribes the address of the link from messages of the account (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, the unsubscription ends, unless the address was suppressed with `POST …/suppressions`. The address then receives messages again, unless it is suppressed for another reason, such as a bounce.',
+        'Unsubscribes the address from messages of the account (one-click unsubscribe, RFC 8058). With `choice=subscribe`, the unsubscription ends. Other suppressions of the address remain, for example after a bounce.',
       role: null,
       of: linkSubject,
       form: z
@@ -81,7 +81,7 @@ export const unsubscribeRoutes: readonly Route[] = [
             .enum(choices, `must be ${choices.join(' or ')}`)
             .default('unsubscribe')
             .describe(
-              '`unsubscribe`: the address receives no more messages of the account. `subscribe`: the unsubscription ends. Default: `unsubscribe`.',
+              '`unsubscribe`: no more messages of the account. `subscribe`: the unsubscription ends.',
             ),
         })
         .meta({ id: 'UnsubscribeForm' }),
