@@ -102,11 +102,11 @@ export const catalogue = {
     })),
   },
   'job.status_changed': {
-    when: 'The status of a job changed in the list of active jobs, or in the job detail after the job has left the list.',
+    when: 'The status of a job changed.',
     data: fields(() => ({ ...ofJob, changes: z.object({ status: change(text) }) })),
   },
   'job.line_status_changed': {
-    when: 'The status of lines of a job changed. Only the job detail contains lines, and it is fetched less often than the list, so a status of short duration can be missed.',
+    when: 'The status of lines of a job changed. A status of short duration can be missed.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
       lines: z.array(z.object({ jobLineId: z.int(), from: text, to: text })),
@@ -138,33 +138,33 @@ export const catalogue = {
     })),
   },
   'job.dispatch_revoked': {
-    when: 'A dispatch was revoked: `dateOut` was cleared in the list, and the job detail confirmed this. For a job that has left the list, the detail alone is sufficient.',
+    when: 'A dispatch was revoked (`dateOut` was cleared).',
     data: fields(() => ({ ...ofJob, changes: z.object({ dateOut: change(text) }) })),
   },
   'job.tracking_added': {
-    when: 'Tracking numbers or links of parcels were added. One event contains all parcels that were observed at the same time.',
+    when: 'Tracking numbers or links of one or more parcels were added.',
     data: fields(() => ({ ...ofJobWithoutChanges, tracking: z.array(trackingEntry) })),
   },
   'job.tracking_updated': {
-    when: 'The tracking link of a known parcel was added or changed, or a parcel that had only a link got its number.',
+    when: 'The tracking link of a known parcel was added or changed, or a parcel got its number.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
       tracking: z.array(z.object({ from: trackingEntry, to: trackingEntry })),
     })),
   },
   'job.tracking_removed': {
-    when: 'Tracking numbers or links were removed from the list, and the job detail confirmed this. For a job that has left the list, the detail alone is sufficient.',
+    when: 'Tracking numbers or links were removed.',
     data: fields(() => ({ ...ofJobWithoutChanges, tracking: z.array(trackingEntry) })),
   },
   'job.due_date_changed': {
-    when: 'The due date of a job changed, or its flag `mustDate`, which marks the due date as mandatory.',
+    when: 'The due date of a job changed, or whether it is mandatory (`mustDate`).',
     data: fields(() => ({
       ...ofJob,
       changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),
     })),
   },
   'job.updated': {
-    when: 'The description, order number, order group, origin, comments or lines of a job changed, or its dispatch date was corrected. Comments and lines are compared only when the detail is fetched.',
+    when: 'The description, order number, order group, origin, comments or lines of a job changed, or its dispatch date was corrected.',
     data: fields(() => ({
       ...ofJob,
       changes: z
@@ -198,14 +198,14 @@ export const catalogue = {
     data: fields(() => ({ ...ofJobWithoutChanges, ...dueTime })),
   },
   'job.due_soon': {
-    when: 'The due time of an undispatched job is near. The account setting `events.dueSoonHours` is the number of hours before the due time. Emitted once per due date.',
+    when: 'The due time of an undispatched job is near (account setting `events.dueSoonHours`). Emitted once per due date.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
       ...dueTime,
     })),
   },
   'job.stalled': {
-    when: 'An undispatched job in the list of active jobs stayed in one status for a number of working days. The account settings `events.stalledAfterWorkingDays` and `events.stalledByStatus` set this number. Emitted once per stay in a status.',
+    when: 'An undispatched job stayed in one status for too many working days (account settings `events.stalledAfterWorkingDays` and `events.stalledByStatus`). Emitted once per stay in a status.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
       status: z.string().describe('Status name in the ordering API.'),
@@ -219,14 +219,14 @@ export const catalogue = {
     })),
   },
   'job.needs_attention': {
-    when: 'A job entered a status that needs attention, or was created in one. The account setting `events.attentionStatuses` lists these statuses.',
+    when: 'A job entered a status that needs attention, or was created in one (account setting `events.attentionStatuses`).',
     data: fields(() => ({
       ...ofJobWithoutChanges,
       status: z.string().describe('Status name in the ordering API.'),
     })),
   },
   'job.production_started': {
-    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). Only the job detail contains this value. The detail is fetched when the status, the dispatch date or the tracking of the job changes in the list, and otherwise usually once a day.',
+    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). The event can be delayed, usually by at most a day.',
     data: fields(() => ({
       ...ofJob,
       changes: z.object({ isCancelable: change(z.boolean()) }),
@@ -237,7 +237,7 @@ export const catalogue = {
     data: fields(() => ({ ...ofJobWithoutChanges })),
   },
   'job.cancelled': {
-    when: 'A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart had the same result. The cancellation is inferred, because the ordering API does not list cancelled jobs.',
+    when: 'A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart had the same result. The cancellation is inferred.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
       inferred: z
@@ -249,7 +249,7 @@ export const catalogue = {
     })),
   },
   'job.unavailable': {
-    when: 'A job no longer exists in the ordering API: the request for its detail returns 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result.',
+    when: 'A job no longer exists: its detail returns 404, and it is neither among the active nor the closed jobs. Two checks some minutes apart had the same result.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
       inferred: z.literal(true),
@@ -268,7 +268,7 @@ export const catalogue = {
     data: fields(() => ({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) })),
   },
   'order_group.partially_dispatched': {
-    when: 'The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group. If all dispatches of the group are revoked, the next dispatch causes the event again. Not emitted after `order_group.dispatched`.',
+    when: 'The first job of an order group was dispatched while others are still open. Emitted once per group, and again after all its dispatches were revoked. Not emitted after `order_group.dispatched`.',
     data: fields(() => ({
       ...ofGroup,
       openJobs: z.array(z.int()).describe('Job numbers of the jobs that are not dispatched yet.'),
@@ -278,7 +278,7 @@ export const catalogue = {
     })),
   },
   'order_group.dispatched': {
-    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Three changes can cause another event: an ignored job is dispatched, a job is added to the group, or a dispatch is revoked. The event is then emitted again as soon as all jobs of the group are dispatched.',
+    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch are ignored. The event is emitted again when all jobs are dispatched after a job was added, a dispatch was revoked or an ignored job was dispatched.',
     data: fields(() => ({
       ...ofGroup,
       excludedJobs,
@@ -310,11 +310,11 @@ export const catalogue = {
     data: fields(() => ofAccount),
   },
   'account.identity_mismatch': {
-    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms one of two things: that the credentials have been corrected, or that the account now has the new id (`actualId`).',
+    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms that the credentials have been corrected, or that the new id (`actualId`) is right.',
     data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {
-    when: 'So many jobs disappeared from the list of active jobs within a day that the list may be wrong. The account is in quarantine. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
+    when: 'So many jobs disappeared from the list within a day that it may be wrong. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
     data: fields(() => ({
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
