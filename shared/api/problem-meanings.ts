@@ -9,34 +9,31 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
   unauthorized:
     'The API key or ID token is missing, unknown or expired. Send a valid one as `Authorization: Bearer <key>`.',
   forbidden:
-    'The API key is valid, but its role is insufficient, or the operation requires a key for all accounts. The same problem is returned if the signed-in user is in no group with access.',
+    'The role of the API key is insufficient, the operation requires a key for all accounts, or the signed-in user is in no group with access.',
   'not-found': 'The resource does not exist or is not visible to the API key.',
-  'method-not-allowed':
-    'The path does not support this method. The header `Allow` lists the supported methods.',
+  'method-not-allowed': 'The path does not support this method. The header `Allow` lists the supported ones.',
   conflict:
-    'The request conflicts with the current state: the id is in use, a maximum number is reached, the resource is built in or managed by the configuration file, or another request is modifying the resource. In the last case, the response has the header `Retry-After`: repeat the request after this number of seconds.',
-  'nothing-to-confirm':
-    'There is nothing to confirm: the account is neither in quarantine (too many jobs disappeared within a day) nor stopped by an identity mismatch (the credentials belong to another account of the ordering API).',
+    'The id is in use, a maximum number is reached, the resource is built in or managed by the configuration file, or another request is modifying it. In the last case, retry after `Retry-After` seconds.',
+  'nothing-to-confirm': 'The account is neither in quarantine nor stopped by an identity mismatch.',
   'request-in-progress':
-    'The first request with this `Idempotency-Key` is still in progress. Repeat the request with the same key after `Retry-After` seconds.',
+    'The first request with this `Idempotency-Key` is still in progress. Retry after `Retry-After` seconds.',
   'cursor-gone':
-    'The log cannot be read from the cursor, for one of these reasons: the cursor is older than the retention period, is beyond the end of the log, belongs to an epoch that is not in this log, or points to an event that was lost in a restore from a backup. Resume from one of the cursors in the problem: `earliest`, `head` or, after a restore, `restored`.',
+    'The cursor is older than the retention period, beyond the end of the log, of an epoch that is not in this log, or at an event that was lost in a restore. Resume from a cursor in the problem: `earliest`, `head` or, after a restore, `restored`.',
   'precondition-failed':
     '`If-Match` does not match the current revision. Fetch the resource again and retry.',
   'content-too-large': 'The body exceeds the maximum size. `detail` contains the limit.',
   'unsupported-media-type': 'The body must have `Content-Type: application/json`, and no `Content-Encoding`.',
   'unprocessable-content':
-    'The request is well-formed but cannot be processed, for example because a URL resolves to a private network. `detail` contains the reason.',
-  'idempotency-key-reused':
-    'The `Idempotency-Key` was already used with another path, body or `If-Match`. Use a new key for each new request.',
+    'The request cannot be processed, for example because a URL resolves to a private network. `detail` contains the reason.',
+  'idempotency-key-reused': 'The `Idempotency-Key` was already used with another path, body or `If-Match`.',
   'too-many-failed-authentications':
-    'Either too many requests with invalid API keys came from this address, or the API key has sent too many unknown codes of wall displays. Wait `Retry-After` seconds. In the first case, requests from the address succeed during this time only with keys that Jobwire has already accepted.',
+    'Too many requests with invalid API keys came from this address, or the API key has sent too many unknown codes of wall displays. Wait `Retry-After` seconds. In the first case, only keys that Jobwire has already accepted work from this address until then.',
   'too-many-streams':
-    'The limit of open streams and long polls is reached: that of the API key or, on AWS, that of all keys of the cell together. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended in the meantime.',
+    'The limit of open streams and long polls is reached: that of the API key or, on AWS, that of the cell. Retry after `Retry-After` seconds.',
   'too-many-requests':
-    'Too many pairings of wall displays are in progress. On AWS, the same problem is returned if the API key has reached its limit of requests per minute, or if the rate limit of API Gateway was exceeded. Wait `Retry-After` seconds.',
+    'Too many pairings of wall displays are in progress. On AWS also: the rate limit of the API key or of API Gateway is exceeded. Wait `Retry-After` seconds.',
   'request-blocked':
-    'On AWS: the request was blocked by the web application firewall, or it was malformed. Self-hosted: the host of the request is not served.',
+    'On AWS: the web application firewall blocked the request, or it was malformed. Self-hosted: the host of the request is not served.',
   'internal-server-error': 'An unexpected error occurred. It is logged under `requestId`.',
   'service-unavailable':
     'Jobwire is starting, or the store or the identity provider of users does not respond. Retry after `Retry-After` seconds.',
