@@ -25,7 +25,7 @@ export type AccountState = z.infer<typeof AccountState>;
 export const AccountReport = z
   .object({
     state: AccountState,
-    lastPollAt: timestampOrNull.describe('Time of the last poll. `null`: not polled yet.'),
+    lastPollAt: timestampOrNull.describe('Time of the last poll. `null`: none.'),
     nextPollAt: timestampOrNull.describe(
       'Time of the next poll. `null`: polling is stopped until an operator acts.',
     ),
@@ -36,31 +36,27 @@ export const AccountReport = z
         slowest: count.describe('Maximum duration of a poll.'),
       })
       .nullable()
-      .describe('Durations of the last polls (at most 20), in milliseconds. `null`: not polled yet.'),
+      .describe('Durations of the last polls (at most 20), in milliseconds. `null`: none.'),
     observedThrough: timestampOrNull.describe(
       'Start of the last complete reading of the list. Its changes are in the log, except those of jobs that Jobwire could not read or store (see `problem`), and of missing jobs (see `missingJobs`).',
     ),
     consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
     openJobs: count.nullable().describe('Number of active jobs at the last complete poll.'),
     unreadJobs: count.describe('Number of active jobs that Jobwire could not read.'),
-    truncatedJobs: count.describe(
-      'Number of active jobs with a text that was too long to store completely. It ends with `… [truncated]`.',
-    ),
+    truncatedJobs: count.describe('Number of active jobs with a text that was shortened (`… [truncated]`).'),
     head: z.string().describe('Cursor of the last event in the log.'),
     problem: textOrNull.describe(
       'Error message of the last poll. A successful poll can have one too, about single jobs or payments. `null`: no error.',
     ),
     missingJobs: z
       .object({
-        pending: count.describe('Number of missing jobs that Jobwire has not investigated yet.'),
+        pending: count.describe('Number of missing jobs not investigated yet.'),
         suspected: count.describe(
           'Number of missing jobs that seem to be cancelled or unavailable. An event is emitted after a second check with the same result.',
         ),
-        contradictory: count.describe(
-          'Number of missing jobs about which the ordering API contradicts itself.',
-        ),
+        contradictory: count.describe('Number of missing jobs with contradictory responses.'),
       })
-      .describe('Counts of jobs that are missing from the list and whose outcome is not yet known.'),
+      .describe('Jobs that are missing from the list and whose outcome is not yet known.'),
     quarantinedAt: timestampOrNull.describe('Start of the quarantine. `null`: not in quarantine.'),
   })
   .meta({ id: 'AccountStatus' });

@@ -26,10 +26,10 @@ const COUNT_RULE = `must name at most ${MAX_STATUSES} statuses`;
 export const EventSettings = z
   .strictObject({
     dueSoonHours: wholeNumber('hours', MAX_DUE_SOON_HOURS).describe(
-      'Number of hours before the due time at which `job.due_soon` is emitted. `null`: the event is not emitted. Default: `null`.',
+      'Hours before the due time at which `job.due_soon` is emitted. `null` (default): never.',
     ),
     stalledAfterWorkingDays: wholeNumber('working days', MAX_STALLED_DAYS).describe(
-      '`job.stalled` is emitted when a job has been in the same status for this number of working days (Monday to Friday at the location of the job). `null`: the event is not emitted. Default: `null`.',
+      'Number of working days in one status after which `job.stalled` is emitted (Monday to Friday at the location of the job). `null` (default): never.',
     ),
     stalledByStatus: z
       .record(
@@ -38,16 +38,12 @@ export const EventSettings = z
         'must map status names to working days',
       )
       .refine((days) => Object.keys(days).length <= MAX_STATUSES, COUNT_RULE)
-      .describe(
-        'Working days by status name, instead of `stalledAfterWorkingDays`. `null`: `job.stalled` is not emitted for this status. Default: `{}`.',
-      ),
+      .describe('Working days by status name, instead of `stalledAfterWorkingDays`. `null`: never.'),
     attentionStatuses: z
       .array(statusName, 'must be a list of status names')
       .max(MAX_STATUSES, COUNT_RULE)
       .refine((names) => new Set(names).size === names.length, 'must name each status once')
-      .describe(
-        'Status names, such as `Awaiting artwork`. `job.needs_attention` is emitted when a job enters one of these statuses. Default: none.',
-      ),
+      .describe('Names of the statuses at which `job.needs_attention` is emitted. Default: none.'),
     payments: z
       .boolean('must be true or false')
       .describe('Whether events about payments are emitted. Default: `false`.'),

@@ -55,8 +55,8 @@ const time = z
 export const QuietHours = z
   .strictObject({
     zone,
-    from: time.describe('Local time at which the quiet hours begin.'),
-    to: time.describe('Local time at which the quiet hours end, on the next day if it is not after `from`.'),
+    from: time.describe('Local time of the beginning.'),
+    to: time.describe('Local time of the end, on the next day if not after `from`.'),
     days: z
       .array(z.enum(weekdays, `must be one of ${weekdays.join(', ')}`), 'must be a list of days')
       .min(1, 'must name at least one day')

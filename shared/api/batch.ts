@@ -65,7 +65,7 @@ export const BatchResponse = z
           events: z
             .int()
             .nullable()
-            .describe('Number of parked events that were scheduled or discarded. `null` for other actions.'),
+            .describe('Number of scheduled or discarded events. `null` for other actions.'),
           problem: ItemProblem.nullable().describe('Reason why the action failed. `null`: it succeeded.'),
         }),
       )

@@ -28,7 +28,7 @@ export const countedAccounts = {
       late: count.describe('Number of late jobs of all paused accounts.'),
     })
     .meta({ id: 'PausedJobs' })
-    .describe('Part of the totals that belongs to paused accounts. It is not updated while they are paused.'),
+    .describe('Part of the totals that belongs to paused accounts, and is not updated.'),
   countedTwice: z
     .array(
       z

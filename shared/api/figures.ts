@@ -24,7 +24,7 @@ export const Figures = z
     open: OpenChart.describe('Counts of open jobs at the last complete reading of each list.'),
     ...countedAccounts,
     accountsCounted: count.describe('Number of accounts whose open jobs are counted.'),
-    accounts: count.describe('Number of accounts, including those whose list was not read completely yet.'),
+    accounts: count.describe('Number of all accounts.'),
     dueToday: count.describe('Number of undispatched jobs due on `day`.'),
     dispatchedToday: count.describe('Number of jobs dispatched on `day`.'),
     onTime: z

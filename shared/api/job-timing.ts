@@ -21,8 +21,8 @@ const jobs = z.int().min(0);
 export const RISKS = ['late', 'at-risk', 'on-track', 'unknown'] as const;
 
 const Usual = z.object({
-  p50Hours: hours.describe('Time, in hours, within which half of the jobs left the status.'),
-  p90Hours: hours.describe('Time, in hours, within which 90 % of the jobs left the status.'),
+  p50Hours: hours.describe('Median, in hours.'),
+  p90Hours: hours.describe('90th percentile, in hours.'),
   jobs: jobs.describe('Number of counted jobs.'),
 });
 
@@ -89,7 +89,7 @@ export const jobTiming = {
           `Reason why the risk is unknown. \`no-due-date\`: no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: that time is not known precisely enough. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs that were dispatched in this and the two previous months can be compared. \`null\`: the risk is known.`,
         ),
       flaggedAt: timestampOrNull.describe(
-        'Time of the poll that first found the job at risk for its current due date. `null`: none.',
+        'Time at which the job was first found at risk for its current due date. `null`: never.',
       ),
     })
     .nullable()
@@ -113,7 +113,7 @@ export const StatusDurations = z
         z.object({
           status: z.string().describe('Status name in the ordering API.'),
           stay: Usual.nullable().describe('Usual time in the status. `null`: fewer than `minimumJobs` jobs.'),
-          stays: jobs.describe('Number of counted stays in the status.'),
+          stays: jobs.describe('Number of counted stays.'),
           remaining: z
             .object({
               p50Hours: hours.describe('Median, in hours.'),
@@ -124,10 +124,10 @@ export const StatusDurations = z
             .describe(
               'Usual time from entering the status until dispatch. `null`: fewer than `minimumJobs` jobs.',
             ),
-          dispatches: jobs.describe('Number of counted dispatches of jobs that had the status.'),
+          dispatches: jobs.describe('Number of counted dispatches.'),
         }),
       )
-      .describe('Statuses with a counted stay or dispatch, those furthest from dispatch first.'),
+      .describe('Statuses, those furthest from dispatch first.'),
     flags: z
       .object({
         from: day.describe(`Monday (UTC) of the earliest counted week of the last ${RESULT_WEEKS} weeks.`),
@@ -137,7 +137,7 @@ export const StatusDurations = z
         flaggedLate: jobs.describe('Number of flagged jobs that became late.'),
         late: jobs.describe('Number of jobs that became late, flagged or not.'),
         lateFlaggedDayBefore: jobs.describe(
-          'Number of late jobs that were flagged at least 24 hours before their due time.',
+          'Number of late jobs flagged at least 24 hours before their due time.',
         ),
       })
       .describe('Accuracy of the flags of jobs at risk in the last 8 weeks.'),

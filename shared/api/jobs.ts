@@ -45,7 +45,7 @@ const jobState = {
     .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
     .nullable()
     .describe(
-      'Outcome of the job, after the corresponding event was emitted. `null`: the job has not ended.',
+      'Outcome of the job, set when the corresponding event is emitted. `null`: the job has not ended.',
     ),
   late: z
     .boolean()
@@ -90,14 +90,14 @@ export const JobEntry = z
   .meta({
     id: 'JobEntry',
     description:
-      'State of a job at its last observation. The fields `detailAt`, `lines`, `invoiceNumber` and `timezone` are only present with `expand=detail`.',
+      'A job at its last observation. `detailAt`, `lines`, `invoiceNumber` and `timezone` are only present with `expand=detail`.',
   });
 export type JobEntry = z.infer<typeof JobEntry>;
 
 /** A job with its detail. Fields of the detail are `null` before it is fetched. */
 export const JobRecord = z
   .object({ ...jobState, ...jobDetail })
-  .meta({ id: 'JobRecord', description: 'State of a job at its last observation, with its detail.' });
+  .meta({ id: 'JobRecord', description: 'A job at its last observation, with its detail.' });
 export type JobRecord = z.infer<typeof JobRecord>;
 
 const LATER_CHANGES = 'The events after it contain all later changes.';

@@ -14,9 +14,7 @@ const count = z.int().min(0);
 const day = z.iso.date();
 
 const totals = {
-  created: count.describe(
-    'Number of jobs created in the period (`dateIn`) for which `job.created` was emitted.',
-  ),
+  created: count.describe('Number of jobs created in the period (`dateIn`), with `job.created`.'),
   dispatched: count.describe(
     'Number of jobs dispatched in the period (`dateOut`), without revoked dispatches.',
   ),
@@ -55,7 +53,7 @@ const range = {
   region,
   from: day.describe('First day of the range.'),
   to: day.describe('Last day of the range.'),
-  days: z.array(Rollup).describe('Every day of the range in ascending order, including days without events.'),
+  days: z.array(Rollup).describe('All days of the range, in ascending order.'),
   total: RollupTotal.describe('Totals of all days.'),
 };
 
@@ -92,7 +90,7 @@ const openChart = {
         jobs: count.describe('Number of jobs.'),
       }),
     )
-    .describe('Number of jobs for each status, largest first, at most 100 statuses per account.'),
+    .describe('Number of jobs for each status, largest first, at most 100 per account.'),
   otherStatuses: count.describe('Number of jobs in other statuses.'),
   byDueDay: z
     .array(

@@ -170,7 +170,7 @@ const range = {
   at: z.strictObject({ at: timestamp.describe('Events at or after this time.') }),
   before: z.strictObject({ at: timestamp.describe('Events before this time.') }),
   cursors: z.strictObject({
-    cursors: cursorsByAccount.describe('Cursor for each account, by account id: `{ "acme": "e1.17" }`.'),
+    cursors: cursorsByAccount.describe('Cursor by account id: `{ "acme": "e1.17" }`.'),
   }),
 };
 
@@ -226,7 +226,7 @@ export const Rotation = z
     secret: secret.optional(),
     gracePeriodSeconds: integerFrom(0, 604_800, 'must be an integer number of seconds from 0 to 604800')
       .optional()
-      .describe('Time for which the previous secrets stay valid, in seconds. Default: 86400.'),
+      .describe('Validity of the previous secrets, in seconds. Default: 86400.'),
   })
   .meta({ id: 'SecretRotation' });
 

@@ -38,9 +38,7 @@ export const Endpoint = z
         'Kind of endpoint: `webhook`, or `sqs` (an SQS queue). Built in: `sns` (an SNS topic, or the EventBridge bus with the id `event-bus`) and `notifications` (customer notifications).',
       ),
     url: z.string().describe('URL of a webhook, or ARN of a queue, topic or bus. `-` for notifications.'),
-    accounts: accounts.describe(
-      'Ids of the accounts. Empty: all, including future ones.',
-    ),
+    accounts: accounts.describe('Ids of the accounts. Empty: all, including future ones.'),
     types: filter.types.describe('Event types. A trailing `*` matches any suffix. Empty: all.'),
     orderGroups: filter.orderGroups.describe('Names of order groups. Empty: all.'),
     origins: filter.origins.describe('Origins of jobs (`originCode`). Empty: all.'),
@@ -85,7 +83,7 @@ export const EndpointHealth = z
     failingSince: timestampOrNull.describe('Start of the current series of failures.'),
     disabledAt: timestampOrNull.describe('Time at which the endpoint was disabled.'),
     lastDeliveredAt: timestampOrNull.describe('Time of the last successful delivery.'),
-    lastFailedAt: timestampOrNull.describe('Time of the last failed or rejected attempt.'),
+    lastFailedAt: timestampOrNull.describe('Time of the last failed attempt.'),
     lost: count.describe('Number of events that expired before their delivery.'),
     parked: z
       .object({
@@ -142,21 +140,20 @@ export const DeliveryStatistics = z
     window: z.enum(['1h', '24h', '7d']).describe('Length of the window.'),
     from: timestamp,
     to: timestamp.describe('End of the window: the time of the response.'),
-    stepSeconds: z.int().describe('Length of the period that a point covers, in seconds.'),
-    total: z
-      .object({
-        ...figures,
-        failures: z
-          .array(
-            z.object({
-              status: httpStatus,
-              count: count.describe('Number of failed attempts.'),
-            }),
-          )
-          .describe('Failed attempts by HTTP status, largest number first.'),
-      }),
+    stepSeconds: z.int().describe('Period of a point, in seconds.'),
+    total: z.object({
+      ...figures,
+      failures: z
+        .array(
+          z.object({
+            status: httpStatus,
+            count: count.describe('Number of failed attempts.'),
+          }),
+        )
+        .describe('Failed attempts by HTTP status, largest number first.'),
+    }),
     points: z
-      .array(z.object({ at: timestamp.describe('Start of the period that the point covers.'), ...figures }))
+      .array(z.object({ at: timestamp.describe('Start of the period.'), ...figures }))
       .describe('Statistics over time, in ascending order.'),
   })
   .meta({
@@ -211,12 +208,10 @@ const commonFields = {
 export const ParkedEvent = z
   .object({
     ...commonFields,
-    attempts: count.describe(
-      'Number of rejected attempts. 0: the event waits for an earlier event of its `lane`.',
-    ),
+    attempts: count.describe('Number of rejected attempts. 0: waits for an earlier event of its `lane`.'),
     lane: z.string().describe('Group of events that are delivered in order, such as those of one job.'),
     retryAt: timestampOrNull.describe(
-      'Time of the next attempt. `null`: the event waits for an earlier event of its `lane`.',
+      'Time of the next attempt. `null`: waits for an earlier event of its `lane`.',
     ),
   })
   .meta({
@@ -276,7 +271,7 @@ export const Replay = z
   })
   .meta({
     id: 'Replay',
-    description: 'A range of the logs, or dead events, that are sent to an endpoint again.',
+    description: 'Events that are sent to an endpoint again.',
   });
 
 export type Replay = RecordOf<typeof Replay>;

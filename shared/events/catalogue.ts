@@ -268,7 +268,7 @@ export const catalogue = {
     data: fields(() => ({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) })),
   },
   'order_group.partially_dispatched': {
-    when: 'The first job of an order group was dispatched while others are still open. Emitted once per group, and again after all its dispatches were revoked. Not emitted after `order_group.dispatched`.',
+    when: 'The first job of an order group was dispatched while others are still open. Emitted once per group, and again at the next dispatch after all were revoked. Not emitted after `order_group.dispatched`.',
     data: fields(() => ({
       ...ofGroup,
       openJobs: z.array(z.int()).describe('Job numbers of the jobs that are not dispatched yet.'),
@@ -319,9 +319,7 @@ export const catalogue = {
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
       suspected: z.int().describe('Number of missing jobs that seem to be cancelled or unavailable.'),
-      contradictory: z
-        .int()
-        .describe('Number of missing jobs about which the ordering API contradicts itself.'),
+      contradictory: z.int().describe('Number of missing jobs with contradictory responses.'),
       reported: z
         .int()
         .describe('Number of `job.cancelled` and `job.unavailable` events in the last 24 hours.'),

@@ -203,12 +203,10 @@ export const TemplateInput = z
     subject: template(500).describe('Subject of an e-mail, one line.'),
     preheader: template(1000).describe('Preview text of an e-mail in the inbox.'),
     heading: template(1000).describe('Heading of an e-mail. Default: the subject.'),
-    intro: template(5000).describe('Text of an e-mail above the parcels. An empty line starts a paragraph.'),
-    outro: template(5000).describe('Text of an e-mail below the parcels. An empty string means no text.'),
-    html: template(50_000).describe('Complete HTML of an e-mail. It replaces the default layout.'),
-    text: template(50_000).describe(
-      'Text of an SMS, or complete plain text of an e-mail. It replaces the default text.',
-    ),
+    intro: template(5000).describe('Text of an e-mail above the parcels. Empty lines separate paragraphs.'),
+    outro: template(5000).describe('Text of an e-mail below the parcels. Empty: none.'),
+    html: template(50_000).describe('Complete HTML of an e-mail, instead of the default layout.'),
+    text: template(50_000).describe('Text of an SMS, or plain text of an e-mail, instead of the default.'),
   })
   .meta({ id: 'TemplateInput' });
 

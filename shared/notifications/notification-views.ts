@@ -139,7 +139,7 @@ export const Message = z
     dueAt: timestampOrNull.describe('Scheduled time.'),
     sentAt: timestampOrNull,
     attempts: count.describe('Number of attempts.'),
-    repeats: count.describe('Number of times an e-mail was sent again because its outcome was unknown.'),
+    repeats: count.describe('Number of times the e-mail was sent again because its outcome was unknown.'),
     providerId: textOrNull.describe('Id assigned by the mail server or SMS service.'),
     subject: textOrNull.describe('Subject, as sent or rendered.'),
     text: textOrNull.describe('Text without HTML, as sent or rendered.'),
@@ -203,9 +203,7 @@ export const Template = z
     ...place,
     custom,
     changedAt,
-    template: z
-      .record(z.string(), z.string())
-      .describe('Template, in the format of the `PUT` request. Absent fields have default values.'),
+    template: z.record(z.string(), z.string()).describe('Template. Absent fields have default values.'),
   })
   .meta({ id: 'Template' });
 
@@ -233,9 +231,9 @@ export const ImportReport = z
     invalidRows: z
       .array(
         z.object({
-          line: z.int().describe('Number of the first line of the row. The header is line 1.'),
-          field: textOrNull.describe('Name of the invalid column. `null`: the error concerns the whole row.'),
-          reason: z.string().describe('Explanation of the error, with the accepted values.'),
+          line: z.int().describe('First line of the row. The header is line 1.'),
+          field: textOrNull.describe('Name of the invalid column. `null`: the whole row.'),
+          reason: z.string().describe('Explanation of the error.'),
         }),
       )
       .describe('Invalid rows, which were skipped.'),

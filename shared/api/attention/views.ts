@@ -44,12 +44,12 @@ export type SubjectAction = (typeof SUBJECT_ACTIONS)[number];
 const Actor = z
   .object({
     id: z.string().describe('Id of the API key or of the user.'),
-    name: textOrNull.describe('Name of the key, or name or e-mail address of the user.'),
+    name: textOrNull.describe('Name of the key or user, or e-mail address.'),
     user: z.boolean().describe('`true`: a user who signed in. `false`: an API key.'),
   })
   .meta({
     id: 'AttentionActor',
-    description: 'API key or user that changed an item of the attention queue.',
+    description: 'API key or user that performed an action.',
   });
 export type Actor = z.infer<typeof Actor>;
 
@@ -60,7 +60,7 @@ const Cause = z
       .describe(
         'Machine-readable cause. Jobs: `late`, `needs_attention`, `stalled`, `at_risk` or `due_soon`. Endpoints: `disabled`, `failing`, `dead` or `parked`. Accounts: their state, or `stale` (no recent complete poll). Regions: `outage`. Messages: their state.',
       ),
-    also: z.array(z.string()).describe('Further causes that apply to the same subject.'),
+    also: z.array(z.string()).describe('Further causes.'),
     summary: z.string().describe('Description of the cause, in English.'),
     reason: textOrNull.describe('Error message. `null`: not an error.'),
     status: textOrNull.describe('Status of the job in the ordering API.'),
@@ -103,7 +103,7 @@ export const AttentionItem = z
     subject: z
       .object({
         type: z.enum(['job', 'endpoint', 'account', 'region', 'message']),
-        id: z.string().describe('Number of the job, or id of the endpoint, account, region or message.'),
+        id: z.string().describe('Job number, or id of the endpoint, account, region or message.'),
         name: z.string().describe('Display name.'),
         orderNumber: textOrNull,
         jobNumber: z.int().nullable().describe('Number of the job. `null`: not about exactly one job.'),
@@ -133,7 +133,7 @@ export const AttentionItem = z
             id: z.string(),
             kind: z.string(),
             state: z.enum(Object.keys(messageStates) as [keyof typeof messageStates]),
-            at: timestamp.describe('Time at which the message was sent or, if it was not sent, created.'),
+            at: timestamp.describe('Time at which the message was sent or, if unsent, created.'),
           })
           .nullable()
           .describe('Newest message about the job. `null`: none.'),
@@ -171,7 +171,7 @@ export const AttentionItem = z
     changedAt: timestampOrNull.describe('Time of the last action of a user on the item.'),
     changedBy: Actor.nullable().describe('API key or user that performed the last action.'),
   })
-  .meta({ id: 'AttentionItem', description: 'Something that needs the attention of operations staff.' });
+  .meta({ id: 'AttentionItem', description: 'An item of the attention queue.' });
 export type AttentionItem = RecordOf<typeof AttentionItem>;
 
 const kindCounts = z.array(z.object({ kind: z.enum(ATTENTION_KINDS), items: count }));
@@ -184,9 +184,7 @@ export const AttentionCounts = z
     acknowledged: count,
     byKind: kindCounts.describe('Number of open items of each kind.'),
     hiddenByKind: kindCounts.describe('Number of snoozed and acknowledged items of each kind.'),
-    complete: z
-      .boolean()
-      .describe('`false`: the queue did not read all items, so the real numbers can be higher.'),
+    complete: z.boolean().describe('`false`: the real numbers can be higher.'),
   })
   .meta({ id: 'AttentionCounts' });
 export type AttentionCounts = RecordOf<typeof AttentionCounts>;
@@ -203,7 +201,7 @@ export const AttentionPage = z
         regions: z.array(z.string()).describe('Names of the regions.'),
         accounts: count.describe('Number of accounts.'),
         endpoints: count.describe('Number of endpoints.'),
-        messages: z.boolean().describe('Whether messages to customers are watched.'),
+        messages: z.boolean().describe('Whether customer messages are watched.'),
       })
       .describe('Scope of the queue.'),
     rule: z.string().describe('Explanation of the ranking, in English.'),

@@ -65,9 +65,7 @@ export function limitsOf(schema: JsonSchema): string[] {
     ...(values.length > 0
       ? [`${values.length > 1 ? 'Values' : 'Value'}: ${values.map(code).join(', ')}.`]
       : []),
-    ...(known.length > 0
-      ? [`Known values: ${known.map(code).join(', ')}. Later versions can add values.`]
-      : []),
+    ...(known.length > 0 ? [`Known values: ${known.map(code).join(', ')}.`] : []),
     ...(schema.default === undefined ? [] : [`Default: ${code(schema.default)}.`]),
     ...range(minimum, maximum, ''),
     ...(exclusiveMinimum === undefined ? [] : [`Greater than ${exclusiveMinimum}.`]),

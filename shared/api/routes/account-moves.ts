@@ -36,7 +36,7 @@ export const moveRoutes: readonly Route[] = [
             .trim()
             .min(1, TO_RULE)
             .max(300, TO_RULE)
-            .describe('Name of the other cell, such as the base URL of its API.'),
+            .describe('Name of the other cell, such as its base URL.'),
         })
         .meta({ id: 'NewMove' }),
       example: { to: 'https://large.jobwire.example.com' },
@@ -92,9 +92,7 @@ export const moveRoutes: readonly Route[] = [
         description: 'A page.',
         schema: z
           .object({
-            data: z
-              .string()
-              .describe('Content of the page, for `POST /v1/accounts/import` of the other cell.'),
+            data: z.string().describe('Content of the page, for the import in the other cell.'),
             next: textOrNull.describe('Value of `after` for the next page. `null` on the last page.'),
           })
           .meta({ id: 'AccountExportPage' }),

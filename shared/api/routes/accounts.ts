@@ -308,7 +308,7 @@ export const accountRoutes: readonly Route[] = [
       record: ({ subject, ...by }, parts) => recordAction('confirm', accountItem(subject), by, parts),
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
-        'Ends a quarantine or an identity mismatch. In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials have been corrected or, with `upstreamId`, that they belong to the right account now.',
+        'In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials have been corrected or, with `upstreamId`, that they belong to the right account now.',
       role: 'operate',
       of: ofAccount,
       body: z

@@ -68,10 +68,8 @@ export const attentionRoutes: readonly Route[] = [
         account: textUpTo(63).optional().describe('Only items of this account.'),
         subject: textUpTo(100)
           .optional()
-          .describe('Only the item of this subject: type and id, such as `job/410018` or `endpoint/erp`.'),
-        assignee: textUpTo(100)
-          .optional()
-          .describe('Only items assigned to this name. `none`: items without an assignee.'),
+          .describe('Only the item of this subject, such as `job/410018` or `endpoint/erp`.'),
+        assignee: textUpTo(100).optional().describe('Only items assigned to this name, or `none`.'),
         state: z
           .enum([...ATTENTION_STATES, 'all'], STATE_RULE)
           .default('open')
@@ -129,7 +127,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'snooze',
     'Snooze an item',
-    'Hides the item until a time, or until its cause changes materially:\n\n- Job: its status, due date or kinds change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: its state changes, a new failure begins, or the first or last dead event of the last 30 days appears or disappears. Usually also: the number of parked or dead events reaches the next power of two.\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.',
+    'Hides the item until a time, or until its cause changes materially:\n\n- Job: its status, due date or kinds change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: its state changes, a new failure begins, or the number of dead events of the last 30 days changes from or to zero. Usually also: the number of parked or dead events reaches the next power of two.\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.',
     z.strictObject({
       until: z.iso
         .datetime({ offset: true, error: UNTIL_RULE })
@@ -162,7 +160,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'assign',
     'Assign an item',
-    'Sets the name of the person who handles the item. `null` removes it.',
+    '`null` removes the name.',
     z.strictObject({
       assignee: line(100).nullable().describe('Name of a person. `null` removes it.'),
       note,

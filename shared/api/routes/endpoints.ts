@@ -119,7 +119,7 @@ export const endpointRoutes: readonly Route[] = [
   ),
   endpoints.create(
     {
-      description: 'An omitted filter selects all events. With a restricted API key, `accounts` is required.',
+      description: 'With a restricted API key, `accounts` is required.',
       body: NewEndpoint.extend({
         region: z
           .string('must be the name of a region')
@@ -181,7 +181,7 @@ export const endpointRoutes: readonly Route[] = [
     'pause',
     {
       summary: 'Pause an endpoint',
-      description: 'Delivery stops within about 2 seconds. Events are kept for delivery after the pause.',
+      description: 'Delivery stops within about 2 seconds. Events are kept.',
       of: ofOwnEndpoint,
       record: ({ subject, ...by }, parts) => recordAction('pause', endpointItem(subject), by, parts),
     },

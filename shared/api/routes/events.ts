@@ -88,9 +88,7 @@ const EventsQuery = z.strictObject({
   order: z
     .enum(['oldest', 'newest'], 'must be oldest or newest')
     .default('oldest')
-    .describe(
-      '`newest`: begin with the newest event. `previous` of the response is the cursor of older events.',
-    ),
+    .describe('`newest`: begin with the newest event. To get older events, send `previous` as `before`.'),
   before: cursor.describe(
     'With `order=newest`: return events up to this cursor. Default: the end of the log.',
   ),
@@ -160,7 +158,7 @@ const STREAM = {
   schema: z.string(),
   contentType: 'text/event-stream',
   headers: {
-    'RateLimit-Policy': 'Maximum number of concurrent streams and waiting long polls of the API key.',
+    'RateLimit-Policy': 'Limit of open streams and waiting long polls of the API key.',
   },
 } as const;
 

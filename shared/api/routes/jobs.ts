@@ -152,7 +152,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'listJobEvents',
       summary: 'List events of a job',
       description:
-        'Returns stored events. The newest can be missing for a short time. To follow events, use the log of the account.',
+        'The newest events can be missing for a short time. To follow events, use the log of the account.',
       role: 'read',
       of: ofAccount,
       params: jobParams,
@@ -178,7 +178,7 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       query: rollupsQuery,
-      answer: { description: 'One entry for each day of the range.', schema: AccountRollups },
+      answer: { description: 'One entry for each day.', schema: AccountRollups },
     },
     async ({ c, subject, query }, { feed }) => {
       const { from, to } = toDayRange(query, feed.now());
@@ -210,7 +210,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'getStatusDurations',
       summary: 'Get usual durations of an account',
       description:
-        'Returns how long jobs usually stay in each status, and how long they take from entering it until dispatch. Also returns how many of the jobs flagged as at risk became late.',
+        'Returns how long jobs usually stay in each status, how long they take from there until dispatch, and how many jobs flagged as at risk became late.',
       role: 'read',
       of: ofAccount,
       answer: {
@@ -230,7 +230,7 @@ export const jobRoutes: readonly Route[] = [
       of: ofRegion,
       query: rollupsQuery,
       answer: {
-        description: 'One entry for each day of the range, and the totals of each account.',
+        description: 'Totals of each day and of each account.',
         schema: RegionRollups,
       },
     },

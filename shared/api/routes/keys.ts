@@ -65,8 +65,7 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/keys',
       id: 'createKey',
       summary: 'Create an API key',
-      description:
-        "The key cannot have more permissions than the caller, and cannot expire later than the caller's key.",
+      description: 'The key cannot have more permissions than the caller, or expire later.',
       role: 'admin',
       body: NewKey,
       example: { name: 'dashboard', role: 'read', accounts: ['acme'], expiresAt: '2027-03-02T08:00:00Z' },

@@ -35,10 +35,8 @@ const NoteInput = z
     channel: ChannelName.describe('Channel of the message.'),
     text: lines(MAX_NOTE)
       .min(1, 'must not be empty')
-      .describe(
-        'Plain text, in the language of the recipient. In an e-mail, an empty line starts a paragraph.',
-      ),
-    dryRun: z.boolean().default(false).describe('Only render the message. Nothing is stored or sent.'),
+      .describe('Plain text. In an e-mail, empty lines separate paragraphs.'),
+    dryRun: z.boolean().default(false).describe('Only render the message.'),
   })
   .meta({ id: 'NoteInput' });
 
@@ -61,7 +59,7 @@ export const noteRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/jobs/{jobNumber}/recipients',
       id: 'listJobRecipients',
       summary: 'List recipients of a job',
-      description: 'Returns an entry for each channel for which a recipient of the job has an address.',
+      description: 'Returns an entry for each recipient and channel.',
       role: 'read',
       of: settingsSubject,
       params: jobParams,
@@ -87,7 +85,7 @@ export const noteRoutes: readonly Route[] = [
       id: 'sendNote',
       summary: 'Send a note to a recipient of a job',
       description:
-        'Sends a text about the job within a minute, or an SMS after the quiet hours. The message history contains it, with the name of the user or key. Nothing is sent to recipients who are paused, do not use the channel, or have unsubscribed. A text that was sent to the same address about the same job within 14 days is not sent again.',
+        'Sends a text about the job within a minute. An SMS waits until the quiet hours end. Nothing is sent to recipients who are paused, do not use the channel, or have unsubscribed. A text that was sent to the same address about the same job within 14 days is not sent again.',
       role: 'operate',
       of: settingsSubject,
       params: jobParams,

@@ -153,7 +153,7 @@ export const notificationRoutes: readonly Route[] = [
       return { body: { templates, next } };
     },
   ),
-  templates.get({ description: 'Returns the custom template of the account, or the default template.' }),
+  templates.get({ description: 'Returns the custom or the default template.' }),
   templates.act(
     '',
     {
@@ -176,7 +176,7 @@ export const notificationRoutes: readonly Route[] = [
     {
       summary: 'Delete a custom template',
       description: 'The default template applies again.',
-      result: 'The custom template is deleted, or did not exist.',
+      result: 'No custom template exists.',
     },
     ({ subject, expected }, { feed }) => deleteTemplate(feed.table, subject.account, subject, expected),
   ),

@@ -95,7 +95,7 @@ export const previewRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/notifications/preview',
       id: 'previewMessage',
       summary: 'Preview a message',
-      description: 'Renders a message for a job of the account or for sample data. Nothing is sent.',
+      description: 'Renders a message for a job or for sample data. Nothing is sent.',
       role: 'operate',
       of: settingsSubject,
       repeatable: true,

@@ -95,7 +95,7 @@ export const signInRoutes: readonly Route[] = [
       path: '/v1/session/renewal',
       id: 'renewSession',
       summary: 'Renew the session',
-      description: 'Gets a new ID token with the cookie of the session.',
+      description: 'Returns a new ID token.',
       role: null,
       answer,
       problems,
@@ -112,8 +112,7 @@ export const signInRoutes: readonly Route[] = [
       path: '/v1/session',
       id: 'deleteSession',
       summary: 'End the session',
-      description:
-        'Deletes the cookie and revokes the refresh token at the issuer. The ID token remains valid until it expires.',
+      description: 'The ID token remains valid until it expires.',
       role: null,
       answer: { status: 204, description: 'The session has ended.' },
       problems: ['forbidden'],
