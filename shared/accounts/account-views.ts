@@ -38,7 +38,7 @@ export const AccountReport = z
       .nullable()
       .describe('Durations of the last polls (at most 20), in milliseconds. `null`: none.'),
     observedThrough: timestampOrNull.describe(
-      'Start of the last complete reading of the list. Its changes are in the log, except those of jobs that Jobwire could not read or store (see `problem`), and of missing jobs (see `missingJobs`).',
+      'Start of the last complete reading of the list. The changes that it showed are in the log, except those of jobs that could not be read or stored (see `problem`), and of missing jobs (see `missingJobs`).',
     ),
     consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
     openJobs: count.nullable().describe('Number of active jobs at the last complete poll.'),

@@ -71,7 +71,7 @@ const EventPage = z
     observedThrough: timestampOrNull
       .optional()
       .describe(
-        'Start of the last complete reading of the list. Its changes are in the log, at or before `next`, with the exceptions of `observedThrough` in the account status. `null`: the page does not reach the end of the log. Absent in the log of a region.',
+        'Start of the last complete reading of the list. The changes that it showed are in the log, at or before `next`, with the exceptions of `observedThrough` in the account status. `null`: the page does not reach the end of the log. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
