@@ -65,7 +65,7 @@ export const QuietHours = z
     action: z
       .enum(['defer', 'drop'], 'must be defer or drop')
       .describe(
-        '`defer`: after the quiet hours, one message reports the state if it has changed. `drop`: changes during the quiet hours are not reported.',
+        '`defer`: after the quiet hours, one message reports the state if it differs from the last report. `drop`: changes during the quiet hours are not reported.',
       ),
   })
   .meta({ id: 'AlertQuietHours' });
