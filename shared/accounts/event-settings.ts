@@ -26,10 +26,10 @@ const COUNT_RULE = `must name at most ${MAX_STATUSES} statuses`;
 export const EventSettings = z
   .strictObject({
     dueSoonHours: wholeNumber('hours', MAX_DUE_SOON_HOURS).describe(
-      'Hours before the due time at which `job.due_soon` is emitted. `null` (default): never.',
+      'Hours before the due time at which `job.due_soon` is emitted. `null`: never. Default: `null`.',
     ),
     stalledAfterWorkingDays: wholeNumber('working days', MAX_STALLED_DAYS).describe(
-      'Number of working days in one status after which `job.stalled` is emitted (Monday to Friday at the location of the job). `null` (default): never.',
+      'Number of working days in one status after which `job.stalled` is emitted (Monday to Friday at the location of the job). `null`: never. Default: `null`.',
     ),
     stalledByStatus: z
       .record(
@@ -38,7 +38,9 @@ export const EventSettings = z
         'must map status names to working days',
       )
       .refine((days) => Object.keys(days).length <= MAX_STATUSES, COUNT_RULE)
-      .describe('Working days by status name, instead of `stalledAfterWorkingDays`. `null`: never.'),
+      .describe(
+        'Working days by status name, instead of `stalledAfterWorkingDays`. `null`: never. Default: `{}`.',
+      ),
     attentionStatuses: z
       .array(statusName, 'must be a list of status names')
       .max(MAX_STATUSES, COUNT_RULE)
