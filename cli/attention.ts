@@ -17,7 +17,7 @@ export const attentionCommands = {
       region: REGION,
       kind: { value: 'A,B', about: 'Only items of these kinds, such as job_late', many: true },
       account: { value: 'ID', about: 'Only items of this account' },
-      assignee: { value: 'NAME', about: 'Only items assigned to this name, or to none' },
+      assignee: { value: 'NAME', about: 'Only items assigned to this name. "none": only unassigned items' },
       state: {
         value: 'STATE',
         about: 'Only items in this state. Default: open',

@@ -229,7 +229,7 @@ export const endpoints = {
       start: {
         value: 'WHEN',
         about:
-          'First event to deliver of accounts that --accounts adds: now, beginning, a duration such as 2h, or a timestamp. Default: now',
+          'Where the delivery of newly added accounts starts: now, beginning, a duration such as 2h, or a timestamp. Default: now',
         suggestions: ['now', 'beginning'],
       },
     },

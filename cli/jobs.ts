@@ -162,7 +162,7 @@ export const jobs = {
 
   'jobs durations': command({
     about:
-      'Shows how long jobs of an account usually stay in each status, and how long they usually take from its beginning until dispatch. Also shows how many of the jobs flagged as at risk became late.',
+      'Shows two usual durations for each status of the jobs of an account: how long a job has the status, and how long it takes from then until dispatch. Also shows how many of the jobs flagged as at risk became late.',
     args: ['ACCOUNT'],
     example: 'jobs durations acme',
     async run({ api, out }, [account]) {

@@ -182,7 +182,7 @@ export const configSchema = z
     publicUrl: publicUrl
       .optional()
       .describe(
-        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails, and `source` and `dataschema` of events, begin with it. With the default, `source` is a path without a host. Required with `notifications`, where mail programs offer one-click unsubscribe only for `https`. Default: the address on which Jobwire listens.',
+        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails, and `source` and `dataschema` of events, begin with it. With the default, `source` is a path without a host. Required with `notifications`. Mail programs offer one-click unsubscribe only if it begins with `https`. Default: the address on which Jobwire listens.',
       ),
     metrics: z
       .strictObject({

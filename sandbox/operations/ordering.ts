@@ -27,8 +27,8 @@
  * - A request with a field that `JobCandidate` does not have is a `ShopCandidate` or a `CustomerShopCandidate`, which
  *   are processed alike. A field that is null counts as absent. The totals of a shop are not compared with the prices.
  * - `userId` of a shop is an alias of `customerUserId`. `userDetails` selects the user that was created for the same
- *   `shopUserId`, otherwise the user with the same e-mail address, unless `bypassCustomerMatch` is true. If there is
- *   none, a user is created. `customerId` must be the id of the calling customer.
+ *   `shopUserId`. If there is none, it selects the user with the same e-mail address (not if `bypassCustomerMatch` is
+ *   true). Otherwise, a user is created. `customerId` must be the id of the calling customer.
  */
 
 import {

@@ -88,7 +88,7 @@ export const AccountRecord = z
       .boolean()
       .describe('`true`: managed through the API. `false`: defined in the configuration file.'),
     secretRef: textOrNull.describe(
-      'Name of the secret with the credentials. `null`: sent to the API, or in the configuration file.',
+      'Name of the secret with the credentials. `null`: the credentials were sent to the API, or are in the configuration file.',
     ),
     pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
     paused: z.boolean().describe('Whether polling is paused.'),

@@ -110,7 +110,7 @@ const fields = {
     .enum(conditionNames, `must be one of ${conditionNames.join(', ')}`)
     .describe(
       [
-        'What is measured. Of several times, the longest counts.\n',
+        'What is measured. If several accounts or endpoints have a duration, the longest one is compared.\n',
         ...Object.entries(conditions).map(([key, { about }]) => `- \`${key}\`: ${about}`),
       ].join('\n'),
     ),

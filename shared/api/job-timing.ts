@@ -42,7 +42,7 @@ export const jobTiming = {
       sinceEarliest: timestampOrNull.describe(
         'Last time at which the job was observed in another status. `null`: the beginning of the stay was not observed.',
       ),
-      hours: hours.describe('Hours since `since`.'),
+      hours: hours.describe('Hours since the time in `since`.'),
       usual: Usual.nullable().describe(
         `Usual time of jobs in this status. \`null\`: fewer than ${MIN_JOBS} such jobs in this and the two previous months.`,
       ),

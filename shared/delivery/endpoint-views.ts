@@ -37,7 +37,7 @@ export const Endpoint = z
       .describe(
         'Kind of endpoint: `webhook`, or `sqs` (an SQS queue). Built in: `sns` (an SNS topic, or the EventBridge bus with the id `event-bus`) and `notifications` (customer notifications).',
       ),
-    url: z.string().describe('URL of a webhook, or ARN of a queue, topic or bus. `-` for notifications.'),
+    url: z.string().describe('URL of a webhook, or ARN of a queue, topic or bus. For notifications: `-`.'),
     accounts: accounts.describe('Ids of the accounts. Empty: all, including future ones.'),
     types: filter.types.describe('Event types. A trailing `*` matches any suffix. Empty: all.'),
     orderGroups: filter.orderGroups.describe('Names of order groups. Empty: all.'),

@@ -268,7 +268,7 @@ export const catalogue = {
     data: fields(() => ({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) })),
   },
   'order_group.partially_dispatched': {
-    when: 'The first job of an order group was dispatched while others are still open. Emitted once per group, and again at the next dispatch after all were revoked. Not emitted after `order_group.dispatched`.',
+    when: 'The first job of an order group was dispatched while others are still open. Emitted once per group. If all dispatches of the group are revoked, emitted again at the next one. Not emitted after `order_group.dispatched`.',
     data: fields(() => ({
       ...ofGroup,
       openJobs: z.array(z.int()).describe('Job numbers of the jobs that are not dispatched yet.'),
@@ -314,7 +314,7 @@ export const catalogue = {
     data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {
-    when: 'So many jobs disappeared from the list within a day that it may be wrong. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
+    when: 'So many jobs disappeared from the list within a day that the list may be wrong. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
     data: fields(() => ({
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list of active jobs.'),

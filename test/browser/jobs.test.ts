@@ -178,7 +178,7 @@ test('a list of jobs that await dispatch has no columns about the dispatch, and 
   await findRow(page, jobs.late).waitFor();
   const dispatched = page.getByRole('columnheader', { name: /^Dispatched, / });
   expect(await dispatched.count()).toBe(0);
-  expect(await page.getByRole('columnheader', { name: 'Risk' }).count()).toBe(1);
+  expect(await page.getByRole('columnheader', { name: 'Risk details' }).count()).toBe(1);
   // 16 letters fit at 1280 px.
   const account = findRow(page, jobs.late).locator('[data-area="account"]');
   await account.locator('bdi').evaluate((name) => {

@@ -149,7 +149,7 @@ export function JobTable(props: {
           <Column name="Order" />
           <Column name="Status" />
           <Column name="Due" sort="due" isTime />
-          <Column name="Risk" />
+          <Column name="Risk details" />
           <Column name="Dispatched" isTime />
           <Column name="Parcels" />
         </div>

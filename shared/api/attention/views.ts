@@ -110,7 +110,7 @@ export const AttentionItem = z
       })
       .describe('What needs attention.'),
     since: timestamp.describe('Start of the cause, as far as it is known.'),
-    ageHours: z.number().describe('Hours since `since`.'),
+    ageHours: z.number().describe('Hours since the time in `since`.'),
     cause: Cause,
     impact: z
       .object({

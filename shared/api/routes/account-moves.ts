@@ -108,7 +108,7 @@ export const moveRoutes: readonly Route[] = [
       ...{ role: 'admin', allAccounts: true, repeatable: true, maxBodyBytes: MAX_IMPORT_BYTES },
       summary: 'Import an account from another cell',
       description:
-        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts its polls, unless the account was paused before the move. A page can be sent again, but after the last page this adds the suppressions of the page again.',
+        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts its polls, unless the account was paused before the move. A page can be sent again. If this is done after the last page, only the suppressions of the page are added again.',
       body: z
         .strictObject({
           data: z

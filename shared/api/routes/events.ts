@@ -71,7 +71,7 @@ const EventPage = z
     observedThrough: timestampOrNull
       .optional()
       .describe(
-        'Start of the last complete reading of the list. The changes that it showed are in the log, at or before `next`, with the exceptions of `observedThrough` in the account status. `null`: the page does not reach the end of the log. Absent in the log of a region.',
+        'Start of the last complete reading of the list. The changes that it showed are in the log up to `next`. The field of the same name in the account status describes the exceptions. `null`: the page does not reach the end of the log. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
@@ -154,7 +154,7 @@ const LAST_EVENT_ID = {
 };
 const STREAM = {
   description:
-    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. A message with `event: cursor` contains only a cursor: the first message, and those instead of events that `types` excludes. The server closes a stream after some minutes. Connect again with the last id.',
+    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message has `event: cursor` and contains only a cursor. Such a message is also sent in place of events that `types` excludes. The server closes a stream after some minutes. Connect again with the last id.',
   schema: z.string(),
   contentType: 'text/event-stream',
   headers: {
