@@ -110,7 +110,7 @@ export function afterFailure(before: Upstream, failure: Failure): Step | undefin
   const run = longer(before.run, failure);
   const next = { revision: before.revision + 1, run, openedAt: null };
   if (!isEnough(run) || failure.at - run.since < OUTAGE_AFTER_MS) {
-    const many = before.run?.accounts.length === MAX_ACCOUNTS;
+    const many = run.failedPolls > 1 && before.run?.accounts.length === MAX_ACCOUNTS;
     return many && failure.at - before.run.lastAt < COUNT_EVERY_MS ? undefined : { next };
   }
   const { failedPolls, reason } = run;

@@ -945,6 +945,11 @@ describe('failure statistics of a region (pure)', () => {
       [...fails(7200, 7255, 5, 'a', 'b', 'c'), ...fails(0, 60, 5, 'a', 'b', 'c')],
       ['outage 60'],
     ],
+    [
+      'failures of many accounts before and after the clock was set back',
+      [...fails(7200, 7255, 1, ...letters), ...fails(0, 60, 5, 'a', 'b', 'c')],
+      ['outage 60'],
+    ],
     ['hundreds of failures a second', fails(0, 60, 0.005, ...letters), ['outage 60']],
   ])('%s', (_, heard, said) => {
     expect(announced(...heard).said).toEqual(said);
