@@ -401,9 +401,9 @@ eachTable('the attention queue', (makeTable) => {
     rig.pass(HOUR);
     await rig.poll();
     expect((await list()).items).toMatchObject([{ id, state: 'open', returned: 'snooze_ended' }]);
-    const parsed = parseItemId(id);
-    if (!parsed) throw new Error('not an id');
-    const { entries } = await listAttentionHistory(deps, parsed, { limit: 10 });
+    const [again] = (await list({ state: undefined })).items;
+    if (!again) throw new Error('no item');
+    const { entries } = await listAttentionHistory(deps, again, { limit: 10 });
     expect(entries.map(({ action, by }) => [action, by.id])).toEqual(
       ['snooze', 'reopen', 'snooze', 'acknowledge'].map((action) => [action, 'operator']),
     );
@@ -424,12 +424,12 @@ eachTable('the attention queue', (makeTable) => {
       await act(id, { action: 'note', note });
       rig.pass(1);
     }
-    const parsed = parseItemId(id);
-    if (!parsed) throw new Error('not an id');
+    const [item] = (await list()).items;
+    if (!item) throw new Error('no item');
     const notes: (string | null)[] = [];
     let after: string | undefined;
     do {
-      const page = await listAttentionHistory(deps, parsed, { limit: 2, after });
+      const page = await listAttentionHistory(deps, item, { limit: 2, after });
       notes.push(...page.entries.map(({ note }) => note));
       after = page.next ?? undefined;
     } while (after !== undefined);
@@ -563,9 +563,46 @@ eachTable('the attention queue', (makeTable) => {
     await follow('bakery');
     const [after] = (await list({ state: 'acknowledged' })).items;
     expect(after).toMatchObject({ account: 'bakery', assignee: 'ann', note: 'Back on Monday.' });
-    const id = parseItemId(after?.id ?? '');
-    const { entries } = await listAttentionHistory(deps, id as NonNullable<typeof id>, { limit: 10 });
+    if (!after) throw new Error('no item');
+    const { entries } = await listAttentionHistory(deps, after, { limit: 10 });
     expect(entries.map(({ action }) => action)).toEqual(['note', 'acknowledge']);
+  });
+
+  test('pages through the history of an endpoint of one account with the entries of earlier versions', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, act, deps } = queueOf(rig);
+    const target = 'https://erp.example';
+    const sink = {
+      region: 'us',
+      id: 'erp',
+      kind: 'webhook',
+      types: [],
+      paused: false,
+      accounts: ['acme'],
+    } as const;
+    const set = { ...sinkAttributes({ ...sink, target }), disabledAt: rig.now() };
+    await rig.table.write({ update: keys.sink('us', 'erp'), set });
+    // The form in which earlier versions stored the state and its history.
+    const by = { id: 'k', name: null, user: false };
+    const state = { hold: null, assignee: null, note: 'b', changedAt: rig.now(), changedBy: by };
+    const former = { ...keys.attention('us', 'acme~endpoint~erp'), revision: 2 };
+    await rig.table.write({ put: { ...former, state: JSON.stringify(state) } });
+    for (const [at, note] of ['a', 'b'].entries()) {
+      const entry = { at: rig.now(), by, action: 'note', kind: 'endpoint_disabled', cause: '', note };
+      const key = keys.attentionEntry('us', 'acme~endpoint~erp', at + 1);
+      await rig.table.write({ put: { ...key, entry: JSON.stringify(entry) } });
+    }
+    for (const note of ['c', 'd', 'e']) await act('us~~endpoint~erp', { action: 'note', note });
+    const [item] = (await list()).items;
+    if (!item) throw new Error('no item');
+    const notes: (string | null)[] = [];
+    let after: string | undefined;
+    do {
+      const page = await listAttentionHistory(deps, item, { limit: 2, after });
+      notes.push(...page.entries.map(({ note }) => note));
+      after = page.next ?? undefined;
+    } while (after !== undefined);
+    expect(notes).toEqual(['e', 'd', 'c', 'b', 'a']);
   });
 
   test('counts webhooks and queues as endpoints, and no topic', async () => {

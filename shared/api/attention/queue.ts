@@ -11,7 +11,7 @@ import { readSettingsOfAccounts } from '../../notifications/settings.ts';
 import type { RecordOf } from '../../representation.ts';
 import { getRevision, modified, notFound, type Rejection, revisionUnchanged } from '../../resources.ts';
 import { type AccountRef, attentionHistoryPk, keys } from '../../storage/schema.ts';
-import type { Item, Table } from '../../storage/table.ts';
+import type { Item, Key, Table } from '../../storage/table.ts';
 import type { Caller } from '../keys.ts';
 import { decodePlace, encodePlace } from '../parameters.ts';
 import { type Candidate, type ItemId, listActions, parseItemId, toItemKey } from './items.ts';
@@ -196,24 +196,28 @@ async function recordAction(
 /** Returns a page of the history of an item, newest first. */
 export async function listAttentionHistory(
   { table }: Pick<QueueDeps, 'table'>,
-  id: ItemId,
+  item: StatePlace,
   { limit, after }: { readonly limit: number; readonly after?: string | undefined },
 ): Promise<{ readonly entries: AttentionEntry[]; readonly next: string | null }> {
-  const prefix = `${toItemKey(id)}#`;
-  const found = await table.query({
-    pk: attentionHistoryPk(id.region),
-    from: prefix,
-    to: after === undefined ? `${prefix}~` : `${prefix}${after}`,
-    descending: true,
-    limit: limit + 2,
-  });
+  const lists = await Promise.all(
+    listStateKeys(item).map(async ({ sk }) => {
+      const prefix = `${sk}#`;
+      const found = await table.query({
+        pk: attentionHistoryPk(item.region),
+        from: prefix,
+        to: after === undefined ? `${prefix}~` : `${prefix}${after}`,
+        descending: true,
+        limit: limit + 2,
+      });
+      return found.map(({ sk: place, entry }) => ({ number: place.slice(prefix.length), entry }));
+    }),
+  );
   // The upper bound is inclusive; the entry at it was on the previous page.
-  const rest = found.filter(({ sk }) => sk !== `${prefix}${after}`);
-  const page = rest.slice(0, limit);
-  const last = page.at(-1)?.sk.slice(prefix.length) ?? null;
+  const rest = lists.flat().filter(({ number }) => number !== after);
+  const page = rest.sort((a, b) => (a.number > b.number ? -1 : 1)).slice(0, limit);
   return {
     entries: page.map(({ entry }) => JSON.parse(String(entry)) as AttentionEntry),
-    next: rest.length > limit ? last : null,
+    next: rest.length > limit ? (page.at(-1)?.number ?? null) : null,
   };
 }
 
@@ -261,16 +265,20 @@ async function collect(deps: QueueDeps, regions: readonly string[], caller: Call
   };
 }
 
-/** Returns the stored state of each item of a region. Earlier versions stored that of an endpoint of one account under the account. */
+/** Returns the stored state of each item of a region. */
 async function readStates(table: Table, candidates: readonly Candidate[]): Promise<(Item | undefined)[]> {
-  const keysOf = ({ id, region, account, subject }: Candidate) => {
-    const former =
-      subject.type === 'endpoint' && account !== null ? [`${account}~endpoint~${subject.id}`] : [];
-    return [id.slice(region.length + 1), ...former].map((key) => keys.attention(region, key));
-  };
-  const items = await table.getMany(candidates.flatMap(keysOf));
+  const items = await table.getMany(candidates.flatMap(listStateKeys));
   const byKey = new Map(items.map((item) => [item.sk, item]));
-  return candidates.map((candidate) => keysOf(candidate).flatMap(({ sk }) => byKey.get(sk) ?? [])[0]);
+  return candidates.map((candidate) => listStateKeys(candidate).flatMap(({ sk }) => byKey.get(sk) ?? [])[0]);
+}
+
+/** The fields of an item that determine where its state and its history are stored. */
+type StatePlace = Pick<Candidate, 'id' | 'region' | 'account' | 'subject'>;
+
+/** Returns the key of the state of an item. Earlier versions stored that of an endpoint of one account under the account: its key is the second one. */
+function listStateKeys({ id, region, account, subject }: StatePlace): Key[] {
+  const former = subject.type === 'endpoint' && account !== null ? [`${account}~endpoint~${subject.id}`] : [];
+  return [id.slice(region.length + 1), ...former].map((key) => keys.attention(region, key));
 }
 
 const toStored = (item: Item): StoredState => JSON.parse(String(item.state)) as StoredState;

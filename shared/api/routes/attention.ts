@@ -119,8 +119,9 @@ export const attentionRoutes: readonly Route[] = [
     },
     async ({ c, caller, subject, query }, parts) => {
       const deps = toQueueDeps(parts);
-      if (!(await findCandidate(deps, subject, caller))) return problem(c, 'not-found', { detail: GONE });
-      const { entries, next } = await listAttentionHistory(deps, subject, query);
+      const item = await findCandidate(deps, subject, caller);
+      if (!item) return problem(c, 'not-found', { detail: GONE });
+      const { entries, next } = await listAttentionHistory(deps, item, query);
       return { body: { entries, next: encodePlace(next) } };
     },
   ),
