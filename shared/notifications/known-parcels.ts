@@ -1,6 +1,7 @@
 /**
  * Parcels of a thread that customers were notified of, for each job: jobs with the same parcel can have different customers. Pure.
  */
+import { getOrCreate } from '../get-or-create.ts';
 import { parcelKey, type ThreadEvent } from './thread-event.ts';
 import type { Parcel } from './types.ts';
 
@@ -18,26 +19,38 @@ interface KnownParcel {
 
 const DAY_MS = 86_400_000;
 
-/** Returns the parcels that customers know, with those of a message about a job. `at`: its time (epoch ms). */
-export function addKnownParcels(
-  parcels: KnownParcels,
-  job: number,
-  tracking: readonly Parcel[],
-  at: number,
-): KnownParcels {
-  const known = { ...parcels };
-  for (const parcel of tracking) {
-    const key = parcelKey(parcel);
-    known[key] = addJob(known[key], job, parcel.link !== null, at);
-  }
-  return known;
+/** Parcels of a job in a notice. `at`: time of the notice (epoch ms). */
+export interface Mention {
+  readonly job: number;
+  readonly tracking: readonly Parcel[];
+  readonly at: number;
 }
 
-function addJob(known: KnownParcel | undefined, job: number, link: boolean, at: number): KnownParcel {
-  const next = { link: link || known?.link === true, at };
-  return known && !known.jobs
-    ? next
-    : { ...next, jobs: { ...known?.jobs, [job]: link || known?.jobs?.[job] === true } };
+/** Returns the parcels that customers know, with those of messages about jobs. */
+export function addKnownParcels(parcels: KnownParcels, mentions: readonly Mention[]): KnownParcels {
+  const added = new Map<string, { at: number; readonly jobs: Record<number, boolean> }>();
+  for (const { job, tracking, at } of mentions) {
+    for (const parcel of tracking) {
+      const one = getOrCreate(added, parcelKey(parcel), () => ({ at, jobs: {} as Record<number, boolean> }));
+      one.at = at;
+      one.jobs[job] = parcel.link !== null || one.jobs[job] === true;
+    }
+  }
+  // Each parcel is copied once: a thousand jobs can share it.
+  const changed = [...added].map(([key, { jobs, at }]) => [key, addJobs(parcels[key], jobs, at)] as const);
+  return { ...parcels, ...Object.fromEntries(changed) };
+}
+
+function addJobs(
+  known: KnownParcel | undefined,
+  jobs: Readonly<Record<string, boolean>>,
+  at: number,
+): KnownParcel {
+  const next = { link: known?.link === true || Object.values(jobs).includes(true), at };
+  if (known && !known.jobs) return next;
+  const merged: Record<string, boolean> = { ...known?.jobs };
+  for (const [job, link] of Object.entries(jobs)) merged[job] = link || merged[job] === true;
+  return { ...next, jobs: merged };
 }
 
 /** Returns the parcels that the customers of a job do not know yet, or know without a link. */
@@ -78,7 +91,7 @@ function copyJob(
 ): KnownParcels {
   const hasLink = findJob(from, fromKey, job);
   if (hasLink === undefined || findJob(to, toKey, job) !== undefined) return to;
-  return { ...to, [toKey]: addJob(to[toKey], job, hasLink, from[fromKey]?.at ?? 0) };
+  return { ...to, [toKey]: addJobs(to[toKey], { [job]: hasLink }, from[fromKey]?.at ?? 0) };
 }
 
 /** Updates the time of mention of notified parcels, at most once a day, so that not every event changes the thread. */

@@ -1,9 +1,10 @@
 /** Decisions about due messages: whether to send one, and its state after an attempt. Pure. */
+import { once } from '../once.ts';
 import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
 import { sameTime } from '../tracking/timestamps.ts';
 import { getAddress } from './addresses.ts';
 import { normalizeAddress } from './email-address.ts';
-import { addKnownParcels, findNewParcels } from './known-parcels.ts';
+import { addKnownParcels, findNewParcels, type KnownParcels } from './known-parcels.ts';
 import { applyFeedback, isFinal, type Work } from './messages.ts';
 import type { Suppression } from './notification-views.ts';
 import { acceptsMessage } from './recipient-fields.ts';
@@ -19,7 +20,6 @@ import type {
   MessageReason,
   MessageState,
   NoticeContent,
-  Parcel,
   Scope,
   SendOutcome,
 } from './types.ts';
@@ -246,6 +246,9 @@ const NO_NEWS: Partial<Record<ContentKind, string>> = {
 /** States in which a message has reached its recipient, as far as known. An SMS with an unknown outcome may have. */
 const RECEIVED: readonly MessageState[] = ['sent', 'unknown', 'complained'];
 
+/** In place of a job number: an address knows a parcel, whichever job it was sent for. */
+const ANY_JOB = 0;
+
 /** An earlier message to the same address. */
 type Earlier = Pick<Work, 'content' | 'message' | 'maybeSent'>;
 
@@ -272,11 +275,13 @@ export function findNews(
   const received = [...before.values()]
     .filter(isReceived)
     .flatMap(({ content, message }) => content.jobs.filter((one) => message.jobs.includes(one.jobNumber)));
-  /** Parcels of a job that are in none of these facts. */
-  const findParcels = ({ jobNumber, tracking }: JobFacts, known: readonly JobFacts[]): Parcel[] => {
-    const parcels = known.flatMap((one) => one.tracking);
-    return findNewParcels(tracking, addKnownParcels({}, jobNumber, parcels, 0), jobNumber);
-  };
+  /** Parcels that the address knows from facts, of whichever job. */
+  const listParcels = (facts: readonly JobFacts[]): KnownParcels =>
+    addKnownParcels(
+      {},
+      facts.map(({ tracking }) => ({ job: ANY_JOB, tracking, at: 0 })),
+    );
+  const receivedParcels = once(() => listParcels(received));
   const isNews = (facts: JobFacts): boolean => {
     const { jobNumber, dateOut } = facts;
     const findLast = (places: readonly string[], kinds: readonly ContentKind[]) =>
@@ -299,7 +304,9 @@ export function findNews(
         const knownOut = known?.jobs.find((one) => one.jobNumber === jobNumber)?.dateOut ?? null;
         if (knownOut === null || dateOut === null || !sameDispatch(knownOut, dateOut)) return true;
         const ofJob = received.filter((one) => one.jobNumber === jobNumber);
-        return options.wantsTracking && findParcels(facts, ofJob).length > 0;
+        return (
+          options.wantsTracking && findNewParcels(facts.tracking, listParcels(ofJob), ANY_JOB).length > 0
+        );
       }
       case 'reinstated': {
         const place = corrects?.[jobNumber];
@@ -309,24 +316,32 @@ export function findNews(
         return true;
     }
   };
+  /** The earlier messages of the same kind, with their jobs by number. */
+  const listEarlier = once(() =>
+    keys
+      .flatMap((key) => before.get(key) ?? [])
+      .filter((work) => work.content.kind === content.kind)
+      .map((work) => ({
+        work,
+        sent: new Set(work.message.jobs),
+        facts: new Map(work.content.jobs.map((one) => [one.jobNumber, one])),
+      })),
+  );
   /**
    * Due dates of a job that the address may know, from before the messages that it missed. The first one assumes that messages with an
    * unknown outcome were not received, the second one that they were.
    */
-  const findDueDates = ({ jobNumber, formerDateDue }: JobFacts): (string | null)[] => {
-    const earlier = keys
-      .flatMap((key) => before.get(key) ?? [])
-      .filter((work) => work.content.kind === content.kind);
-    return [isReceived, (work: Earlier) => isReceived(work) || work.maybeSent].map((isKnown) => {
-      const last = earlier.findLastIndex((work) => isKnown(work) && work.message.jobs.includes(jobNumber));
-      const missed = earlier.slice(last + 1).flatMap(({ content: { jobs } }) => jobs);
-      return (missed.find((one) => one.jobNumber === jobNumber) ?? { formerDateDue }).formerDateDue;
+  const findDueDates = ({ jobNumber, formerDateDue }: JobFacts): (string | null)[] =>
+    [isReceived, (work: Earlier) => isReceived(work) || work.maybeSent].map((isKnown) => {
+      const earlier = listEarlier();
+      const last = earlier.findLastIndex(({ work, sent }) => isKnown(work) && sent.has(jobNumber));
+      const [missed] = earlier.slice(last + 1).flatMap(({ facts }) => facts.get(jobNumber) ?? []);
+      return (missed ?? { formerDateDue }).formerDateDue;
     });
-  };
   const toNews = (facts: JobFacts): JobFacts[] => {
     switch (content.kind) {
       case 'tracking': {
-        const tracking = findParcels(facts, received);
+        const tracking = findNewParcels(facts.tracking, receivedParcels(), ANY_JOB);
         return tracking.length > 0 ? [{ ...facts, tracking }] : [];
       }
       case 'due_date_changed': {

@@ -1,6 +1,6 @@
 /** Windows of a thread, and how they become notices. Pure decisions. */
 
-import { addKnownParcels, findNewParcels } from './known-parcels.ts';
+import { addKnownParcels, findNewParcels, type Mention } from './known-parcels.ts';
 import {
   type Entry,
   type FrozenNotice,
@@ -257,7 +257,7 @@ function markNotified(
   const { kind, entries, observedAt, because, id } = notice;
   if (because === 'revoked') return thread;
   const jobs = { ...thread.jobs };
-  let { parcels } = thread;
+  const mentions: Mention[] = [];
   const pending = new Set(thread.entries.flatMap(({ job, undone }) => (undone ? [] : [job])));
   for (const { job: number } of entries) {
     const job = jobs[number];
@@ -266,10 +266,10 @@ function markNotified(
     const next = markJobNotified(job, kind, { observedAt, place, isSent: because === null });
     jobs[number] = pending.has(number) ? next : { ...next, facts: null };
     if (kind === 'tracking' || (kind === 'dispatched' && because === null)) {
-      parcels = addKnownParcels(parcels, number, job.facts?.tracking ?? [], job.at);
+      mentions.push({ job: number, tracking: job.facts?.tracking ?? [], at: job.at });
     }
   }
-  return { ...thread, jobs, parcels };
+  return { ...thread, jobs, parcels: addKnownParcels(thread.parcels, mentions) };
 }
 
 function markJobNotified(
