@@ -32,16 +32,19 @@ export interface JsonSchema {
 }
 
 /**
- * Returns the same schema with `x-extensible-enum` for each `enum` of several texts, so that a later version can return further values
- * (docs/api.md, section Versions).
+ * Returns the same schema with a `keyword` that lists known values in place of each `enum` of several texts, so that a later version can
+ * return further values (docs/api.md, section Versions).
  */
-export function withOpenEnums<T>(schema: T): T {
+export function withOpenEnums<T>(
+  schema: T,
+  keyword: 'x-extensible-enum' | 'examples' = 'x-extensible-enum',
+): T {
   const opened = (part: unknown): unknown => {
     if (typeof part !== 'object' || part === null) return part;
     if (Array.isArray(part)) return part.map(opened);
     const entries = Object.entries(part).map(([key, value]) => {
       const texts = key === 'enum' && Array.isArray(value) ? value.filter((one) => one !== null) : [];
-      return texts.length > 1 ? ['x-extensible-enum', texts] : [key, opened(value)];
+      return texts.length > 1 ? [keyword, texts] : [key, opened(value)];
     });
     return Object.fromEntries(entries);
   };

@@ -337,7 +337,8 @@ function createSchemas(baseUrl: string): RouteParts['schemas'] {
   return (type) => {
     const known = bodies.get(type);
     if (known) return known;
-    const schema = getDataSchema(type, baseUrl);
+    // Strict validators reject keywords that JSON Schema does not have.
+    const schema = getDataSchema(type, baseUrl, 'examples');
     if (!schema) return undefined;
     const body = toStaticBody(JSON.stringify(schema));
     bodies.set(type, body);

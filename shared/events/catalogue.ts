@@ -441,12 +441,16 @@ export type Observed = z.infer<typeof observed>;
 
 /**
  * Returns the JSON Schema of the data of a type, or `undefined` for an unknown type. `baseUrl`: prefix of `$id`, so that it
- * equals the `dataschema` of events.
+ * equals the `dataschema` of events. `knownValues`: keyword that lists the known values of a text.
  */
-export function getDataSchema(type: string, baseUrl = ''): object | undefined {
+export function getDataSchema(
+  type: string,
+  baseUrl = '',
+  knownValues: 'x-extensible-enum' | 'examples' = 'x-extensible-enum',
+): object | undefined {
   const entry = Object.hasOwn(catalogue, type) ? catalogue[type as EventType] : undefined;
   if (!entry) return undefined;
-  const { $schema, ...schema } = withOpenEnums(z.toJSONSchema(entry.data(), { io: 'input' }));
+  const { $schema, ...schema } = withOpenEnums(z.toJSONSchema(entry.data(), { io: 'input' }), knownValues);
   return {
     $schema,
     $id: `${baseUrl}${getSchemaPath(type)}`,

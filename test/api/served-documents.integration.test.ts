@@ -2,11 +2,15 @@
 import { execFileSync } from 'node:child_process';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
 import type { APIGatewayProxyEvent } from 'aws-lambda';
 import { expect, onTestFinished, test } from 'vitest';
 import { createRestProxyHandler } from '../../functions/handlers/rest-proxy.ts';
 import { createApi } from '../../shared/api/app.ts';
 import type { OpenApi } from '../../shared/api/reference/render.ts';
+import { eventTypes } from '../../shared/events/catalogue.ts';
+import { getExample } from '../../shared/events/examples.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { apiParts } from '../support/api.ts';
@@ -112,16 +116,24 @@ test('concurrent first requests for a document, which need no key, read and comp
   }
 });
 
-test('the schema of an event type has a versioned URL, which is its $id', async () => {
-  const app = createApp();
-  const path = '/schemas/v1/job.dispatched.json';
-  const schema = (await (await app.request(path)).json()) as { $id: string; title: string };
-  expect(schema).toMatchObject({ $id: `https://us.jobwire.example${path}`, title: 'job.dispatched' });
-  expect(await (await app.request('/v1/event-types/job.dispatched/schema')).json()).toEqual(schema);
-  for (const none of ['job.dispatched', 'job.eaten.json', '.json', 'toString.json']) {
-    expect((await app.request(`/schemas/v1/${none}`)).status, none).toBe(404);
-  }
-});
+test.each(eventTypes)(
+  'a strict validator accepts the schema of %s, its example, and unknown values of texts',
+  async (type) => {
+    const schema = (await (await createApp().request(`/schemas/v1/${type}.json`)).json()) as object;
+    const ajv = new Ajv2020({ allErrors: true });
+    addFormats.default(ajv);
+    const validate = ajv.compile(schema);
+    const data: Record<string, unknown> | undefined = getExample(type)?.data;
+    expect([validate(data), validate.errors]).toEqual([true, null]);
+    // The keyword of known values is `examples`, which restricts nothing.
+    expect(JSON.stringify(schema)).not.toContain('x-extensible');
+    const observed = data?.observed;
+    if (typeof observed === 'object') {
+      const later = { ...data, observed: { ...observed, view: 'a later one' } };
+      expect([validate(later), validate.errors]).toEqual([true, null]);
+    }
+  },
+);
 
 test('the API reference has a curl command for each operation, quoted for a shell', async () => {
   const app = createApp();

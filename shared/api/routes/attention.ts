@@ -69,7 +69,9 @@ export const attentionRoutes: readonly Route[] = [
         subject: textUpTo(100)
           .optional()
           .describe('Only the item of this subject, such as `job/410018` or `endpoint/erp`.'),
-        assignee: textUpTo(100).optional().describe('Only items assigned to this name. `none`: only unassigned items.'),
+        assignee: textUpTo(100)
+          .optional()
+          .describe('Only items assigned to this name. `none`: only unassigned items.'),
         state: z
           .enum([...ATTENTION_STATES, 'all'], STATE_RULE)
           .default('open')
