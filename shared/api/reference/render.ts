@@ -60,6 +60,15 @@ interface FieldParts {
   readonly id?: string;
 }
 
+/** A table row with its table. */
+interface Row {
+  /** Title of the table. */
+  readonly title: string;
+  /** Path of the field, name of the header, or status. */
+  readonly name: string;
+  readonly html: string;
+}
+
 interface Place {
   readonly operation: Operation;
   readonly method: string;
@@ -69,13 +78,33 @@ interface Place {
 
 const PROBLEM = 'application/problem+json';
 
+/** Fields of webhooks whose schema depends on the event type. */
+const generalFields: Readonly<Record<string, JsonSchema>> = {
+  type: { type: 'string', description: 'Event type.' },
+  data: { type: 'object', description: 'Depends on the event type.' },
+};
+
 const block = (text: string) => `<pre><code>${esc(text)}</code></pre>`;
 const json = (value: unknown) => JSON.stringify(value, null, 2);
 const details = (summary: string, html: string) =>
   `<details><summary>${esc(summary)}</summary>${html}</details>`;
 const toPath = (page: string) => (page === START_PAGE ? '/docs' : `/docs/${page}`);
-const table = (heads: readonly string[], rows: readonly string[], kind = '') =>
-  `<table${kind && ` class="${kind}"`}><thead><tr>${heads.map((head) => `<th scope="col">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table>`;
+const table = (head: string, rows: readonly string[]) =>
+  `<table${head === 'Status' ? ' class="responses"' : ''}><thead><tr><th scope="col">${head}</th><th scope="col">Description</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
+const getHtml = ({ html }: Row) => html;
+/** Renders a table for each title. */
+const tables = (rows: readonly Row[]) =>
+  [...Map.groupBy(rows, ({ title }) => title)]
+    .map(
+      ([title, all]) =>
+        `<h3>${title}</h3>${table(title === 'Responses' ? 'Status' : 'Name', all.map(getHtml))}`,
+    )
+    .join('');
+/** Returns the first of the bodies of a request, which have the same schema. */
+const getBody = ({ requestBody }: Operation) => {
+  const [[type, content] = ['', { schema: {} }]] = Object.entries(requestBody?.content ?? {});
+  return { type, example: undefined, ...content };
+};
 const row = (head: string, html: string, id?: string) =>
   `<tr${id === undefined ? '' : ` id="${esc(id)}"`}><th scope="row">${head}</th><td>${html}</td></tr>`;
 const verb = (method: string) => `<span class="method ${method.toLowerCase()}">${method}</span>`;
@@ -87,10 +116,27 @@ export function renderReference(document: OpenApi): ReadonlyMap<string, string> 
   const { schemas, headers, securitySchemes } = document.components;
   const toPlaces = (item: Readonly<Record<string, Operation>>, path: string | null): Place[] =>
     Object.entries(item).map(([method, operation]) => ({ operation, method: method.toUpperCase(), path }));
-  const places = [
-    ...Object.entries(document.paths).flatMap(([path, item]) => toPlaces(item, path)),
-    ...Object.values(document.webhooks).flatMap((item) => toPlaces(item, null)),
-  ];
+  const requests = Object.entries(document.paths).flatMap(([path, item]) => toPlaces(item, path));
+  const webhooks = Object.values(document.webhooks).flatMap((item) => toPlaces(item, null));
+  const places = [...requests, ...webhooks];
+  const byStatus = Map.groupBy(
+    requests.flatMap(({ operation }) => Object.entries(operation.responses)),
+    ([status]) => status,
+  );
+  // What all responses of a status have, and all operations with a role, is on the start page only.
+  const generalHeaders = new Map(
+    Object.keys(headers).map((name) => {
+      const general = [...byStatus].filter(([, all]) => all.every(([, one]) => one.headers?.[name]?.$ref));
+      return [name, general.map(([status]) => status).sort()];
+    }),
+  );
+  const generalProblems = Object.keys(problems).filter((kind) =>
+    requests.every(
+      ({ operation }) =>
+        !operation['x-role'] ||
+        Object.values(operation.responses).some((one) => one['x-problems']?.includes(kind)),
+    ),
+  );
   const byTag = Map.groupBy(places, ({ operation }) => operation.tags[0]);
   /** Operations by the names that descriptions use. */
   const named = new Map(
@@ -113,12 +159,14 @@ export function renderReference(document: OpenApi): ReadonlyMap<string, string> 
     [toPageFile(START_PAGE), page(START_PAGE, `${document.info.title} API`, start())],
     ...document.tags.map(({ name, description }) => {
       const group = byTag.get(name) ?? [];
-      const main = `${text(description)}${list(group)}${group.map(operationSection).join('')}`;
+      const sections = group.map((place) => (place.path === null ? '' : operationSection(place))).join('');
+      const events = group.some(({ path }) => path === null) ? webhookSections() : '';
+      const main = `${text(description)}${list(group)}${sections}${events}`;
       return [toPageFile(toPageName(name)), page(toPageName(name), name, main)] as const;
     }),
     [
       toPageFile(SCHEMAS_PAGE),
-      page(SCHEMAS_PAGE, 'Schemas', Object.entries(schemas).map(schemaSection).join('')),
+      page(SCHEMAS_PAGE, 'Schemas', schemaIndex() + Object.keys(schemas).map(schemaSection).join('')),
     ],
     ...assets.map(([name, content]) => [toAssetFile(name), content] as const),
   ]);
@@ -177,7 +225,11 @@ ${main}
       ({ description }) => `<li>${inline(description)}</li>`,
     );
     const kinds = Object.entries(problems).map(([kind, { status }]) =>
-      row(`${code(kind)}<small>${status}</small>`, inline(meanings[kind as ProblemKind]), `problem-${kind}`),
+      row(
+        `${code(kind)}<small>${status}${generalProblems.includes(kind) ? ' · general' : ''}</small>`,
+        inline(meanings[kind as ProblemKind]),
+        `problem-${kind}`,
+      ),
     );
     return `${text(document.info.description)}
 <section>${heading('Authentication', 'authentication')}
@@ -190,135 +242,194 @@ ${block('Authorization: Bearer $JOBWIRE_API_KEY')}
 <search><label for="filter">Search operations</label><input id="filter" type="search" autocomplete="off" spellcheck="false"><div id="found" class="muted" role="status"></div></search>
 ${groups.join('')}</section>
 <section>${heading('Errors', 'errors')}
-<p>The body of an error is ${link(toSchemaHref('Problem'), 'problem details')} with the media type ${code(PROBLEM)}. The last part of its ${code('type')} is one of these names:</p>
-${table(['Problem type', 'Meaning'], kinds)}</section>
+<p>The body of an error is ${link(toSchemaHref('Problem'), 'problem details')} with the media type ${code(PROBLEM)}. The last part of its ${code('type')} is one of these names. Each operation that requires a role can return the general errors. Its section lists only its other errors.</p>
+${table('Problem type', kinds)}</section>
 <section>${heading('Response headers', 'headers')}
 ${table(
-  ['Header', 'Description'],
-  Object.entries(headers).map(([name, header]) =>
-    field(name, header.schema, { ...header, id: `header-${name}` }),
-  ),
+  'Header',
+  Object.entries(headers).map(([name, header]) => {
+    const statuses = generalHeaders.get(name) ?? [];
+    const suffix = statuses.length === byStatus.size ? '' : ` with status ${statuses.join(', ')}`;
+    const note = statuses.length > 0 ? ` · in every response${suffix}` : '';
+    return field(name, header.schema, { ...header, id: `header-${name}`, note });
+  }),
 )}</section>`;
   }
 
   function list(group: readonly Place[] = []): string {
     const items = group.map(({ operation, method, path }) => {
       // Paths wrap at slashes.
-      const subject = esc(path ?? 'URL of the endpoint').replace(/(?<=.)\//g, '<wbr>/');
+      const subject = esc(path ?? operation.summary).replace(/(?<=.)\//g, '<wbr>/');
       const parts = [
-        verb(method),
+        path !== null && verb(method),
         `<code>${subject}</code>`,
-        `<span class="summary">${esc(operation.summary)}</span>`,
+        path !== null && `<span class="summary">${esc(operation.summary)}</span>`,
       ];
-      return `<li data-id="${esc(operation.operationId)}">${link(toHref(operation), parts.join(' '))}</li>`;
+      return `<li data-id="${esc(operation.operationId)}">${link(toHref(operation), parts.filter(Boolean).join(' '))}</li>`;
     });
-    return `<ul class="operations">${items.join('')}</ul>`;
+    return `<ul class="operations${group[0]?.path === null ? ' names' : ''}">${items.join('')}</ul>`;
   }
 
-  function operationSection(place: Place): string {
-    const { operation, method, path } = place;
+  function operationSection({ operation, method, path }: Place): string {
     const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
     const role = operation['x-role'];
-    const responseList = Object.entries(responses);
-    const failures = responseList.filter(([, response]) => response['x-problems']);
+    const rows = Object.entries(responses).flatMap((one) => responseRow(one, role ? generalProblems : []));
+    const rare = Object.entries(responses).flatMap(([status, { headers = {} }]) =>
+      Object.keys(headers).filter(
+        (name) => headers[name]?.$ref && !generalHeaders.get(name)?.includes(status),
+      ),
+    );
+    const notes = [
+      role && `Also: ${link('/docs#errors', 'general errors')}.`,
+      rare.length > 0 &&
+        `Headers: ${[...new Set(rare)].map((name) => link(`/docs#header-${name}`, esc(name))).join(', ')}.`,
+    ].filter(Boolean);
     const parts = [
       heading(summary, operationId),
-      `<p class="request">${verb(method)} ${path === null ? 'URL of the endpoint' : `<code>${esc(path)}</code>`}</p>`,
-      `<p class="muted">${path === null ? '' : role ? `Role: ${code(role)} · ` : 'No authentication · '}${code(operationId)}</p>`,
+      `<p class="request">${verb(method)} <code>${esc(path)}</code></p>`,
+      `<p class="muted">${role ? `Role: ${code(role)}` : 'No authentication'} · ${code(operationId)}</p>`,
       text(description),
-      path === null ? '' : `<div class="curl">${block(curl(place, path))}</div>`,
-      parameters.length > 0 &&
-        `<h3>Parameters</h3>${table(['Parameter', 'Description'], parameters.map(parameterRow))}`,
-      requestBody && bodySection(requestBody, path === null),
-      ...responseList.filter((one) => !failures.includes(one)).map(responseSection),
-      failures.length > 0 &&
-        `<h3>Errors</h3>${table(['Status', 'Problem types and headers'], failures.map(failureRow), 'errors')}`,
+      `<div class="curl">${block(curl(operation, method, path ?? ''))}</div>`,
+      tables(parameters.map((one) => parameterRow('Parameters', one))),
+      requestBody && bodySection(requestBody),
+      tables(rows),
+      notes.length > 0 && `<p>${notes.join(' ')}</p>`,
     ];
     return `<section>${parts.filter(Boolean).join('\n')}</section>\n`;
   }
 
-  function parameterRow({ name, schema, in: from, required, description }: Parameter): string {
-    return field(name, schema, { description, note: ` · ${esc(from)}${required ? REQUIRED : ''}` });
+  /** Renders webhooks: what many of them have in common, then what is special about each. */
+  function webhookSections(): string {
+    const all = webhooks.map(({ operation }) => ({ operation, rows: webhookRows(operation) }));
+    const counts = Map.groupBy(
+      all.flatMap(({ rows }) => rows),
+      getHtml,
+    );
+    const isCommon = ({ html }: Row) => (counts.get(html)?.length ?? 0) > all.length / 4;
+    const isInAll = ({ name }: Row) => all.every(({ rows }) => rows.some((row) => row.name === name));
+    const common = [...counts.values()]
+      .flatMap(([row]) => (row && isCommon(row) ? [row] : []))
+      .map((row) => (isInAll(row) ? row : { ...row, title: `${row.title} of some types` }));
+    const optional = new Set(common.filter((row) => !isInAll(row)).map(getHtml));
+    const sections = all.map(({ operation, rows }) => {
+      const names = rows.filter(({ html }) => optional.has(html)).map(({ name }) => code(name));
+      const { data = {} } = resolve(getBody(operation).schema).properties ?? {};
+      return `<section>${heading(operation.summary, operation.operationId)}
+<p class="muted">${code(operation.operationId)} · Schema of ${code('data')}: ${typeOf(data)}</p>
+${text(operation.description)}${names.length > 0 ? `<p>With ${names.join(', ')}.</p>` : ''}${tables(rows.filter((row) => !isCommon(row)))}</section>
+`;
+    });
+    const [{ type, example } = {}] = webhooks.map(({ operation }) => getBody(operation));
+    return `<section>${heading('All event types', 'all-event-types')}
+<p class="request">${verb('POST')} URL of the endpoint</p>
+<p>${code(type)}. The section of each event type states which fields of some types it has, and what is different or additional.</p>
+${tables(common)}${details('Example', block(json(example)))}</section>
+${sections.join('')}`;
+  }
+
+  /** Returns the rows of a webhook. Fields of named schemas within `data` are links. */
+  function webhookRows(webhook: Operation): Row[] {
+    return [
+      ...(webhook.parameters ?? []).map((one) => parameterRow('Headers', one)),
+      ...rowsOf(getBody(webhook).schema, 2).map((row) => {
+        const general = generalFields[row.name];
+        return general ? { ...row, html: field(row.name, general, general) } : row;
+      }),
+      ...Object.entries(webhook.responses).flatMap((one) => responseRow(one, [])),
+    ];
+  }
+
+  function parameterRow(title: string, { name, schema, in: from, required, description }: Parameter): Row {
+    const note = `${title === 'Headers' ? '' : ` · ${esc(from)}`}${required ? REQUIRED : ''}`;
+    return { title, name, html: field(name, schema, { description, note }) };
   }
 
   /** Renders a request body. All its media types have the same fields. */
-  function bodySection(
-    { required, content }: NonNullable<Operation['requestBody']>,
-    withExample: boolean,
-  ): string {
-    const [{ schema, example } = { schema: {} }] = Object.values(content);
+  function bodySection({ required, content }: NonNullable<Operation['requestBody']>): string {
+    const [{ schema } = { schema: {} }] = Object.values(content);
     const types = Object.keys(content).map(code).join(' or ');
-    return `<h3>Request body</h3><p>${types}${required ? '' : ', optional'}</p>${fields(schema, { expand: true, input: true })}${withExample ? details('Example', block(json(example))) : ''}`;
+    return `<h3>Request body</h3><p>${types}${required ? '' : ', optional'}</p>${fields(schema, Number.POSITIVE_INFINITY)}`;
   }
 
-  function responseSection([status, { description, headers, content = {} }]: [string, Response]): string {
-    const bodies = Object.entries(content).map(([type, { schema }]) => {
-      const sample = toSample(schema, { schemas, examples });
-      const rows = fields(schema, { expand: true });
-      return [
-        `<p>${code(type)}: ${typeOf(schema)}</p>`,
-        rows && details(`Fields of the response ${status}`, rows),
-        typeof sample === 'object' && details(`Example of the response ${status}`, block(json(sample))),
-      ].filter(Boolean);
-    });
-    return `<h3>Response ${code(status)}</h3>${text(description)}${headerList(headers)}${bodies.flat().join('')}`;
-  }
-
-  function failureRow([status, response]: [string, Response]): string {
-    const kinds = (response['x-problems'] ?? []).map((kind) => link(`/docs#problem-${kind}`, code(kind)));
-    const others = Object.keys(response.content ?? {}).filter((type) => type !== PROBLEM);
-    return row(
-      code(status),
-      `<p>${kinds.join(', ')}${others.map((type) => `, or ${code(type)}`).join('')}</p>${headerList(response.headers)}`,
+  /** Renders a response as a table row. Returns none if it has only the problem types `omitted`. */
+  function responseRow([status, response]: [string, Response], omitted: readonly string[]): Row[] {
+    const { description, headers = {}, content = {}, 'x-problems': kinds } = response;
+    const parts = Object.entries(content)
+      .filter(([type]) => type !== PROBLEM)
+      .map(
+        ([type, { schema }]) =>
+          `<div>${code(type)}: ${typeOf(schema)}${itemsOf(schema)}${fields(schema, 0)}</div>`,
+      );
+    const links = (kinds ?? [])
+      .filter((kind) => !omitted.includes(kind))
+      .map((kind) => link(`/docs#problem-${kind}`, code(kind)));
+    if (kinds && links.length + parts.length === 0) return [];
+    const own = Object.entries(headers).flatMap(([name, { $ref, description = '' }]) =>
+      $ref ? [] : `<li>${code(name)}: ${inline(description)}</li>`,
     );
+    const html = `${kinds ? `<p>${links.join(', ')}</p>` : text(description)}${parts.join('')}${own.length > 0 ? `<ul>${own.join('')}</ul>` : ''}`;
+    return [{ title: 'Responses', name: status, html: row(code(status), html) }];
   }
 
-  function headerList(all: Response['headers'] = {}): string {
-    const entries = Object.entries(all);
-    const shared = entries
-      .filter(([, { $ref }]) => $ref)
-      .map(([name]) => link(`/docs#header-${name}`, esc(name)));
-    const own = entries
-      .filter(([, { $ref }]) => !$ref)
-      .map(([name, { description = '' }]) => `<li>${code(name)}: ${inline(description)}</li>`);
-    return `${shared.length > 0 ? `<small>Headers: ${shared.join(', ')}</small>` : ''}${own.length > 0 ? `<ul>${own.join('')}</ul>` : ''}`;
+  /** Renders links to the schemas of items, such as those of a page. */
+  function itemsOf(schema: JsonSchema): string {
+    const all = Object.values((schema.$ref && resolve(schema).properties) || {});
+    const items = all.flatMap((one) => (one.items?.$ref ? typeOf(one.items) : []));
+    return items.length > 0 ? ` with ${items.join(', ')}` : '';
   }
 
-  function schemaSection([name, schema]: [string, JsonSchema]): string {
-    return `<section>${heading(name, name)}${text(schema.description)}<p>${typeOf(schema)}</p>${fields(schema, { expand: false })}</section>`;
+  function schemaIndex(): string {
+    const names = Object.keys(schemas).filter((name) => !getEvent(name));
+    const items = names.sort().map((name) => `<li>${link(toSchemaHref(name), esc(name))}</li>`);
+    return `<ul class="operations names">${items.join('')}</ul>`;
   }
 
-  /** Renders the fields of a schema as a table. `expand`: also those of named schemas, which are links otherwise. */
-  function fields(
-    schema: JsonSchema,
-    { expand, input = false }: { expand: boolean; input?: boolean },
-  ): string {
-    const rows = rowsOf(schema, '', []);
-    return rows.length === 0 ? '' : table(['Field', 'Description'], rows);
+  /** Returns the webhook whose body has a schema. */
+  function getEvent(name: string): Operation | undefined {
+    const isBody = ({ operation }: Place) => nameOf(getBody(operation).schema.$ref ?? '') === name;
+    return webhooks.find(isBody)?.operation;
+  }
 
-    function rowsOf(one: JsonSchema, prefix: string, within: readonly string[]): string[] {
-      if (one.$ref !== undefined) {
-        const target = schemas[nameOf(one.$ref)];
-        const isTop = prefix === '' && within.length === 0;
-        if (!target || within.includes(one.$ref) || !(expand || isTop)) return [];
-        return rowsOf(target, prefix, [...within, one.$ref]);
-      }
-      const { properties = {}, required = [], items, additionalProperties: map, anyOf = [] } = one;
-      return [
-        ...Object.entries(properties).flatMap(([name, property]) => {
-          const isRequired = required.includes(name);
-          const note = input ? (isRequired ? REQUIRED : '') : isRequired ? '' : ' · optional';
-          const description = property.description ?? schemas[nameOf(property.$ref ?? '')]?.description;
-          return [
-            field(name, property, { description, prefix, note }),
-            ...rowsOf(property, `${prefix}${name}.`, within),
-          ];
-        }),
-        ...(items ? rowsOf(items, `${prefix.replace(/\.$/, '')}[].`, within) : []),
-        ...(typeof map === 'object' ? rowsOf(map, `${prefix}*.`, within) : []),
-        ...anyOf.flatMap((part) => rowsOf(part, prefix, within)),
-      ];
+  function schemaSection(name: string): string {
+    const $ref = `#/components/schemas/${name}`;
+    const event = getEvent(name);
+    if (event)
+      return `<section>${heading(name, name)}<p>Event: ${link(toHref(event), code(event.summary))}</p></section>`;
+    const schema = resolve({ $ref });
+    const rows = fields({ $ref }, 1);
+    return `<section>${heading(name, name)}${text(schema.description)}${rows && schema.type === 'object' ? '' : `<p>${typeOf(schema)}</p>`}${rows}</section>`;
+  }
+
+  function resolve(schema: JsonSchema): JsonSchema {
+    return schema.$ref === undefined ? schema : (schemas[nameOf(schema.$ref)] ?? {});
+  }
+
+  function fields(schema: JsonSchema, depth: number): string {
+    const rows = rowsOf(schema, depth).map(getHtml);
+    return rows.length === 0 ? '' : table('Name', rows);
+  }
+
+  /** `depth`: number of nested named schemas that are expanded. Others are links. Request bodies expand all. */
+  function rowsOf(schema: JsonSchema, depth: number, prefix = '', within: readonly string[] = []): Row[] {
+    const { $ref, properties = {}, required = [], items, additionalProperties: map, anyOf = [] } = schema;
+    const rest = (one: JsonSchema, path: string) => rowsOf(one, depth, path, within);
+    if ($ref !== undefined) {
+      if (within.includes($ref) || within.length >= depth) return [];
+      return rowsOf(resolve(schema), depth, prefix, [...within, $ref]);
     }
+    const [ifRequired, ifOptional] =
+      depth === Number.POSITIVE_INFINITY ? [REQUIRED, ''] : ['', ' · optional'];
+    return [
+      ...Object.entries(properties).flatMap(([name, property]) => {
+        const note = required.includes(name) ? ifRequired : ifOptional;
+        const description = property.description ?? resolve(property).description;
+        const html = field(name, property, { description, prefix, note });
+        return [{ title: 'Fields', name: `${prefix}${name}`, html }, ...rest(property, `${prefix}${name}.`)];
+      }),
+      ...(items ? rest(items, `${prefix.replace(/\.$/, '')}[].`) : []),
+      ...(typeof map === 'object' ? rest(map, `${prefix}*.`) : []),
+      ...anyOf.flatMap((part) => rest(part, prefix)),
+    ];
   }
 
   /** Renders a field, a parameter or a header. `note` is HTML. */
@@ -372,7 +483,7 @@ ${table(
     return `${toPath(toPageName(tag))}#${operationId}`;
   }
 
-  function curl({ operation, method }: Place, path: string): string {
+  function curl(operation: Operation, method: string, path: string): string {
     const query = (operation.parameters ?? [])
       .filter((one) => one.in === 'query' && one.required)
       .map(({ name }) => `${name}=${toPlaceholder(name)}`);

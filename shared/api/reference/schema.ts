@@ -40,9 +40,16 @@ export function typeOf(schema: JsonSchema): string {
     if (one === 'array' && items) return `array of ${inBrackets(items)}`;
     if (one === 'object' && typeof map === 'object' && Object.keys(map).length > 0)
       return `map of ${inBrackets(map)}`;
-    return `${esc(one)}${format && one !== 'null' ? ` (${esc(format)})` : ''}`;
+    const isNumber = one === 'integer' || one === 'number';
+    return `${esc(one)}${format && one !== 'null' ? ` (${esc(format)})` : ''}${isNumber ? boundOf(schema) : ''}`;
   });
   return types.join(' or ');
+}
+
+/** Renders the limit of a number that has only a lower limit. */
+function boundOf({ minimum, maximum, exclusiveMinimum }: JsonSchema): string {
+  if (exclusiveMinimum !== undefined) return ` &gt; ${exclusiveMinimum}`;
+  return minimum === undefined || maximum !== undefined ? '' : ` ≥ ${minimum}`;
 }
 
 function inBrackets(schema: JsonSchema): string {
@@ -52,7 +59,7 @@ function inBrackets(schema: JsonSchema): string {
 
 /** Returns the constraints of a schema as HTML sentences. */
 export function limitsOf(schema: JsonSchema): string[] {
-  const { items, additionalProperties: map, minimum, maximum, exclusiveMinimum, pattern } = schema;
+  const { items, additionalProperties: map, minimum, maximum, pattern } = schema;
   const range = (from: number | undefined, to: number | undefined, unit: string) => {
     if (from === undefined && to === undefined) return [];
     if (from === to) return [`${from}${unit}.`];
@@ -67,8 +74,7 @@ export function limitsOf(schema: JsonSchema): string[] {
       : []),
     ...(known.length > 0 ? [`Known values: ${known.map(code).join(', ')}.`] : []),
     ...(schema.default === undefined ? [] : [`Default: ${code(schema.default)}.`]),
-    ...range(minimum, maximum, ''),
-    ...(exclusiveMinimum === undefined ? [] : [`Greater than ${exclusiveMinimum}.`]),
+    ...(maximum === undefined ? [] : range(minimum, maximum, '')),
     ...range(schema.minLength, schema.maxLength, ' characters'),
     ...range(schema.minItems, schema.maxItems, ' items'),
     ...range(schema.minProperties, schema.maxProperties, ' fields'),
