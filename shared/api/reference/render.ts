@@ -1,6 +1,7 @@
 /**
  * Renders the OpenAPI document as the static HTML pages of the API reference: a start page, one page for each tag, and one with all
  * schemas. Only builds and checkouts render; a process serves the files (`pages.ts`, docs/decisions/0081-static-api-reference.md).
+ * One file: all pages share the document, and state once what many of its parts have in common.
  */
 import { readFileSync } from 'node:fs';
 import type { JsonSchema } from '../../json-schema.ts';
