@@ -162,7 +162,7 @@ export const jobs = {
 
   'jobs durations': command({
     about:
-      'Shows two usual durations for each status of the jobs of an account: how long a job has the status, and how long it takes from then until dispatch. Also shows how many of the jobs flagged as at risk became late.',
+      'Shows two usual durations for each status of the jobs of an account: how long a job has the status, and how long it takes from the beginning of the status until dispatch. Also shows how many of the jobs flagged as at risk became late.',
     args: ['ACCOUNT'],
     example: 'jobs durations acme',
     async run({ api, out }, [account]) {

@@ -34,7 +34,7 @@ import type { SandboxAccount } from './world/world.ts';
  *   one. Paths are case-sensitive.
  * - A body of more than 1 MiB results in 413, also at the token endpoint and at the control panel.
  * - By default, requests act as the first user of the account.
- * - If the token has expired, the `detail` of the 401 says so. It is the same for all other invalid tokens.
+ * - If the token has expired, the `detail` of the 401 says so. All other invalid tokens result in one and the same `detail`.
  * - The token endpoint responds to a wrong client id or secret with 401 `invalid_client`, to another grant type with
  *   400 `unsupported_grant_type`, to an unknown realm with 404, and to other errors with 400 `invalid_request`.
  */

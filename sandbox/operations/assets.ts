@@ -36,8 +36,8 @@ import { fileBytes } from './files.ts';
  * - An order creates its assets immediately, one for each PriceCode line, including samples. They have no file and no
  *   `assetUrl` until the artwork is fetched.
  * - If the control panel or a test creates a job with an unknown asset tag, the sandbox also creates the asset.
- * - An asset without a price code that the account can order has no `priceBands` and no `priceTierCode`. It cannot be
- *   reordered.
+ * - If the account can order none of an asset's price codes, the asset has no `priceBands` and no `priceTierCode`, and
+ *   cannot be reordered.
  * - `assetUrl` is the link to the newest image that is neither replaced nor archived. Archived files have no link.
  *   Archived assets can still be read, and all their files are archived.
  * - `GET /Assets/{assetCode}/jobs` results in 400 if neither the account nor the catalogue has the asset. It lists each

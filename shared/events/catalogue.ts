@@ -273,8 +273,8 @@ export const catalogue = {
       ...ofGroup,
       openJobs: z.array(z.int()).describe('Job numbers of the jobs that are not dispatched yet.'),
       excludedJobs,
-      dispatchedCount: z.int().describe('Number of `jobs`.'),
-      openCount: z.int().describe('Number of `openJobs`.'),
+      dispatchedCount: z.int().describe('Number of dispatched jobs (`jobs`).'),
+      openCount: z.int().describe('Number of open jobs (`openJobs`).'),
     })),
   },
   'order_group.dispatched': {

@@ -323,7 +323,7 @@ ${text(operation.description)}${names.length > 0 ? `<p>With ${names.join(', ')}.
     const [{ type, example } = {}] = webhooks.map(({ operation }) => getBody(operation));
     return `<section>${heading('All event types', 'all-event-types')}
 <p class="request">${verb('POST')} URL of the endpoint</p>
-<p>${code(type)}. The section of each event type states which fields of some types it has, and what is different or additional.</p>
+<p>${code(type)}. The section of each event type states which rows of the table “Fields of some types” apply to it, and what is different or additional.</p>
 ${tables(common)}${details('Example', block(json(example)))}</section>
 ${sections.join('')}`;
   }

@@ -210,7 +210,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'getStatusDurations',
       summary: 'Get usual durations of an account',
       description:
-        'Returns how long jobs usually stay in each status, how long they take from there until dispatch, and how many jobs flagged as at risk became late.',
+        'Returns how long jobs usually stay in each status, how long they take from the beginning of the status until dispatch, and how many jobs flagged as at risk became late.',
       role: 'read',
       of: ofAccount,
       answer: {

@@ -40,7 +40,7 @@ export const searchRoutes: readonly Route[] = [
       tag: 'Search',
       summary: 'Search',
       description:
-        'Finds accounts and endpoints by id, jobs by job number, order number or tracking number, order groups by name, and recipients by any of the first five words of their name. The text is compared with the beginning of each value. With the role `operate` or `admin`, also finds recipients by their complete e-mail address or mobile number (international format). With a restricted API key, a short text can find nothing.',
+        'Finds accounts and endpoints by id, jobs by job number, order number or tracking number, order groups by name, and recipients by any of the first five words of their name. The text is compared with the beginning of each value. With the role `operate` or `admin`, also finds recipients by their complete e-mail address or mobile number (international format). With a restricted API key, a search for a short text may have no results although matches exist.',
       role: 'read',
       query: SearchQuery,
       answer: {
