@@ -56,7 +56,7 @@ const JobsQuery = z
       .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
       .optional()
       .describe(
-        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status` or a filter of open jobs.\n- `dateOut`: by day of dispatch. Requires a filter of dispatched jobs.\n\nDefault: `jobNumber` with the filter `jobNumber`, `orderNumber` or `orderGroup`. Otherwise `dateOut` or `dateDue` if the filters permit it.',
+        'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status` or a filter of open jobs.\n- `dateOut`: by day of dispatch. Requires a filter of dispatched jobs.\n\nDefault: `jobNumber` with the filter `jobNumber`, `orderNumber` or `orderGroup`. Otherwise `dateOut` or `dateDue` if the filters permit it, or else `jobNumber`.',
       ),
     expand: listOf<JobExpansion>(['detail', 'events'], 'must be detail, events or detail,events')
       .optional()
