@@ -10,7 +10,9 @@ import { textOrNull as text } from '../representation.ts';
 import { getSchemaPath } from './types.ts';
 
 const timestamp = z.iso.datetime();
-const asSaid = z.string().describe('Date or timestamp as the ordering API returned it, with or without an offset.');
+const asSaid = z
+  .string()
+  .describe('Date or timestamp as the ordering API returned it, with or without an offset.');
 
 /** A parcel, identified by its number, or by its link if it has no number. */
 const trackingEntry = z.object({

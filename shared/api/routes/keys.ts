@@ -75,7 +75,9 @@ export const keyRoutes: readonly Route[] = [
         schema: z
           .object({
             key: KeyRecord,
-            secret: z.string().describe('Complete key, returned only once. Send it in the header `Authorization: Bearer …`.'),
+            secret: z
+              .string()
+              .describe('Complete key, returned only once. Send it in the header `Authorization: Bearer …`.'),
           })
           .meta({ id: 'CreatedKey' }),
         headers: { Location: 'Path of the key.' },
