@@ -27,7 +27,7 @@ export const meanings: Readonly<Record<ProblemKind, string>> = {
     'The request cannot be processed, for example because a URL resolves to a private network. `detail` contains the reason.',
   'idempotency-key-reused': 'The `Idempotency-Key` was already used with another path, body or `If-Match`.',
   'too-many-failed-authentications':
-    'Too many requests with invalid API keys came from this address, or the API key has sent too many unknown codes of wall displays. Wait `Retry-After` seconds. In the first case, only keys that Jobwire has already accepted work from this address until then.',
+    'Too many requests with invalid API keys came from this address, or the API key has sent too many unknown codes of wall displays. Wait `Retry-After` seconds. In the first case, requests from this address succeed until then only with keys that Jobwire accepted before.',
   'too-many-streams':
     'The limit of open streams and long polls is reached: that of the API key or, on AWS, that of the cell. Retry after `Retry-After` seconds.',
   'too-many-requests':

@@ -14,7 +14,9 @@ const count = z.int().min(0);
 const day = z.iso.date();
 
 const totals = {
-  created: count.describe('Number of jobs created in the period (`dateIn`), with `job.created`.'),
+  created: count.describe(
+    'Number of jobs created in the period (`dateIn`) for which `job.created` was emitted.',
+  ),
   dispatched: count.describe(
     'Number of jobs dispatched in the period (`dateOut`), without revoked dispatches.',
   ),
@@ -111,7 +113,9 @@ const openChart = {
 export const OpenChart = z.object(openChart).meta({ id: 'OpenJobCounts' });
 export type OpenChart = z.infer<typeof OpenChart>;
 
-const changedAt = timestamp.describe('Start of the first reading of the list with these counts.');
+const changedAt = timestamp.describe(
+  'Time since which the counts have not changed: the start of the first reading of the list that resulted in them.',
+);
 
 /** Open-job counts of an account. */
 export const OpenJobs = z
