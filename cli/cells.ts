@@ -252,7 +252,7 @@ async function describeState(former: Client, target: Cell, id: string, cancelLin
     if (here.move?.to !== url) return `The move has not begun. ${id} is unchanged.`;
     const state = `${id} is paused in the former cell, and can’t be resumed there until the move is cancelled.`;
     const there = await readAccount(client, id).catch(() => null);
-    if (there === null) return `${state} ${name} can’t be asked for its data. ${next} run: ${cancelLine}`;
+    if (there === null) return `${state} The account in ${name} can’t be read. ${next} run: ${cancelLine}`;
     if (!isFromMove(here, there)) return `${state} ${name} has no data of it. ${next} run: ${cancelLine}`;
     if (!there.move?.complete) return `${state} ${name} has a part of its data. ${next} ${deletion}`;
     return `The move is complete: ${id} is in ${name}. To go back, which loses its events since the move, ${deletion}`;

@@ -1,4 +1,4 @@
-// The sandbox's control panel over HTTP, on its own port: accounts, jobs, faults, happenings, the clock and the request log.
+// The sandbox's control panel over HTTP, on its own port: accounts, jobs, faults, scheduled changes, the clock and the request log.
 
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
@@ -23,8 +23,8 @@ import { JOB_ACTIONS, newJobShape } from './job-actions.ts';
 import { type CallPanel, createPanelPages, isOwnForm, PANEL } from './panel.ts';
 import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
-import { happeningSchema, type PlannedHappening } from './simulation/event-schemas.ts';
 import { LONGEST_ADVANCE_SECONDS } from './simulation/scenario.ts';
+import { type PlannedChange, scheduledChangeSchema } from './simulation/scheduled-changes.ts';
 import { createPayment, settlePayment } from './world/payments.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount } from './world/world.ts';
@@ -167,23 +167,26 @@ export function createAdminApp(
       freedom.clear();
       return json({});
     }),
-    route('GET /happenings', 'Planned, active and completed happenings.', () =>
-      json(agenda.list().map(toHappeningView)),
+    route('GET /scheduled-changes', 'Planned, active and completed scheduled changes.', () =>
+      json(agenda.list().map(toScheduledChangeView)),
     ),
     route(
-      'POST /happenings',
-      'Plans a happening of a scenario file, relative to now; immediately without afterSeconds.',
+      'POST /scheduled-changes',
+      'Plans a scheduled change of a scenario file, relative to now; immediately without afterSeconds.',
       '{ do: fault | swapCredentials | rotateSecret | revokeTokens | addStatus | renameStatus, afterSeconds?, forSeconds?, … }, as { "do": "addStatus", "name": "Second press", "stage": "production" }',
       async (c) => {
-        const planned = agenda.plan(happeningSchema.parse(await readBodyObject(c)), world.now());
+        const planned = agenda.plan(scheduledChangeSchema.parse(await readBodyObject(c)), world.now());
         agenda.advanceTo(world.now());
-        return json(toHappeningView(planned), 201);
+        return json(toScheduledChangeView(planned), 201);
       },
     ),
-    route('DELETE /happenings/:id', 'Ends an active happening, or cancels a planned one.', (c) =>
-      agenda.end(c.req.param('id') ?? '')
-        ? json({})
-        : problem(404, 'No planned or active happening has this id.', requestPath(c)),
+    route(
+      'DELETE /scheduled-changes/:id',
+      'Ends an active scheduled change, or cancels a planned one.',
+      (c) =>
+        agenda.end(c.req.param('id') ?? '')
+          ? json({})
+          : problem(404, 'No planned or active scheduled change has this id.', requestPath(c)),
     ),
     route('GET /clock', 'The current time in the sandbox.', () => json(time())),
     route(
@@ -365,14 +368,14 @@ function redactUrl(text: string): string {
   return `${url.protocol}//${url.username || url.password ? '…@' : ''}${url.host}${url.pathname}${url.search && '?…'}`;
 }
 
-function toHappeningView({ happening, at, until, ...rest }: PlannedHappening) {
+function toScheduledChangeView({ change, at, until, ...rest }: PlannedChange) {
   return {
     ...rest,
     at: new Date(at).toISOString(),
     until: until === null ? null : new Date(until).toISOString(),
     // JSON has no regular expressions.
-    happening: JSON.parse(
-      JSON.stringify(happening, (_, value) => (value instanceof RegExp ? value.source : value)),
+    change: JSON.parse(
+      JSON.stringify(change, (_, value) => (value instanceof RegExp ? value.source : value)),
     ),
   };
 }

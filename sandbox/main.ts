@@ -48,7 +48,7 @@ function describe({ file, ...sandbox }: RunningScenario, scenario: string): stri
     `  API    ${url}/<region>/api`,
     `  tokens ${url}/<region>/auth/realms/<region>/protocol/openid-connect/token`,
     `  docs   ${url}/openapi.json`,
-    `  panel  ${adminUrl} (jobs, faults, happenings, contract freedom, clock, requests; a page at /panel)`,
+    `  panel  ${adminUrl} (jobs, faults, scheduled changes, contract freedom, clock, requests; a page at /panel)`,
     `  clock  ${file.speed} seconds of a job's life per second, seed ${file.seed}`,
     '',
     `      ${'client id'.padEnd(width)} client secret`,

@@ -15,7 +15,7 @@ import { type RequestHook, RequestLog } from './http/traffic.ts';
 import { createFilesApp } from './operations/files.ts';
 import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
-import { Agenda, type Happening } from './simulation/event-schemas.ts';
+import { Agenda, type ScheduledChange } from './simulation/scheduled-changes.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount, World } from './world/world.ts';
 
@@ -28,7 +28,7 @@ export interface SandboxOptions {
   adminPort?: number;
   /** Loopback by default. */
   host?: string;
-  /** Rules in force from the start. */
+  /** Rules that are active from the start. */
   faults?: FaultRule[];
   /** Behaviour where the contract leaves it open: see `http/freedom.ts`. */
   freedom?: FreedomSettings;
@@ -40,8 +40,8 @@ export interface SandboxOptions {
     /** Maximum number of seconds by which the control panel advances the clock. Default: a month. */
     readonly longestAdvanceSeconds?: number;
   };
-  /** Planned happenings, relative to the world's current time. */
-  happenings?: readonly Happening[];
+  /** Scheduled changes, relative to the world's current time. */
+  scheduledChanges?: readonly ScheduledChange[];
   onRequest?: RequestHook;
   /** The world's clock, if the control panel may advance it. While it runs, jobs change every second, even without requests. */
   clock?: SandboxClock;
@@ -92,7 +92,7 @@ export function createSandbox(options: Omit<SandboxOptions, 'port' | 'adminPort'
 
 /**
  * Starts a sandbox as an HTTP server, with its control panel on a second port. Throws PortTakenError if a port is in use,
- * UnknownAccountError if a happening names an unknown account, and other errors of listening.
+ * UnknownAccountError if a scheduled change names an unknown account, and other errors of listening.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { port = 0, adminPort = port === 0 ? 0 : port + 1, host = '127.0.0.1' } = options;
@@ -154,7 +154,7 @@ function createService(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'hos
   const freedom = new ContractFreedom(world);
   for (const rule of options.faults ?? []) faults.add(rule);
   if (options.freedom) freedom.set(options.freedom);
-  for (const happening of options.happenings ?? []) agenda.plan(happening, world.now());
+  for (const change of options.scheduledChanges ?? []) agenda.plan(change, world.now());
   return {
     world,
     tokens,

@@ -142,7 +142,7 @@ export interface ActiveFault {
   struck: number;
 }
 
-/** A rule or a happening names an unknown account; the message continues after the name of the rule. */
+/** A rule or a scheduled change names an unknown account; the message continues after the name of the rule. */
 export class UnknownAccountError extends Error {
   override name = 'UnknownAccountError';
 }

@@ -101,21 +101,21 @@ export const jobOperations = [
         return problem(403, 'locationCode is for privileged staff only.', instance);
       }
       const failures: ValidationFailure['validationMessages'] = [];
-      const say = (errorCode: ErrorCode | 'DateDueTooEarly', message: string) =>
+      const report = (errorCode: ErrorCode | 'DateDueTooEarly', message: string) =>
         failures.push({ errorCode, message });
 
       const place = locationCode === undefined ? findSite(account, job) : openPlace(account, locationCode);
       if (locationCode !== undefined && !place) {
-        say('LocationInvalid', 'locationCode must be the code of an active location that is not virtual.');
+        report('LocationInvalid', 'locationCode must be the code of an active location that is not virtual.');
       }
       const zone = place?.timezone ?? job.location?.timezone ?? null;
       const asked = dateDue === undefined ? undefined : parseDueDate(dateDue, zone);
       const due = asked && isWritable(asked.ms, zone) ? asked : undefined;
       if (dateDue !== undefined && !due) {
-        say('DateDueInvalid', 'dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30.');
+        report('DateDueInvalid', 'dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30.');
       }
       if (due && !canMeet(account, job, due.byMs, now, place)) {
-        say('DateDueTooEarly', 'The job cannot go out by then.');
+        report('DateDueTooEarly', 'The job cannot go out by then.');
       }
       if (failures.length > 0) return json({ isValid: false, validationMessages: failures }, 400);
 

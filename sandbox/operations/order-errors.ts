@@ -24,7 +24,7 @@ export type ValidationMessage = ValidationFailure['validationMessages'][number] 
 };
 
 /** Reports a validation error. Returns undefined, the result of a failed check. */
-export type Say = (errorCode: ErrorCode, message: string) => undefined;
+export type Report = (errorCode: ErrorCode, message: string) => undefined;
 
 /** Whether a text is empty or blank. */
 export const blank = (text: string | null | undefined): text is null | undefined | '' =>

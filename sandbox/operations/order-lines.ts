@@ -6,7 +6,7 @@ import type { PriceCode, ProcessAttribute } from '../../shared/ordering/contract
 import type { StockItem, StockVariant } from '../../shared/ordering/contract/stock.ts';
 import type { Asset } from '../world/asset-files.ts';
 import { INPUT_ATTRIBUTES, type PriceInputs, unitPriceAt } from '../world/catalogue.ts';
-import { blank, quoted, type Say, same } from './order-errors.ts';
+import { blank, quoted, type Report, same } from './order-errors.ts';
 
 /** The fields of an asset that orders use. */
 type OrderableAsset = Pick<Asset, 'assetTag' | 'processCode' | 'description' | 'garment' | 'isArchived'> & {
@@ -47,9 +47,9 @@ export interface OrderedLine {
 }
 
 /** Returns the valid lines, and reports errors of the others. */
-export function checkLines(items: readonly JobLineCandidate[], wares: Wares, say: Say): OrderedLine[] {
+export function checkLines(items: readonly JobLineCandidate[], wares: Wares, report: Report): OrderedLine[] {
   if (items.length === 0) {
-    say('ItemsEmpty', 'items must have at least one line.');
+    report('ItemsEmpty', 'items must have at least one line.');
     return [];
   }
   // First position of each head, built once: orders can have thousands of lines.
@@ -60,9 +60,9 @@ export function checkLines(items: readonly JobLineCandidate[], wares: Wares, say
   const someUrl = items.some((line) => line.itemType === 'PriceCode' && !blank(line.externalArtworkUrl));
   const lines: OrderedLine[] = [];
   items.forEach((line, index) => {
-    const sayOfLine: Say = (errorCode, message) => say(errorCode, `Line ${index + 1}: ${message}`);
-    checkGroup(line, index, heads, sayOfLine);
-    const ordered = checkLine(line, someUrl, wares, sayOfLine);
+    const reportInLine: Report = (errorCode, message) => report(errorCode, `Line ${index + 1}: ${message}`);
+    checkGroup(line, index, heads, reportInLine);
+    const ordered = checkLine(line, someUrl, wares, reportInLine);
     if (ordered) lines.push(ordered);
   });
   return lines;
@@ -72,19 +72,19 @@ function checkGroup(
   { group, groupHead }: JobLineCandidate,
   index: number,
   heads: ReadonlyMap<string, number>,
-  say: Say,
+  report: Report,
 ): void {
   if (!blank(groupHead) && heads.get(groupHead) !== index) {
-    say(
+    report(
       'GroupHeadDuplicate',
       `groupHead ${quoted(groupHead)} is used by an earlier line; a group has one head.`,
     );
   }
   if (blank(group)) return;
   if (!blank(groupHead)) {
-    say('GroupNested', 'group must be omitted from a line with a groupHead: a head cannot be a child.');
+    report('GroupNested', 'group must be omitted from a line with a groupHead: a head cannot be a child.');
   } else if (!heads.has(group)) {
-    say('GroupUnknown', `group must be the groupHead of another line; ${quoted(group)} is not.`);
+    report('GroupUnknown', `group must be the groupHead of another line; ${quoted(group)} is not.`);
   }
 }
 
@@ -92,50 +92,50 @@ function checkLine(
   line: JobLineCandidate,
   someUrl: boolean,
   wares: Wares,
-  say: Say,
+  report: Report,
 ): OrderedLine | undefined {
   const { itemType, code } = line;
   if (itemType !== 'PriceCode' && itemType !== 'Asset' && itemType !== 'Stock') {
     if (/bill.?of.?material|^bom$|external.?garment/i.test(itemType)) {
-      return say(
+      return report(
         'ItemTypeUnsupported',
         `itemType ${quoted(itemType)} cannot be ordered: bills of material and external garments have no documented itemType. Use PriceCode, Asset or Stock.`,
       );
     }
-    return say('ItemTypeUnknown', `itemType must be PriceCode, Asset or Stock, not ${quoted(itemType)}.`);
+    return report('ItemTypeUnknown', `itemType must be PriceCode, Asset or Stock, not ${quoted(itemType)}.`);
   }
   if (itemType === 'PriceCode') {
     if (blank(line.customerReference)) {
-      say('CustomerReferenceMissing', 'customerReference is required for PriceCode lines.');
+      report('CustomerReferenceMissing', 'customerReference is required for PriceCode lines.');
     }
-    checkArtwork(line, someUrl, say);
+    checkArtwork(line, someUrl, report);
   }
   if (blank(code)) {
     const meaning = { PriceCode: 'a full price code', Asset: 'an asset tag', Stock: 'a stock code' }[
       itemType
     ];
-    return say('CodeMissing', `code is required: ${meaning}, since itemType is ${itemType}.`);
+    return report('CodeMissing', `code is required: ${meaning}, since itemType is ${itemType}.`);
   }
   switch (itemType) {
     case 'PriceCode':
-      return checkNewPrint(line, code, wares, say);
+      return checkNewPrint(line, code, wares, report);
     case 'Asset':
-      return checkReorder(line, code, wares, say);
+      return checkReorder(line, code, wares, report);
     case 'Stock':
-      return checkGoods(line, code, wares, say);
+      return checkGoods(line, code, wares, report);
   }
 }
 
-function checkArtwork({ externalArtworkUrl: url }: JobLineCandidate, someUrl: boolean, say: Say): void {
+function checkArtwork({ externalArtworkUrl: url }: JobLineCandidate, someUrl: boolean, report: Report): void {
   if (blank(url)) {
     if (someUrl) {
-      say(
+      report(
         'ArtworkUrlMissing',
         'externalArtworkUrl is required, because other PriceCode lines of the job have one: give it for all of them or for none.',
       );
     }
   } else if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
-    say('ArtworkUrlInvalid', 'externalArtworkUrl must be a whole http or https address.');
+    report('ArtworkUrlInvalid', 'externalArtworkUrl must be a whole http or https address.');
   }
 }
 
@@ -157,27 +157,27 @@ function checkNewPrint(
   line: JobLineCandidate,
   code: string,
   wares: Wares,
-  say: Say,
+  report: Report,
 ): OrderedLine | undefined {
   const known = wares.priceCode(code, {});
   if (!known)
-    return say(
+    return report(
       'PriceCodeUnknown',
       `code must be a price code that the account may order, exactly as in GET /PriceCodes/price-codes, not ${quoted(code)}.`,
     );
   const isSample = line.isSample === true;
-  const { values, complete } = checkAttributes(known.attributes ?? [], line.attributes ?? {}, say);
+  const { values, complete } = checkAttributes(known.attributes ?? [], line.attributes ?? {}, report);
   if (isSample && !known.sampleAvailable) {
-    say('SampleUnavailable', `isSample must be omitted: ${quoted(code)} has no sample.`);
+    report('SampleUnavailable', `isSample must be omitted: ${quoted(code)} has no sample.`);
   }
   // A missing input has been reported already; without it the code has no price.
   const priced =
     known.hasMetaDataAttributes && complete ? wares.priceCode(code, toPriceInputs(values)) : known;
   if (!priced || (known.hasMetaDataAttributes && complete && (priced.priceBands ?? []).length === 0))
-    return say('PriceUnavailable', `attributes of ${quoted(code)} have values without a price.`);
+    return report('PriceUnavailable', `attributes of ${quoted(code)} have values without a price.`);
   const bands = priced.priceBands ?? [];
   const least = isSample ? 1 : (bands[0]?.from ?? priced.minimumQuantity);
-  const quantity = checkQuantity(line.quantity, least, `of ${quoted(code)}`, say);
+  const quantity = checkQuantity(line.quantity, least, `of ${quoted(code)}`, report);
   const unitPrice = isSample ? priced.samplePrice : unitPriceAt(bands, quantity ?? 0);
   if (quantity === undefined || unitPrice == null) return undefined;
   const url = blank(line.externalArtworkUrl) ? null : line.externalArtworkUrl;
@@ -208,25 +208,28 @@ type AttributeValues = Record<string, string | number>;
 function checkAttributes(
   definitions: readonly ProcessAttribute[],
   given: Readonly<Record<string, unknown>>,
-  say: Say,
+  report: Report,
 ): { values: AttributeValues; complete: boolean } {
   const values: AttributeValues = {};
   let complete = true;
-  const sayOfAttribute: Say = (errorCode, message) => {
+  const reportAttribute: Report = (errorCode, message) => {
     complete = false;
-    say(errorCode, `attributes[${message}`);
+    report(errorCode, `attributes[${message}`);
   };
   for (const definition of definitions) {
     const name = definition.name ?? '';
     const value = Object.hasOwn(given, name) ? given[name] : undefined;
     if (value === undefined || value === null || value === '') {
       if (definition.required) {
-        sayOfAttribute('AttributeMissing', `${quoted(name)}] is required: ${describeAttribute(definition)}.`);
+        reportAttribute(
+          'AttributeMissing',
+          `${quoted(name)}] is required: ${describeAttribute(definition)}.`,
+        );
       }
       continue;
     }
     const read = readValue(definition, value, (errorCode, message) =>
-      sayOfAttribute(errorCode, `${quoted(name)}] ${message}`),
+      reportAttribute(errorCode, `${quoted(name)}] ${message}`),
     );
     if (read !== undefined) values[name] = read;
   }
@@ -239,34 +242,38 @@ function checkAttributes(
       : names.length > 0
         ? `it has ${names.map(quoted).join(', ')}`
         : 'it has none';
-    sayOfAttribute('AttributeUnknown', `${quoted(key)}] is not an attribute of the price code; ${why}.`);
+    reportAttribute('AttributeUnknown', `${quoted(key)}] is not an attribute of the price code; ${why}.`);
   }
   return { values, complete };
 }
 
 /** Parses the value of an attribute by its type; reports errors and returns undefined. */
-function readValue(definition: ProcessAttribute, value: unknown, say: Say): string | number | undefined {
+function readValue(
+  definition: ProcessAttribute,
+  value: unknown,
+  report: Report,
+): string | number | undefined {
   const must = `must be ${describeAttribute(definition)}.`;
   switch (definition.type) {
     case 'int':
     case 'decimal': {
       const number = typeof value === 'string' && /^\s*-?\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
       if (typeof number !== 'number' || (definition.type === 'int' && !Number.isInteger(number)))
-        return say('AttributeTypeInvalid', must);
+        return report('AttributeTypeInvalid', must);
       const { minValue = Number.NEGATIVE_INFINITY, maxValue = Number.POSITIVE_INFINITY } = definition;
-      if (number < minValue || number > maxValue) return say('AttributeOutOfRange', must);
+      if (number < minValue || number > maxValue) return report('AttributeOutOfRange', must);
       return number;
     }
     case 'select':
-      if (typeof value !== 'string') return say('AttributeTypeInvalid', must);
+      if (typeof value !== 'string') return report('AttributeTypeInvalid', must);
       if (!definition.enumerableValues?.some((one) => one.value === value))
-        return say('AttributeValueUnknown', must);
+        return report('AttributeValueUnknown', must);
       return value;
     case 'text':
     case null: {
-      if (typeof value !== 'string') return say('AttributeTypeInvalid', must);
+      if (typeof value !== 'string') return report('AttributeTypeInvalid', must);
       const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = definition;
-      if (value.length < minLength || value.length > maxLength) return say('AttributeLengthInvalid', must);
+      if (value.length < minLength || value.length > maxLength) return report('AttributeLengthInvalid', must);
       return value;
     }
   }
@@ -306,16 +313,27 @@ function toPriceInputs(values: AttributeValues): PriceInputs {
   return { dgX: valueFor('dgX'), dgY: valueFor('dgY'), stitches: valueFor('stitches') };
 }
 
-function checkReorder(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
+function checkReorder(
+  line: JobLineCandidate,
+  code: string,
+  wares: Wares,
+  report: Report,
+): OrderedLine | undefined {
   const asset = wares.asset(code);
   if (!asset)
-    return say('AssetUnknown', `code must be the tag of one of the account's assets, not ${quoted(code)}.`);
+    return report(
+      'AssetUnknown',
+      `code must be the tag of one of the account's assets, not ${quoted(code)}.`,
+    );
   if (asset.isArchived)
-    return say('AssetArchived', `asset ${quoted(code)} is archived and cannot be ordered any more.`);
+    return report('AssetArchived', `asset ${quoted(code)} is archived and cannot be ordered any more.`);
   const { bands } = asset;
   if (!bands[0])
-    return say('AssetNotOrderable', `asset ${quoted(code)} has no price; order it by a price code instead.`);
-  const quantity = checkQuantity(line.quantity, bands[0].from, `of asset ${quoted(code)}`, say);
+    return report(
+      'AssetNotOrderable',
+      `asset ${quoted(code)} has no price; order it by a price code instead.`,
+    );
+  const quantity = checkQuantity(line.quantity, bands[0].from, `of asset ${quoted(code)}`, report);
   const unitPrice = unitPriceAt(bands, quantity ?? 0);
   if (quantity === undefined || unitPrice === undefined) return undefined;
   return {
@@ -335,31 +353,36 @@ function checkReorder(line: JobLineCandidate, code: string, wares: Wares, say: S
 /** Maximum quantity of a line: 32 bits. */
 const MOST_UNITS = 2 ** 31 - 1;
 
-function checkGoods(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
+function checkGoods(
+  line: JobLineCandidate,
+  code: string,
+  wares: Wares,
+  report: Report,
+): OrderedLine | undefined {
   const stock = wares.stock(code);
   if (!stock)
-    return say(
+    return report(
       'StockUnknown',
       `code must be a stock code or variant code of GET /Stock, not ${quoted(code)}.`,
     );
-  const variant = findVariant(line, stock, say);
+  const variant = findVariant(line, stock, report);
   const sizes = Object.entries(line.sizeQuantities ?? {});
   if (sizes.length === 0) {
     const run = variant ? `: ${variant.sizesCsv}` : '';
-    return say('SizesMissing', `sizeQuantities must give the quantity of each size of the variant${run}.`);
+    return report('SizesMissing', `sizeQuantities must give the quantity of each size of the variant${run}.`);
   }
   let amiss = false;
   const run = variant?.sizesCsv.split(',').map((size) => size.trim()) ?? [];
   for (const [size, count] of sizes) {
     if (variant && !run.includes(size)) {
-      say(
+      report(
         'SizeUnknown',
         `sizeQuantities must have keys of ${variant.sizesCsv}, which ${quoted(size)} is not.`,
       );
       amiss = true;
     }
     if (count < 0) {
-      say('SizeQuantityInvalid', `sizeQuantities[${quoted(size)}] must be at least 0, not ${count}.`);
+      report('SizeQuantityInvalid', `sizeQuantities[${quoted(size)}] must be at least 0, not ${count}.`);
       amiss = true;
     }
   }
@@ -367,12 +390,12 @@ function checkGoods(line: JobLineCandidate, code: string, wares: Wares, say: Say
   const { item } = stock;
   const total = sizes.reduce((sum, [, count]) => sum + count, 0);
   if (total > MOST_UNITS)
-    return say(
+    return report(
       'QuantityTooLarge',
       `sizeQuantities must add up to at most ${MOST_UNITS} of ${quoted(code)}, not ${total}.`,
     );
   const least = item.priceBands[0]?.from ?? 1;
-  const quantity = checkQuantity(total, least, `of ${quoted(code)} in all sizes`, say);
+  const quantity = checkQuantity(total, least, `of ${quoted(code)} in all sizes`, report);
   const unitPrice = unitPriceAt(item.priceBands, quantity ?? 0);
   if (quantity === undefined || unitPrice === undefined) return undefined;
   return {
@@ -391,17 +414,17 @@ function checkGoods(line: JobLineCandidate, code: string, wares: Wares, say: Say
 function findVariant(
   { variantCode, code }: JobLineCandidate,
   { item, variant }: { item: StockItem; variant: StockVariant | undefined },
-  say: Say,
+  report: Report,
 ): StockVariant | undefined {
   const codes = item.stockVariants.map((one) => one.variantCode).join(', ');
   if (!blank(variantCode)) {
     const named = item.stockVariants.find((one) => one.variantCode === variantCode);
     if (named && (!variant || variant === named)) return named;
     const must = variant ? `${variant.variantCode}, as code ${quoted(code ?? '')} is,` : `one of ${codes}`;
-    return say('VariantUnknown', `variantCode must be ${must} not ${quoted(variantCode)}.`);
+    return report('VariantUnknown', `variantCode must be ${must} not ${quoted(variantCode)}.`);
   }
   const only = item.stockVariants.length === 1 ? item.stockVariants[0] : undefined;
-  if (!variant && !only) say('VariantMissing', `variantCode is required: one of ${codes}.`);
+  if (!variant && !only) report('VariantMissing', `variantCode is required: one of ${codes}.`);
   return variant ?? only;
 }
 
@@ -410,10 +433,11 @@ function checkQuantity(
   quantity: number | undefined,
   least: number,
   of: string,
-  say: Say,
+  report: Report,
 ): number | undefined {
-  if (quantity === undefined) return say('QuantityMissing', `quantity is required: at least ${least} ${of}.`);
+  if (quantity === undefined)
+    return report('QuantityMissing', `quantity is required: at least ${least} ${of}.`);
   if (quantity < least)
-    return say('QuantityBelowMinimum', `quantity must be at least ${least} ${of}, not ${quantity}.`);
+    return report('QuantityBelowMinimum', `quantity must be at least ${least} ${of}, not ${quantity}.`);
   return quantity;
 }

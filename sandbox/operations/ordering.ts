@@ -44,7 +44,7 @@ import { DISPATCH_TIME, parseDueDate } from '../world/delivery.ts';
 import type { JobCosts, SandboxUser } from '../world/records.ts';
 import type { Site } from '../world/regions.ts';
 import { taxOn } from './account.ts';
-import { blank, FAULTS, quoted, type Say, same, type ValidationMessage } from './order-errors.ts';
+import { blank, FAULTS, quoted, type Report, same, type ValidationMessage } from './order-errors.ts';
 import { checkLines, type OrderedLine, type Wares } from './order-lines.ts';
 
 /** The data that an order is decided with. */
@@ -92,21 +92,24 @@ type Decision =
 /** Decides on an order with an application name. */
 export function decide(candidate: CustomerShopCandidate, originCode: string, facts: Facts): Decision {
   const messages: ValidationMessage[] = [];
-  const say: Say = (errorCode, message) => void messages.push({ errorCode, message });
+  const report: Report = (errorCode, message) => void messages.push({ errorCode, message });
 
   if (!facts.originCodes.includes(originCode)) {
     const valid = facts.originCodes.join(', ');
-    say('ApplicationNameUnknown', `X-Application-Name must be one of ${valid}, not ${quoted(originCode)}.`);
+    report(
+      'ApplicationNameUnknown',
+      `X-Application-Name must be one of ${valid}, not ${quoted(originCode)}.`,
+    );
   }
-  const owner = findOwner(candidate, facts, say);
-  checkShop(candidate, facts, say);
-  checkOrderGroup(candidate, say);
-  const location = chooseLocation(candidate, facts, say);
-  const delivery = checkDelivery(candidate.deliveryAddress ?? undefined, facts, say);
-  const lines = checkLines(candidate.items ?? [], facts, say);
+  const owner = findOwner(candidate, facts, report);
+  checkShop(candidate, facts, report);
+  checkOrderGroup(candidate, report);
+  const location = chooseLocation(candidate, facts, report);
+  const delivery = checkDelivery(candidate.deliveryAddress ?? undefined, facts, report);
+  const lines = checkLines(candidate.items ?? [], facts, report);
   const processes = [...new Set(lines.map(({ processCode }) => processCode))].filter((code) => code !== null);
-  const due = chooseDueDate(candidate, processes, location, facts, say);
-  const costs = calculateCosts(candidate, lines, facts, say);
+  const due = chooseDueDate(candidate, processes, location, facts, report);
+  const costs = calculateCosts(candidate, lines, facts, report);
 
   if (messages.length > 0 || !owner || !delivery || !due) {
     return {
@@ -137,15 +140,15 @@ export function decide(candidate: CustomerShopCandidate, originCode: string, fac
 function findOwner(
   candidate: CustomerShopCandidate,
   { users, caller }: Facts,
-  say: Say,
+  report: Report,
 ): SandboxUser | NewUser | undefined {
   const { customerUserId, userId, userDetails } = candidate;
   const named = customerUserId ?? userId;
   if (customerUserId != null && userId != null && customerUserId !== userId) {
-    say('ShopUserAmbiguous', 'userId and customerUserId must be the same user if both are given.');
+    report('ShopUserAmbiguous', 'userId and customerUserId must be the same user if both are given.');
   }
   if (named != null && userDetails) {
-    say('ShopUserAmbiguous', 'userDetails must be left out when userId or customerUserId names a user.');
+    report('ShopUserAmbiguous', 'userDetails must be left out when userId or customerUserId names a user.');
   }
   const field = customerUserId != null ? 'customerUserId' : userId != null ? 'userId' : 'The calling user';
   let owner = named == null ? caller : users.find(({ id }) => id === named);
@@ -160,9 +163,9 @@ function findOwner(
     if (!owner) return toNewUser(candidate, shopUserId);
   }
   if (!owner) {
-    say('CustomerUserUnknown', `${field} must be a user of the calling customer.`);
+    report('CustomerUserUnknown', `${field} must be a user of the calling customer.`);
   } else if (!owner.active) {
-    say('CustomerUserInactive', `${field} must be an active user; user ${owner.id} is not active.`);
+    report('CustomerUserInactive', `${field} must be an active user; user ${owner.id} is not active.`);
   }
   return owner;
 }
@@ -182,28 +185,29 @@ function toNewUser({ userDetails, deliveryAddress }: CustomerShopCandidate, shop
   };
 }
 
-function checkShop(candidate: CustomerShopCandidate, { customerId }: Facts, say: Say): void {
+function checkShop(candidate: CustomerShopCandidate, { customerId }: Facts, report: Report): void {
   if (candidate.customerId != null && candidate.customerId !== customerId) {
-    say('CustomerUnknown', `customerId must be ${customerId}, the calling customer, or be left out.`);
+    report('CustomerUnknown', `customerId must be ${customerId}, the calling customer, or be left out.`);
   }
   for (const field of ['itemsTotal', 'taxTotal', 'totalAmount', 'shippingTotal'] as const) {
     const total = candidate[field];
-    if (total != null && total < 0) say('ShopTotalInvalid', `${field} must not be negative, as ${total} is.`);
+    if (total != null && total < 0)
+      report('ShopTotalInvalid', `${field} must not be negative, as ${total} is.`);
   }
   const { currencyCode } = candidate;
   if (currencyCode != null && !/^[A-Z]{3}$/.test(currencyCode)) {
-    say(
+    report(
       'CurrencyCodeInvalid',
       `currencyCode must be an ISO 4217 code such as USD, not ${quoted(currencyCode)}.`,
     );
   }
 }
 
-function checkOrderGroup({ orderGroup, orderGroupSequence }: CustomerShopCandidate, say: Say): void {
+function checkOrderGroup({ orderGroup, orderGroupSequence }: CustomerShopCandidate, report: Report): void {
   if (orderGroupSequence == null) return;
-  if (blank(orderGroup)) say('OrderGroupMissing', 'orderGroupSequence needs an orderGroup.');
+  if (blank(orderGroup)) report('OrderGroupMissing', 'orderGroupSequence needs an orderGroup.');
   if (orderGroupSequence < 1) {
-    say('OrderGroupSequenceInvalid', `orderGroupSequence must be at least 1, not ${orderGroupSequence}.`);
+    report('OrderGroupSequenceInvalid', `orderGroupSequence must be at least 1, not ${orderGroupSequence}.`);
   }
 }
 
@@ -211,7 +215,7 @@ function checkOrderGroup({ orderGroup, orderGroupSequence }: CustomerShopCandida
 function chooseLocation(
   { locationCodeOverride: code }: CustomerShopCandidate,
   { locations }: Facts,
-  say: Say,
+  report: Report,
 ): Site {
   const usable = locations.filter(({ active, virtual }) => active && !virtual);
   const [first] = usable;
@@ -220,7 +224,7 @@ function chooseLocation(
   const location = usable.find((one) => one.code === code);
   if (!location) {
     const valid = usable.map((one) => one.code).join(', ');
-    say('LocationInvalid', `locationCodeOverride must be one of ${valid}, not ${quoted(code)}.`);
+    report('LocationInvalid', `locationCodeOverride must be one of ${valid}, not ${quoted(code)}.`);
   }
   return location ?? first;
 }
@@ -228,10 +232,10 @@ function chooseLocation(
 function checkDelivery(
   address: DeliveryAddress | undefined,
   facts: Facts,
-  say: Say,
+  report: Report,
 ): DeliveryOption | undefined {
   if (!address)
-    return say(
+    return report(
       'AddressUnroutable',
       'deliveryAddress is required: a deliveryMethod, and an address unless it is a collection.',
     );
@@ -239,34 +243,35 @@ function checkDelivery(
   const valid = facts.deliveryOptions.map(({ code }) => code).join(', ');
   const option = facts.deliveryOptions.find(({ code }) => code === method);
   if (blank(method)) {
-    say('DeliveryMethodMissing', `deliveryAddress.deliveryMethod is required: one of ${valid}.`);
+    report('DeliveryMethodMissing', `deliveryAddress.deliveryMethod is required: one of ${valid}.`);
   } else if (!option) {
-    say(
+    report(
       'DeliveryMethodUnknown',
       `deliveryAddress.deliveryMethod must be one of ${valid}, not ${quoted(method)}.`,
     );
   }
   if (address.isSaturdayDelivery && option && !SATURDAY_METHODS.includes(option.code ?? '')) {
     const able = facts.deliveryOptions.filter(({ code }) => SATURDAY_METHODS.includes(code ?? ''));
-    say(
+    report(
       'SaturdayDeliveryUnsupported',
       `deliveryAddress.isSaturdayDelivery requires one of the methods ${able.map(({ code }) => code).join(', ')}, not ${option.code}.`,
     );
   }
   if (!blank(iso2) && !facts.country(iso2)) {
-    say(
+    report(
       'CountryCodeInvalid',
       `deliveryAddress.countryCodeISO2 must be the two-letter iso2 of a country of GET /Lookups/countries, not ${quoted(iso2)}.`,
     );
   } else if (!option?.isCollection) {
-    checkRoute(address, facts, say);
+    checkRoute(address, facts, report);
   }
   return option;
 }
 
 /** Whether an address with a valid or missing country can be routed. */
-function checkRoute(address: DeliveryAddress, facts: Facts, say: Say): void {
-  const unroutable = (why: string) => say('AddressUnroutable', `deliveryAddress cannot be routed: ${why}.`);
+function checkRoute(address: DeliveryAddress, facts: Facts, report: Report): void {
+  const unroutable = (why: string) =>
+    report('AddressUnroutable', `deliveryAddress cannot be routed: ${why}.`);
   const need = (field: keyof DeliveryAddress, why = '') => {
     if (blank(address[field] as string | null | undefined)) unroutable(`${field} is required${why}`);
   };
@@ -306,17 +311,17 @@ function chooseDueDate(
   processes: readonly string[],
   location: Site,
   facts: Facts,
-  say: Say,
+  report: Report,
 ): Order['due'] | undefined {
   const earliest = facts.earliest(processes, location);
   if (earliest === undefined) {
-    say('ShipDateUnavailable', `No day can be found on which ${location.name} could send the job out.`);
+    report('ShipDateUnavailable', `No day can be found on which ${location.name} could send the job out.`);
   }
   if (dateDue === undefined) {
     return earliest === undefined ? undefined : { ms: earliest, wholeDay: !timeSensitive };
   }
   if (blank(dateDue))
-    return say('DateDueMissing', 'dateDue must have a value; omit it for the earliest possible date.');
+    return report('DateDueMissing', 'dateDue must have a value; omit it for the earliest possible date.');
   const zone = location.timezone;
   const asked = parseDueDate(dateDue, zone);
   const isDay = asked?.byMs !== asked?.ms;
@@ -328,7 +333,7 @@ function chooseDueDate(
         : asked.ms
       : startOfDay(asked.ms, zone));
   if (ms === undefined || !isWritable(ms, zone))
-    return say(
+    return report(
       'DateDueInvalid',
       `dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30, not ${quoted(dateDue)}.`,
     );
@@ -340,7 +345,7 @@ function calculateCosts(
   { promocode }: CustomerShopCandidate,
   lines: readonly OrderedLine[],
   facts: Facts,
-  say: Say,
+  report: Report,
 ): JobCosts {
   const cents = (of: (line: OrderedLine) => number, some = lines) =>
     some.reduce((sum, line) => sum + of(line), 0);
@@ -366,7 +371,10 @@ function calculateCosts(
       );
       discount = promo.isFixed ? Math.min(promo.discount, base) : Math.round((base * promo.discount) / 100);
     } else {
-      say('PromoCodeInvalid', `promocode must be a valid promo code: ${promo.message ?? 'it is not valid.'}`);
+      report(
+        'PromoCodeInvalid',
+        `promocode must be a valid promo code: ${promo.message ?? 'it is not valid.'}`,
+      );
     }
   }
 

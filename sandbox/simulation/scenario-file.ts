@@ -1,8 +1,8 @@
 /*
- * Scenarios as files: the initial state of a sandbox, and its happenings. Built-in ones are in `scenarios/`. Defaults:
+ * Scenarios as files: the initial state of a sandbox, and its scheduled changes. Built-in ones are in `scenarios/`. Defaults:
  *
  * - seed 1, speed 120, one account per region with the sandbox's demo credentials, 40 open jobs each, and the opening.
- * - Happenings are timed in seconds of the sandbox clock from the start; each runs before the first request after its time,
+ * - Scheduled changes are timed in seconds of the sandbox clock from the start; each runs before the first request after its time,
  *   and within a second unless the clock is stopped.
  * - The clock is real time, which the control panel may advance; `stopped` stops it, so that only the panel advances it. It
  *   starts now, or at `startAt`: a stopped clock with the same start time gives the same answers in every run.
@@ -18,8 +18,8 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../server.ts';
 import { REGIONS } from '../world/regions.ts';
 import { createWorld, type SandboxAccount, TakenError } from '../world/world.ts';
 import { SandboxClock } from './clock.ts';
-import { happeningSchema } from './event-schemas.ts';
 import { addDemoAccounts, addPeople, createScenario, fastestSpeed, type Scenario } from './scenario.ts';
+import { scheduledChangeSchema } from './scheduled-changes.ts';
 
 const jobs = z.int().min(0).max(100_000);
 const accountSchema = strictObject({
@@ -50,7 +50,7 @@ const fileSchema = strictObject({
   opening: z.boolean().default(true),
   leavesListOnDispatch: z.boolean().default(false),
   tokenLifetimeSeconds: z.number().positive().optional(),
-  happenings: z.array(happeningSchema).default([]),
+  scheduledChanges: z.array(scheduledChangeSchema).default([]),
   freedom: freedomSchema.optional(),
 });
 
@@ -182,14 +182,16 @@ export async function startScenario(
       world,
       scenario,
       clock,
-      happenings: file.happenings,
+      scheduledChanges: file.scheduledChanges,
       ...(file.freedom && { freedom: file.freedom }),
       ...(file.tokenLifetimeSeconds !== undefined && { tokenLifetimeSeconds: file.tokenLifetimeSeconds }),
     });
     return Object.assign(sandbox, { scenario, clock, file });
   } catch (error) {
     if (!(error instanceof UnknownAccountError)) throw error;
-    throw new ScenarioFileError(`${scenarioLabel(which)}: a happening ${error.message}.`, { cause: error });
+    throw new ScenarioFileError(`${scenarioLabel(which)}: a scheduled change ${error.message}.`, {
+      cause: error,
+    });
   }
 }
 

@@ -56,7 +56,7 @@ const NOT_MODIFIED: Answer = {
   headers: { ETag: DOCUMENT_TAG },
 };
 
-/** Says once what holds for many operations. */
+/** What holds for many operations. */
 const INTRODUCTION = [
   'Jobwire polls an ordering API for print jobs and records each change of a job as an event. Each account has an event log. Events about outages and endpoints are in the log of the region: one log for each deployment of Jobwire (cell) that serves the region. "The list" is the list of active jobs in the ordering API. The *job detail* is all data of one job.',
   '- Pages: to get the next page of a list, send `next` as `after`. A page can have fewer items than `limit`, or none, although further pages follow.\n- Cursors: a cursor is a position in a log.\n- Access: an API key can be restricted to some accounts. Lists contain only what the key can access. With the role `read`, the addresses of customers are masked.\n- Times are in UTC (ISO 8601), except dates of the ordering API, such as `dateDue` and `dateOut`. Days are `YYYY-MM-DD`. Later versions can add fields and known values.\n- PATCH: omitted fields are unchanged. `null` removes a value, or resets it to its default.\n- `Idempotency-Key`: a POST request with the same key is not executed again. It returns the first response, unless that was a 429 or 5xx.\n- `If-Match`: the request changes the resource only if the header equals its current `ETag`. Otherwise, the response is 412. Without the header, the revision is not checked.\n- Errors are problem details (RFC 9457). Their `type` identifies the kind of error. Every operation can also return `request-blocked` (403) and, on AWS, `too-many-requests` (429).',

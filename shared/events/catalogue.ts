@@ -10,7 +10,7 @@ import { textOrNull as text } from '../representation.ts';
 import { getSchemaPath } from './types.ts';
 
 const timestamp = z.iso.datetime();
-const asSaid = z
+const upstreamDate = z
   .string()
   .describe('Date or timestamp as the ordering API returned it, with or without an offset.');
 
@@ -36,9 +36,9 @@ const job = z.object({
   orderGroup: text,
   orderGroupSequence: z.number().nullable(),
   originCode: text,
-  dateDue: asSaid.nullable(),
+  dateDue: upstreamDate.nullable(),
   mustDate: z.boolean().nullable(),
-  dateOut: asSaid.nullable(),
+  dateOut: upstreamDate.nullable(),
   tracking: z.array(trackingEntry),
 });
 
@@ -79,8 +79,8 @@ const transaction = z.object({
   id: z.int(),
   gatewayType: text,
   transactionStatus: text.describe('Status name in the ordering API.'),
-  createdAt: asSaid.nullable(),
-  completedAt: asSaid.nullable(),
+  createdAt: upstreamDate.nullable(),
+  completedAt: upstreamDate.nullable(),
   cardName: text,
   cardNumber: text.describe('Asterisks, followed by the last four digits of the card number.'),
   currencySettlement: text,
@@ -100,7 +100,7 @@ export const catalogue = {
     when: 'A job was created after Jobwire began to observe the account.',
     data: fields(() => ({
       ...ofJobWithoutChanges,
-      occurredAt: asSaid.nullable().describe('`dateIn` of the job.'),
+      occurredAt: upstreamDate.nullable().describe('`dateIn` of the job.'),
     })),
   },
   'job.status_changed': {
@@ -119,7 +119,7 @@ export const catalogue = {
     data: fields(() => ({
       ...ofJob,
       changes: z.object({ dateOut: change(text) }),
-      occurredAt: asSaid.describe('`dateOut` of the job.'),
+      occurredAt: upstreamDate.describe('`dateOut` of the job.'),
       zone: text.describe(
         "Time zone of the job's location (IANA name), to interpret a `dateOut` without an offset. `null`: not known yet.",
       ),

@@ -54,6 +54,21 @@ function queueOf(rig: Rig, history = createMemoryTable(historySchema)) {
 
 const restrictedTo = (...accounts: string[]): Caller => ({ ...OPERATOR, keyId: 'restricted', accounts });
 
+/** Returns the notes in the history of an item, read in pages of two. */
+async function listNotes(
+  deps: Parameters<typeof listAttentionHistory>[0],
+  item: Parameters<typeof listAttentionHistory>[1],
+): Promise<(string | null)[]> {
+  const notes: (string | null)[] = [];
+  let after: string | undefined;
+  do {
+    const page = await listAttentionHistory(deps, item, { limit: 2, after });
+    notes.push(...page.entries.map(({ note }) => note));
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return notes;
+}
+
 eachTable('the attention queue', (makeTable) => {
   test('lists late jobs with cause, due time and lateness, the latest first, and not after their dispatch', async () => {
     const rig = await createRig({ table: await makeTable() });
@@ -426,14 +441,7 @@ eachTable('the attention queue', (makeTable) => {
     }
     const [item] = (await list()).items;
     if (!item) throw new Error('no item');
-    const notes: (string | null)[] = [];
-    let after: string | undefined;
-    do {
-      const page = await listAttentionHistory(deps, item, { limit: 2, after });
-      notes.push(...page.entries.map(({ note }) => note));
-      after = page.next ?? undefined;
-    } while (after !== undefined);
-    expect(notes).toEqual(['e', 'd', 'c', 'b', 'a']);
+    expect(await listNotes(deps, item)).toEqual(['e', 'd', 'c', 'b', 'a']);
   });
 
   test('filters can be combined, and pages have no gaps', async () => {
@@ -595,14 +603,7 @@ eachTable('the attention queue', (makeTable) => {
     for (const note of ['c', 'd', 'e']) await act('us~~endpoint~erp', { action: 'note', note });
     const [item] = (await list()).items;
     if (!item) throw new Error('no item');
-    const notes: (string | null)[] = [];
-    let after: string | undefined;
-    do {
-      const page = await listAttentionHistory(deps, item, { limit: 2, after });
-      notes.push(...page.entries.map(({ note }) => note));
-      after = page.next ?? undefined;
-    } while (after !== undefined);
-    expect(notes).toEqual(['e', 'd', 'c', 'b', 'a']);
+    expect(await listNotes(deps, item)).toEqual(['e', 'd', 'c', 'b', 'a']);
   });
 
   test('counts webhooks and queues as endpoints, and no topic', async () => {

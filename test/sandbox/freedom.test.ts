@@ -365,7 +365,7 @@ describe('statuses', () => {
     const rename = { region: 'us', former: 'Scheduled', current: 'Planned', share: 0.5 } as const;
     const { list, detail, jobs, acme, us, sandbox } = await startFilled({ statuses: { renames: [rename] } });
     for (const job of jobs) acme.setStatus(job, 'Scheduled');
-    await fetch(`${sandbox.adminUrl}/happenings`, {
+    await fetch(`${sandbox.adminUrl}/scheduled-changes`, {
       method: 'POST',
       body: JSON.stringify({ do: 'renameStatus', region: 'us', name: 'Scheduled', newName: 'Planned' }),
     });

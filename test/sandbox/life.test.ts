@@ -11,7 +11,6 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { PortTakenError, startSandbox } from '../../sandbox/server.ts';
 import { fetchArtwork } from '../../sandbox/simulation/artwork.ts';
 import { SandboxClock } from '../../sandbox/simulation/clock.ts';
-import type { Happening } from '../../sandbox/simulation/event-schemas.ts';
 import { Dice } from '../../sandbox/simulation/random.ts';
 import { createScenario, type Scenario, type ScenarioEvent } from '../../sandbox/simulation/scenario.ts';
 import {
@@ -21,6 +20,7 @@ import {
   scenarioNames,
   startScenario,
 } from '../../sandbox/simulation/scenario-file.ts';
+import type { ScheduledChange } from '../../sandbox/simulation/scheduled-changes.ts';
 import { planOrder } from '../../sandbox/simulation/simulation.ts';
 import { changeDueDate } from '../../sandbox/simulation/transitions.ts';
 import { listDeliveryOptions } from '../../sandbox/world/delivery.ts';
@@ -848,7 +848,7 @@ describe('scenarios as files', () => {
       expect(activeCount).toBeLessThanOrEqual(jobs + 4);
       expect(credentials.map(({ role }) => role)).toEqual(['user', 'administrator', 'staff', 'viewer']);
     }
-    expect(sandbox.agenda.list()).toHaveLength(file.happenings.length);
+    expect(sandbox.agenda.list()).toHaveLength(file.scheduledChanges.length);
   });
 
   test('include an ordinary day, a season of 20,000 open jobs, an outage, swapped credentials and page drift', () => {
@@ -937,7 +937,7 @@ describe('scenarios as files', () => {
     const { token, get, at, sandbox } = await play({
       opening: false,
       jobs: 30,
-      happenings: [
+      scheduledChanges: [
         { do: 'addStatus', afterSeconds: 60, region: 'us', name: 'Heat test', stage: 'production', every: 2 },
       ],
     });
@@ -1009,36 +1009,41 @@ describe('scenarios as files', () => {
     [{ seed: 'x' }, 'seed must be a number.'],
     [{ startAt: 'noon' }, 'startAt must be a timestamp, such as 2026-11-20T16:14:00Z.'],
     [
-      { happenings: [{ do: 'swapCredentials', region: 'us', accounts: ['us-demo-1', 'us-demo-1'] }] },
-      'a happening names the same account twice',
+      { scheduledChanges: [{ do: 'swapCredentials', region: 'us', accounts: ['us-demo-1', 'us-demo-1'] }] },
+      'a scheduled change names the same account twice',
     ],
     [
-      { happenings: [{ do: 'fault', rule: { match: { account: 'absent' }, fault: { kind: 'hang' } } }] },
-      'a happening names "absent", which is no account',
+      {
+        scheduledChanges: [{ do: 'fault', rule: { match: { account: 'absent' }, fault: { kind: 'hang' } } }],
+      },
+      'a scheduled change names "absent", which is no account',
     ],
     [{ seed: 1.5 }, 'seed must be an integer.'],
     [{ speed: 0 }, 'speed must be more than 0.'],
     [{ speed: 1e6, jobs: 100_000 }, 'with 500000 open jobs, speed must be at most 1785.'],
     [{ accounts: 'many' }, 'accounts must be an integer from 1 to 100, or a list of accounts.'],
     [{ accounts: [{ region: 'mars' }] }, 'accounts[0].region must be one of: us, nz, au, uk, eu.'],
-    [{ happenings: {} }, 'happenings must be a list.'],
-    [{ happenings: [{ do: 'dance' }] }, 'happenings[0].do must be one of: fault, swapCredentials'],
-    [{ happenings: [{ do: 'fault' }] }, 'happenings[0].rule must be an object.'],
+    [{ scheduledChanges: {} }, 'scheduledChanges must be a list.'],
     [
-      { happenings: [{ do: 'fault', rule: { fault: { kind: 'nap' } } }] },
-      'happenings[0].rule.fault.kind must be one of: status, raw, delay',
+      { scheduledChanges: [{ do: 'dance' }] },
+      'scheduledChanges[0].do must be one of: fault, swapCredentials',
+    ],
+    [{ scheduledChanges: [{ do: 'fault' }] }, 'scheduledChanges[0].rule must be an object.'],
+    [
+      { scheduledChanges: [{ do: 'fault', rule: { fault: { kind: 'nap' } } }] },
+      'scheduledChanges[0].rule.fault.kind must be one of: status, raw, delay',
     ],
     [
-      { happenings: [{ do: 'fault', rule: { match: { path: '(' }, fault: { kind: 'hang' } } }] },
-      'happenings[0].rule.match.path',
+      { scheduledChanges: [{ do: 'fault', rule: { match: { path: '(' }, fault: { kind: 'hang' } } }] },
+      'scheduledChanges[0].rule.match.path',
     ],
     [
-      { happenings: [{ do: 'addStatus', name: 'X', stage: 'lunch' }] },
-      'happenings[0].stage must be one of: artwork, intake',
+      { scheduledChanges: [{ do: 'addStatus', name: 'X', stage: 'lunch' }] },
+      'scheduledChanges[0].stage must be one of: artwork, intake',
     ],
     [
-      { happenings: [{ do: 'revokeTokens', after: 3 }] },
-      'happenings[0] has no field after; it may have: do, afterSeconds',
+      { scheduledChanges: [{ do: 'revokeTokens', after: 3 }] },
+      'scheduledChanges[0] has no field after; it may have: do, afterSeconds',
     ],
     [[], 'the file must be an object.'],
   ])('%j is rejected with a message that names file, field and accepted values', async (content, reason) => {
@@ -1082,12 +1087,12 @@ describe('scenarios as files', () => {
     expect(sandbox.clock.now()).toBe(START);
   });
 
-  test('a happening with an unknown account is rejected', async () => {
+  test('a scheduled change with an unknown account is rejected', async () => {
     const file = await written(
-      JSON.stringify({ happenings: [{ do: 'rotateSecret', region: 'us', account: 'absent' }] }),
+      JSON.stringify({ scheduledChanges: [{ do: 'rotateSecret', region: 'us', account: 'absent' }] }),
     );
     await expect(startScenario(file)).rejects.toThrow(
-      'a happening names "absent", which is no account in us; there are: us-demo-1.',
+      'a scheduled change names "absent", which is no account in us; there are: us-demo-1.',
     );
   });
 
@@ -1168,27 +1173,32 @@ describe('the control panel', () => {
     expect((await ask(`${sandbox.adminUrl}/faults`, { fault, forSeconds: -1 })).status).toBe(400);
   });
 
-  test('plans, lists and ends happenings', async () => {
+  test('plans, lists and ends scheduled changes', async () => {
     const { sandbox, clock, us } = await startService();
-    const at = `${sandbox.adminUrl}/happenings`;
+    const at = `${sandbox.adminUrl}/scheduled-changes`;
     const rule = { match: { path: 'account' }, fault: { kind: 'status', status: 503 } };
     const { json, status } = await ask(at, { do: 'fault', afterSeconds: 10, forSeconds: 10, rule });
-    expect([status, json.state]).toEqual([201, 'to come']);
+    expect([status, json.state]).toEqual([201, 'planned']);
     const other = await ask(at, { do: 'fault', rule });
-    expect(other.json.state).toBe('in force');
+    expect(other.json.state).toBe('active');
     expect((await fetch(`${sandbox.apiUrl('us')}/account`)).status).toBe(503);
     expect((await ask(`${at}/${other.json.id}`, undefined, 'DELETE')).status).toBe(200);
     expect((await ask(`${at}/${other.json.id}`, undefined, 'DELETE')).status).toBe(404);
     expect((await us.get('/account')).status).toBe(200);
     clock.now += 10_000;
     expect((await ask(at)).json).toMatchObject([
-      { id: json.id, state: 'in force', happening: { rule: { match: { path: 'account' } } } },
-      { state: 'over' },
+      { id: json.id, state: 'active', change: { rule: { match: { path: 'account' } } } },
+      { state: 'completed' },
     ]);
     clock.now += 10_000;
     expect((await us.get('/account')).status).toBe(200);
-    expect((await ask(at)).json.map(({ state }: { state: string }) => state)).toEqual(['over', 'over']);
-    expect((await ask(at, { do: 'revokeTokens', region: 'us', account: 'acme' })).json.state).toBe('over');
+    expect((await ask(at)).json.map(({ state }: { state: string }) => state)).toEqual([
+      'completed',
+      'completed',
+    ]);
+    expect((await ask(at, { do: 'revokeTokens', region: 'us', account: 'acme' })).json.state).toBe(
+      'completed',
+    );
     expect((await us.get('/account')).status).toBe(401);
     expect((await ask(at, { do: 'rotateSecret', region: 'us', account: 'absent' })).status).toBe(400);
   });
@@ -1198,19 +1208,24 @@ describe('the control panel', () => {
     const job = acme.createJob({ status: 'On hold' });
     const before = (await us.get('/Lookups/job-statuses')).json;
     const rename = (newName: string) =>
-      ask(`${sandbox.adminUrl}/happenings`, { do: 'renameStatus', region: 'us', name: 'On hold', newName });
-    expect((await rename('Shipped')).json.state).toBe('over');
+      ask(`${sandbox.adminUrl}/scheduled-changes`, {
+        do: 'renameStatus',
+        region: 'us',
+        name: 'On hold',
+        newName,
+      });
+    expect((await rename('Shipped')).json.state).toBe('completed');
     expect((await us.get('/Lookups/job-statuses')).json).toEqual(before);
     expect(acme.job(job)?.jobStatus).toBe('On hold');
     await rename('Paused');
     expect(acme.job(job)?.jobStatus).toBe('Paused');
   });
 
-  test('keeps the latest thousand completed happenings plus all planned and active ones, and never reuses an id', async () => {
+  test('keeps the latest thousand completed scheduled changes plus all planned and active ones, and never reuses an id', async () => {
     const { sandbox, clock } = await startService();
     const { agenda } = sandbox;
     const rule = { match: {}, fault: { kind: 'delay', delayMs: 1 } } as const;
-    const plan = (happening: Happening) => agenda.plan(happening, clock.now).id;
+    const plan = (change: ScheduledChange) => agenda.plan(change, clock.now).id;
     const kept = [
       plan({ do: 'fault', afterSeconds: 0, rule }),
       plan({ do: 'fault', afterSeconds: 1e6, rule }),
@@ -1227,13 +1242,15 @@ describe('the control panel', () => {
   });
 
   test.each(['/faults', '/faults/fault-1'])(
-    'DELETE %s ends the happening that activated the rule',
+    'DELETE %s ends the scheduled change that activated the rule',
     async (path) => {
       const { sandbox } = await startService();
-      const happening = { do: 'fault', rule: { fault: { kind: 'hang' } }, forSeconds: 60 };
-      expect((await ask(`${sandbox.adminUrl}/happenings`, happening)).json.state).toBe('in force');
+      const change = { do: 'fault', rule: { fault: { kind: 'hang' } }, forSeconds: 60 };
+      expect((await ask(`${sandbox.adminUrl}/scheduled-changes`, change)).json.state).toBe('active');
       expect((await ask(sandbox.adminUrl + path, undefined, 'DELETE')).status).toBe(200);
-      expect((await ask(`${sandbox.adminUrl}/happenings`)).json).toMatchObject([{ state: 'over' }]);
+      expect((await ask(`${sandbox.adminUrl}/scheduled-changes`)).json).toMatchObject([
+        { state: 'completed' },
+      ]);
       expect((await ask(`${sandbox.adminUrl}/faults`)).json).toEqual([]);
     },
   );
@@ -1254,7 +1271,7 @@ describe('the control panel', () => {
     const { sandbox, clock, us } = await startService();
     const fault = { kind: 'delay', delayMs: 1 };
     await ask(`${sandbox.adminUrl}/faults`, { fault, forSeconds: 30 });
-    const { json } = await ask(`${sandbox.adminUrl}/happenings`, {
+    const { json } = await ask(`${sandbox.adminUrl}/scheduled-changes`, {
       do: 'fault',
       rule: { fault },
       forSeconds: 60,
@@ -1264,14 +1281,14 @@ describe('the control panel', () => {
     clock.now += 30_000;
     expect((await us.get('/account')).status).toBe(200);
     expect(ends()).toEqual([null, clock.now + 30_000]);
-    await ask(`${sandbox.adminUrl}/happenings/${json.id}`, undefined, 'DELETE');
+    await ask(`${sandbox.adminUrl}/scheduled-changes/${json.id}`, undefined, 'DELETE');
     expect(ends()).toEqual([null, null]);
     expect(sandbox.faults.list()).toEqual([]);
   });
 
   test("advances the clock if it is the sandbox's own, and jobs live on meanwhile", async () => {
     const own = new SandboxClock({ startAt: START, stopped: true });
-    const sandbox = await startScenario({ jobs: 20, happenings: [] }, { clock: own, port: 0 });
+    const sandbox = await startScenario({ jobs: 20, scheduledChanges: [] }, { clock: own, port: 0 });
     onTestFinished(() => sandbox.stop());
     expect((await ask(`${sandbox.adminUrl}/clock`)).json).toEqual({
       now: '2026-11-20T16:14:00.000Z',
@@ -1386,7 +1403,7 @@ describe('the control panel', () => {
 
   test('rejects a body of more than 1 MiB with 413, also if it is chunked', async () => {
     const { sandbox } = await startService();
-    const url = `${sandbox.adminUrl}/happenings`;
+    const url = `${sandbox.adminUrl}/scheduled-changes`;
     const large = ' '.repeat(1024 * 1024 + 1);
     for (const body of [large, new Blob([large]).stream()]) {
       const answer = await fetch(url, { method: 'POST', body, duplex: 'half' } as RequestInit);
@@ -1413,7 +1430,7 @@ describe('the control panel', () => {
     const fault = { kind: 'hang' };
     await ask(`${sandbox.adminUrl}/faults`, { fault });
     await ask(`${sandbox.adminUrl}/faults`, { fault, forSeconds: 30 });
-    await ask(`${sandbox.adminUrl}/happenings`, { do: 'fault', rule: { fault }, forSeconds: 60 });
+    await ask(`${sandbox.adminUrl}/scheduled-changes`, { do: 'fault', rule: { fault }, forSeconds: 60 });
     const until = (seconds: number) => new Date(clock.now + seconds * 1000).toISOString();
     const ends = (await ask(`${sandbox.adminUrl}/faults`)).json.map((rule: { until: unknown }) => rule.until);
     expect(ends).toEqual([null, until(30), until(60)]);

@@ -1253,7 +1253,7 @@ describe('npm run sandbox', () => {
     expect(output.out).toContain('scenario region-outage');
     expect(output.out.match(/ [3-7] open jobs {2}/g)).toHaveLength(5);
     const panel = /panel +(http:\S+)/.exec(output.out)?.[1];
-    expect((await ask(`${panel}/happenings`)).json).toHaveLength(3);
+    expect((await ask(`${panel}/scheduled-changes`)).json).toHaveLength(3);
   });
 
   test('an occupied port of the control panel exits with 1 and one error message', async () => {

@@ -1,4 +1,4 @@
-// Happenings of the whole API: temporary faults, swapped credentials, new statuses.
+// Scheduled changes of the whole API: temporary faults, swapped credentials, new statuses.
 
 import * as z from 'zod';
 import {
@@ -22,8 +22,8 @@ const someAccount = strictObject({ region: z.enum(REGIONS), account });
 
 const KINDS = ['fault', 'swapCredentials', 'rotateSecret', 'revokeTokens', 'addStatus', 'renameStatus'];
 
-/** A happening after a number of seconds of the sandbox clock, with an optional duration. */
-export const happeningSchema = z.discriminatedUnion(
+/** A change after a number of seconds of the sandbox clock, with an optional duration. */
+export const scheduledChangeSchema = z.discriminatedUnion(
   'do',
   [
     /** Activates a rule. */
@@ -78,76 +78,76 @@ export const happeningSchema = z.discriminatedUnion(
 );
 
 /** Something that happens; checked by its schema. */
-export type Happening = z.output<typeof happeningSchema>;
+export type ScheduledChange = z.output<typeof scheduledChangeSchema>;
 
-/** A planned happening; times in epoch ms of the sandbox clock. */
-export interface PlannedHappening {
+/** A planned change; times in epoch ms of the sandbox clock. */
+export interface PlannedChange {
   readonly id: string;
-  readonly happening: Happening;
+  readonly change: ScheduledChange;
   readonly at: number;
   /** End time; null if it has none. */
   readonly until: number | null;
-  state: 'to come' | 'in force' | 'over';
+  state: 'planned' | 'active' | 'completed';
 }
 
-/** State that happenings change. */
+/** State that scheduled changes modify. */
 export interface AgendaOptions {
   world: World;
   tokens: TokenStore;
   faults: FaultRules;
-  /** Advances the jobs to a time, before a happening at that time. */
+  /** Advances the jobs to a time, before a scheduled change at that time. */
   scenario: { advanceTo(instantMs: number): void } | undefined;
 }
 
-const KEPT_WHEN_OVER = 1000;
+const KEPT_WHEN_COMPLETED = 1000;
 
-/** The planned happenings, in order. */
+/** The scheduled changes, in order. */
 export class Agenda {
   readonly #options: AgendaOptions;
   readonly #timeline: Timeline;
-  #planned: (PlannedHappening & { undo: (() => void) | undefined })[] = [];
+  #planned: (PlannedChange & { undo: (() => void) | undefined })[] = [];
   #plannedCount = 0;
-  /** When rules end that are in force for some time, epoch ms by their ids. */
+  /** Times at which rules with a duration end (epoch ms), by id. */
   readonly #ruleEnds = new Map<string, number>();
-  /** The active happenings by the ids of their rules. */
-  readonly #happeningsByRule = new Map<string, PlannedHappening>();
+  /** The active scheduled changes by the ids of their rules. */
+  readonly #changesByRule = new Map<string, PlannedChange>();
 
   constructor(options: AgendaOptions) {
     this.#options = options;
     this.#timeline = new Timeline((at, run) => options.world.changeAt(at, run));
   }
 
-  /** Plans a happening relative to `now` (epoch ms). Throws if it names an unknown account. */
-  plan(happening: Happening, now: number): PlannedHappening {
-    this.#findAccounts(happening);
-    const at = now + happening.afterSeconds * 1000;
-    const seconds = 'forSeconds' in happening ? happening.forSeconds : undefined;
+  /** Plans a scheduled change relative to `now` (epoch ms). Throws if it names an unknown account. */
+  plan(change: ScheduledChange, now: number): PlannedChange {
+    this.#findAccounts(change);
+    const at = now + change.afterSeconds * 1000;
+    const seconds = 'forSeconds' in change ? change.forSeconds : undefined;
     this.#plannedCount += 1;
     const entry = {
-      id: `happening-${this.#plannedCount}`,
-      happening,
+      id: `change-${this.#plannedCount}`,
+      change,
       at,
       until: seconds === undefined ? null : at + seconds * 1000,
-      state: 'to come' as PlannedHappening['state'],
+      state: 'planned' as PlannedChange['state'],
       undo: undefined as (() => void) | undefined,
     };
     this.#planned.push(entry);
     this.#forgetOld();
     this.later(at, () => {
-      if (entry.state !== 'to come') return;
+      if (entry.state !== 'planned') return;
       entry.undo = this.#act(entry);
-      entry.state = entry.undo ? 'in force' : 'over';
+      entry.state = entry.undo ? 'active' : 'completed';
     });
     if (entry.until !== null) this.later(entry.until, () => this.end(entry.id));
     return entry;
   }
 
-  /** Ends an active happening, or cancels a planned one; false if there is none with this id. */
+  /** Ends an active scheduled change, or cancels a planned one; false if there is none with this id. */
   end(id: string): boolean {
     const entry = this.#planned.find((one) => one.id === id);
-    if (!entry || entry.state === 'over') return false;
+    if (!entry || entry.state === 'completed') return false;
     entry.undo?.();
-    entry.state = 'over';
+    entry.state = 'completed';
     return true;
   }
 
@@ -161,22 +161,22 @@ export class Agenda {
     return id;
   }
 
-  /** Deletes a rule, which ends its happening; false if there is none with this id. */
+  /** Deletes a rule, which ends its scheduled change; false if there is none with this id. */
   endRule(id: string): boolean {
-    const happening = this.#happeningsByRule.get(id);
-    if (happening) happening.state = 'over';
-    this.#happeningsByRule.delete(id);
+    const change = this.#changesByRule.get(id);
+    if (change) change.state = 'completed';
+    this.#changesByRule.delete(id);
     this.#ruleEnds.delete(id);
     return this.#options.faults.remove(id);
   }
 
-  /** When a rule ends that is in force for some time (epoch ms); null for others. */
+  /** Time at which a rule with a duration ends (epoch ms); null for others. */
   endOfRule(ruleId: string): number | null {
     return this.#ruleEnds.get(ruleId) ?? null;
   }
 
-  /** Happenings in order of planning, including the latest thousand completed ones. */
-  list(): readonly PlannedHappening[] {
+  /** Scheduled changes in order of planning, including the latest thousand completed ones. */
+  list(): readonly PlannedChange[] {
     return this.#planned.map(({ undo: _, ...entry }) => entry);
   }
 
@@ -188,7 +188,7 @@ export class Agenda {
     });
   }
 
-  /** Runs all happenings and job moves up to a time (epoch ms), inclusive. */
+  /** Runs all scheduled changes and job moves up to a time (epoch ms), inclusive. */
   advanceTo(instantMs: number): void {
     this.#timeline.runUntil(instantMs);
     this.#options.scenario?.advanceTo(instantMs);
@@ -204,15 +204,15 @@ export class Agenda {
     return Array.from({ length: insert }, () => who.createJob());
   }
 
-  /** Starts a happening; returns the function that ends it, if it can end. */
-  #act(entry: PlannedHappening): (() => void) | undefined {
-    const { happening } = entry;
+  /** Starts a scheduled change; returns the function that ends it, if it can end. */
+  #act(entry: PlannedChange): (() => void) | undefined {
+    const { change } = entry;
     const { world, tokens } = this.#options;
-    const [one, other] = this.#findAccounts(happening);
-    switch (happening.do) {
+    const [one, other] = this.#findAccounts(change);
+    switch (change.do) {
       case 'fault': {
-        const id = this.putRule(happening.rule, entry.until);
-        this.#happeningsByRule.set(id, entry);
+        const id = this.putRule(change.rule, entry.until);
+        this.#changesByRule.set(id, entry);
         return () => this.endRule(id);
       }
       case 'swapCredentials': {
@@ -221,24 +221,24 @@ export class Agenda {
         return () => swapCredentials(one, other);
       }
       case 'rotateSecret':
-        if (one) one.clientSecret = happening.secret ?? `${one.clientId}-secret-2`;
+        if (one) one.clientSecret = change.secret ?? `${one.clientId}-secret-2`;
         return undefined;
       case 'revokeTokens':
         tokens.revoke({
-          ...(happening.region && { region: happening.region }),
+          ...(change.region && { region: change.region }),
           ...(one && { account: one.name }),
         });
         return undefined;
       case 'addStatus':
-        for (const region of happening.region ? [happening.region] : REGIONS) {
-          if (world.statuses(region).some(({ name }) => name === happening.name)) continue;
-          world.addStatus(region, happening.name, happening.stage, happening.every);
+        for (const region of change.region ? [change.region] : REGIONS) {
+          if (world.statuses(region).some(({ name }) => name === change.name)) continue;
+          world.addStatus(region, change.name, change.stage, change.every);
         }
         return undefined;
       case 'renameStatus': {
-        const names = world.statuses(happening.region).map(({ name }) => name);
-        if (names.includes(happening.name) && !names.includes(happening.newName)) {
-          world.renameStatus(happening.region, happening.name, happening.newName);
+        const names = world.statuses(change.region).map(({ name }) => name);
+        if (names.includes(change.name) && !names.includes(change.newName)) {
+          world.renameStatus(change.region, change.name, change.newName);
         }
         return undefined;
       }
@@ -246,33 +246,33 @@ export class Agenda {
   }
 
   #forgetOld(): void {
-    let surplus = this.#planned.filter(({ state }) => state === 'over').length - KEPT_WHEN_OVER;
+    let surplus = this.#planned.filter(({ state }) => state === 'completed').length - KEPT_WHEN_COMPLETED;
     if (surplus <= 0) return;
     this.#planned = this.#planned.filter(({ state }) => {
-      if (state !== 'over' || surplus === 0) return true;
+      if (state !== 'completed' || surplus === 0) return true;
       surplus -= 1;
       return false;
     });
   }
 
-  /** The accounts of a happening. Throws if one does not exist. */
-  #findAccounts(happening: Happening): SandboxAccount[] {
+  /** The accounts of a scheduled change. Throws if one does not exist. */
+  #findAccounts(change: ScheduledChange): SandboxAccount[] {
     const { world } = this.#options;
     const find = (key: string | number, region: RegionCode) => knownAccount(world, key, region);
-    switch (happening.do) {
+    switch (change.do) {
       case 'swapCredentials': {
-        const both = happening.accounts.map((key) => find(key, happening.region));
+        const both = change.accounts.map((key) => find(key, change.region));
         if (both[0] === both[1]) throw new UnknownAccountError('names the same account twice');
         return both;
       }
       case 'fault': {
-        const { account: key, region } = happening.rule.match;
+        const { account: key, region } = change.rule.match;
         return key === undefined ? [] : [knownAccount(world, key, region)];
       }
       case 'rotateSecret':
-        return [find(happening.account, happening.region)];
+        return [find(change.account, change.region)];
       case 'revokeTokens': {
-        const { account: key, region } = happening;
+        const { account: key, region } = change;
         if (key === undefined) return [];
         if (region === undefined) throw new UnknownAccountError('names an account without its region');
         return [find(key, region)];
