@@ -110,7 +110,7 @@ const fields = {
     .enum(conditionNames, `must be one of ${conditionNames.join(', ')}`)
     .describe(
       [
-        'What is measured. If several accounts or endpoints have a duration, the longest one is compared.\n',
+        'What is measured. For a condition in minutes, the longest time of all measured accounts or endpoints counts.\n',
         ...Object.entries(conditions).map(([key, { about }]) => `- \`${key}\`: ${about}`),
       ].join('\n'),
     ),

@@ -80,7 +80,7 @@ export const jobTiming = {
         })
         .nullable()
         .describe(
-          `Usual time from now until dispatch. Comparable jobs are those of the account that had the same status, and were still undispatched after the same time. If there are fewer than ${MIN_JOBS}, all jobs that had the status are compared, as if this job had just entered it. \`null\`: unknown.`,
+          `Usual time from now until dispatch. Comparable jobs are those of the account that were in the same status for at least as long without being dispatched. If there are fewer than ${MIN_JOBS}, all jobs that had the status are compared, as if this job had just entered it. \`null\`: unknown.`,
         ),
       unknown: z
         .enum(UNKNOWN_RISKS)
