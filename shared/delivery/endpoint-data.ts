@@ -10,6 +10,9 @@ import {
   cursorPk,
   deadPk,
   drainDue,
+  getDrainName,
+  getDrainNames,
+  isPart,
   keys,
   parkedPk,
   replayPk,
@@ -137,17 +140,21 @@ export async function removeUnfollowed({ table }: EndpointDeps, record: SinkReco
 }
 
 /**
- * Requests a drain of a sink from which undelivered events were removed. If nothing is left to deliver, the drain finds that the sink is no
- * longer failing. `account`: one that the sink follows. Default: that of its first cursor.
+ * Requests a drain of a sink from which undelivered events were removed, or of each part of a divided sink. If nothing is left to deliver,
+ * the drain finds that the sink is no longer failing. `account`: one that the sink follows. Default: each part's own.
  */
 export async function requestDrain(
   { table, now }: Pick<EndpointDeps, 'table' | 'now'>,
   { region, id }: Pick<SinkRecord, 'region' | 'id'>,
   account?: string,
 ): Promise<void> {
-  const [first] = account === undefined ? await table.query({ pk: cursorPk(region, id), limit: 1 }) : [];
-  const name = account ?? first?.sk;
-  if (name !== undefined) await markCursorDue(table, { region, id }, name, now());
+  const limit = getDrainNames(id).some(isPart) ? {} : { limit: 1 };
+  const followed =
+    account === undefined
+      ? (await table.query({ pk: cursorPk(region, id), ...limit })).map(({ sk }) => sk)
+      : [account];
+  const byPart = new Map(followed.map((one) => [getDrainName(id, one), one]));
+  for (const one of byPart.values()) await markCursorDue(table, { region, id }, one, now());
 }
 
 /** Removes index entries of accounts that a sink no longer follows. Any that remain have no effect. */

@@ -143,6 +143,9 @@ test('the sinks of version 0.1.0 are woken and drained: their followers, due cur
 
 const ACCOUNTS = Array.from({ length: 24 }, (_, n) => `a${n}`);
 
+const isSamePart = (one: string, other: string) =>
+  getDrainName('topic', one) === getDrainName('topic', other);
+
 function createTopicRig(
   answer: (event: LoggedEvent, attempt: number) => DeliveryOutcome | Promise<DeliveryOutcome>,
 ) {
@@ -218,6 +221,29 @@ test('parts that fail for days are reported as one disabled sink, and enabling t
   await drainAll();
   expect(rig.got).toHaveLength(ACCOUNTS.length);
   expect(await of('endpoint.recovered')).toHaveLength(1);
+});
+
+test('an enabled divided sink is active after the next drains, also the parts with nothing left to deliver', async () => {
+  const rig = await createTopicRig(() => ({ kind: 'retry', reason: 'SNS failed.' }));
+  const [, second] = rig.refs.filter(
+    ({ account }, at) =>
+      rig.refs.findIndex((one) => isSamePart(one.account, account)) === at &&
+      rig.refs.some((one) => one.account !== account && isSamePart(one.account, account)),
+  );
+  for (const ref of [rig.refs[0], second]) {
+    if (!ref) throw new Error('There are too few accounts.');
+    const name = getDrainName('topic', ref.account);
+    await rig.say([moved(1, 'a')], ref);
+    await drainSink(rig.deps, REGION, name, rig.state.now + 60_000);
+    // As after the deletion of the account.
+    await rig.table.write({ delete: keys.cursor(REGION, 'topic', ref.account) });
+  }
+  const deps = { table: rig.table, now: () => rig.state.now, newId: randomUUID } as never;
+  expect(await enableEndpoint(deps, REGION, 'topic')).toMatchObject({ kind: 'changed' });
+  for (const name of await listDueSinks(rig.table, REGION, rig.state.now)) {
+    await drainSink(rig.deps, REGION, name, rig.state.now + 60_000);
+  }
+  expect((await listSinks(rig.table, REGION)).map(toEndpointState)).toEqual(['active']);
 });
 
 test('a divided sink that gets a new target is probed there at once, is enabled, and is not disabled because of failures at the former one', async () => {
