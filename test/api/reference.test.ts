@@ -246,6 +246,12 @@ describe('renderReference', () => {
     }
   });
 
+  it('separates the fields of alternatives', () => {
+    const text = getText(getSection('/docs/alerts', 'createAlertRule'));
+    expect(text).toMatch(/Either:target\.kind.*email.*target\.to.*Or:target\.kind.*slack.*target\.url/s);
+    expect(getText(getSection('/docs/alerts', 'listAlertRules'))).not.toContain('Either:');
+  });
+
   it('explains every type of problem', () => {
     for (const [kind, meaning] of Object.entries(meanings)) {
       expectText(getStartRow(`problem-${kind}`), meaning);

@@ -106,6 +106,11 @@ const getBody = ({ requestBody }: Operation) => {
   const [[type, content] = ['', { schema: {} }]] = Object.entries(requestBody?.content ?? {});
   return { type, example: undefined, ...content };
 };
+/** Returns the row above the fields of one of several alternatives. */
+const toCaption = (name: string): Row => ({
+  ...{ title: 'Fields', name },
+  html: `<tr><th scope="rowgroup" colspan="2">${name}</th></tr>`,
+});
 const row = (head: string, html: string, id?: string) =>
   `<tr${id === undefined ? '' : ` id="${esc(id)}"`}><th scope="row">${head}</th><td>${html}</td></tr>`;
 const verb = (method: string) => `<span class="method ${method.toLowerCase()}">${method}</span>`;
@@ -418,6 +423,7 @@ ${sections.join('')}`;
       if (within.includes($ref) || within.length >= depth) return [];
       return rowsOf(resolve(schema), depth, prefix, [...within, $ref]);
     }
+    const alternatives = anyOf.map((part) => rest(part, prefix)).filter((rows) => rows.length > 0);
     const [ifRequired, ifOptional] =
       depth === Number.POSITIVE_INFINITY ? [REQUIRED, ''] : ['', ' · optional'];
     return [
@@ -429,7 +435,10 @@ ${sections.join('')}`;
       }),
       ...(items ? rest(items, `${prefix.replace(/\.$/, '')}[].`) : []),
       ...(typeof map === 'object' ? rest(map, `${prefix}*.`) : []),
-      ...anyOf.flatMap((part) => rest(part, prefix)),
+      ...alternatives.flatMap((rows, at) => [
+        ...(alternatives.length > 1 ? [toCaption(at === 0 ? 'Either:' : 'Or:')] : []),
+        ...rows,
+      ]),
     ];
   }
 
