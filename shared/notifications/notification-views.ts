@@ -110,7 +110,7 @@ export type Recipient = RecordOf<typeof Recipient>;
 /** A message. */
 export const Message = z
   .object({
-    id: z.string().describe('Id of the message. Messages sorted by id are in the order of their changes.'),
+    id: z.string().describe('Id of the message. Sorted by id, messages are in the order of the job changes that they report.'),
     kind: SentKindName.describe(describeValues(sentKinds)),
     orderGroup: textOrNull,
     jobs: z.array(z.int()).describe('Job numbers of the jobs in the message.'),
