@@ -13,7 +13,7 @@ import type { Stage } from './regions.ts';
  * - Timestamps are local times at the location of the job, with its offset. A due date without a time of day is
  *   midnight of that day. `invoiceFile.uri` and `imageUrl` contain an expiry time, so they change.
  *   `shippedDaysToProcess` and `processingDays` have two decimals, and change until the job is dispatched.
- * - `isCancelable` is true before production, and false from the start of production (the stage of `masterJobStatus`).
+ * - `isCancelable` is true until production starts. The status of the job (`masterJobStatus`) shows whether it has started.
  */
 
 /** Stages in which a job can be cancelled; a name missing from the lookup counts as a later stage. */
