@@ -67,7 +67,7 @@ cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
 cpSync('sandbox/panel', join(cli, 'panel'), { recursive: true });
 writeFileSync(
   join(cli, 'licenses.txt'),
-  licensesOf([...program, ...bundles.flatMap(({ metafile }) => Object.keys(metafile.inputs))]),
+  collectLicenses([...program, ...bundles.flatMap(({ metafile }) => Object.keys(metafile.inputs))]),
 );
 
 // For `jobwire start` on an older Node. Installed only on request.
@@ -94,7 +94,7 @@ writeFileSync(join(out, 'README.md'), guide.replace(/\[([^\]]*)\]\((?!https?:|#)
 copyFileSync('docs/jobwire.schema.json', join(out, 'jobwire.schema.json'));
 
 /** Returns the licences of every package in the bundles. `sources`: their paths. */
-function licensesOf(sources: readonly string[]): string {
+function collectLicenses(sources: readonly string[]): string {
   const folders = new Set(
     sources.flatMap((source) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(source)?.[0] ?? []),
   );

@@ -20,14 +20,14 @@ export const documents: Readonly<Record<string, () => object>> = {
 export const BASELINE = 'docs/api-baseline';
 
 /** Serializes a document. */
-export function textOf(document: object): string {
+export function serialize(document: object): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
 /** Writes all documents into a folder. */
 export function writeDocuments(folder: string): void {
   mkdirSync(folder, { recursive: true });
-  for (const [name, make] of Object.entries(documents)) writeFileSync(`${folder}/${name}`, textOf(make()));
+  for (const [name, make] of Object.entries(documents)) writeFileSync(`${folder}/${name}`, serialize(make()));
 }
 
 const CONFIG_MARK = '<!-- Below is written by documents.ts. -->\n';
@@ -39,9 +39,9 @@ export function configDocuments(): Readonly<Record<string, string>> {
   const [awsPage = ''] = readFileSync('docs/aws-settings.md', 'utf8').split(CONFIG_MARK);
   const awsExample: unknown = JSON.parse(readFileSync('jobwire.cells.example.json', 'utf8'));
   return {
-    'docs/jobwire.schema.json': textOf(configSchemaDocument()),
+    'docs/jobwire.schema.json': serialize(configSchemaDocument()),
     'docs/configuration.md': `${page}${CONFIG_MARK}\n${configReference(example)}`,
-    'docs/jobwire.cells.schema.json': textOf(
+    'docs/jobwire.cells.schema.json': serialize(
       schemaDocument(settingsSchema, {
         title: 'Jobwire settings on AWS',
         description: 'Settings of the stages and cells that are deployed to AWS (docs/aws-settings.md).',

@@ -1,5 +1,5 @@
 /** `jobwire alerts …` */
-import { type AlertRule, type DataOf, ifMatch } from '../client/index.ts';
+import { type AlertRule, ifMatch, type ResponseData } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
 import {
   type Context,
@@ -289,7 +289,7 @@ const formatCondition = ({ condition, threshold }: AlertRule): string => `${cond
 const formatTarget = ({ target }: AlertRule): string =>
   `${target.kind}: ${target.to?.join(', ') ?? target.host}`;
 
-function printRule({ out }: Context, rule: DataOf<'get', '/v1/alert-rules/{id}'>): void {
+function printRule({ out }: Context, rule: ResponseData<'get', '/v1/alert-rules/{id}'>): void {
   const { quietHours: quiet, state } = rule;
   out.document(rule, () =>
     out.fields([

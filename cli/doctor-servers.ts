@@ -22,7 +22,7 @@ export interface Region {
 export async function checkDynamo(config: Config | undefined): Promise<Check[]> {
   if (config?.dynamodbEndpoint === undefined) return [];
   const probe = await probeUrl(config.dynamodbEndpoint);
-  if (probe.answered) return [{ check: 'DynamoDB', state: 'ok', message: 'dynamodbEndpoint responds.' }];
+  if (probe.responded) return [{ check: 'DynamoDB', state: 'ok', message: 'dynamodbEndpoint responds.' }];
   const message = `dynamodbEndpoint can’t be reached: ${probe.why}.`;
   return [{ check: 'DynamoDB', state: 'fail', message, fix: 'Start DynamoDB, or correct dynamodbEndpoint.' }];
 }
@@ -36,7 +36,7 @@ export async function checkRegion(region: Region): Promise<Check[]> {
     probeUrl(`${baseUrl.replace(/\/+$/, '')}/account`),
   ]);
   const toCheck = (what: string, field: string, probe: Probe): Check => {
-    if (!probe.answered) {
+    if (!probe.responded) {
       const fix = `Check regions.${id}.${field} and the network: DNS, firewall, proxy.`;
       return { check, state: 'fail', message: `${what} can’t be reached: ${probe.why}.`, fix };
     }
@@ -50,7 +50,7 @@ export async function checkRegion(region: Region): Promise<Check[]> {
     }
     return { check, state: 'ok', message: `${what} responds.` };
   };
-  const clock = [token, api].find((probe) => probe.answered);
+  const clock = [token, api].find((probe) => probe.responded);
   return [
     toCheck('The token endpoint', 'authUrl', token),
     toCheck('The ordering API', 'baseUrl', api),
@@ -107,28 +107,28 @@ export async function checkSignIn(config: Config | undefined): Promise<Check[]> 
 }
 
 type Probe =
-  | { readonly answered: true; readonly status: number; readonly skewMs: number | undefined }
-  | { readonly answered: false; readonly why: string };
+  | { readonly responded: true; readonly status: number; readonly skewMs: number | undefined }
+  | { readonly responded: false; readonly why: string };
 
 /** Checks whether a server responds, and how far its clock is ahead of ours. */
 export async function probeUrl(url: string, init: RequestInit = {}): Promise<Probe> {
-  const askedAt = Date.now();
+  const requestedAt = Date.now();
   try {
     const answer = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) });
-    const middle = (askedAt + Date.now()) / 2;
+    const middle = (requestedAt + Date.now()) / 2;
     await answer.body?.cancel();
     const date = Date.parse(answer.headers.get('date') ?? '');
     // The header has whole seconds, rounded down.
     const skewMs = Number.isNaN(date) ? undefined : date + 500 - middle;
-    return { answered: true, status: answer.status, skewMs };
+    return { responded: true, status: answer.status, skewMs };
   } catch (cause) {
-    return { answered: false, why: whyUnreachable(cause) };
+    return { responded: false, why: whyUnreachable(cause) };
   }
 }
 
 /** Warns if the clock of a server differs from ours. */
 export function checkSkew(check: string, whose: string, probe: Probe): Check[] {
-  if (!probe.answered || probe.skewMs === undefined) return [];
+  if (!probe.responded || probe.skewMs === undefined) return [];
   const off = Math.abs(probe.skewMs);
   const state = off >= SKEW_FAIL_MS ? 'fail' : off >= SKEW_WARN_MS ? 'warn' : 'ok';
   if (state === 'ok') return [{ check, state, message: `In sync with ${whose}.` }];

@@ -337,7 +337,7 @@ function findPortFault(port: number, host: string): Promise<NodeJS.ErrnoExceptio
 async function checkApi(context: Context, url: string, file: ConfigFile | undefined): Promise<Check[]> {
   const check = 'Jobwire API';
   const probe = await probeUrl(`${url}/healthz`);
-  if (!probe.answered) {
+  if (!probe.responded) {
     const message = `${url} can’t be reached: ${probe.why}.`;
     const start = file === undefined ? 'start' : `start --config ${quote(file.path)}`;
     const fix: Check['fix'] = (toCommand) =>

@@ -366,9 +366,9 @@ export const notifications = {
       if ([job, recipient, state].filter((one) => one !== undefined).length > 1) {
         throw new UsageError('Only one of --job, --recipient and --state can be given.');
       }
-      const ofJob = { id: account, jobNumber: String(job) };
+      const path = { id: account, jobNumber: String(job) };
       if (job !== undefined) {
-        const params = { path: ofJob, query: { limit: 1 } };
+        const params = { path, query: { limit: 1 } };
         const { upcoming } = await api().get(OF_JOB, { params });
         for (const { kind, dueAt, jobs } of upcoming) {
           const when = Date.parse(dueAt) <= Date.now() ? 'now' : out.when(dueAt);
@@ -379,7 +379,7 @@ export const notifications = {
         (onMore) => {
           const options = { max, onMore };
           if (job !== undefined) {
-            const params = { path: ofJob };
+            const params = { path };
             return api().list(OF_JOB, 'messages', { params, ...options });
           }
           if (recipient !== undefined) {

@@ -103,15 +103,17 @@ export function createOutput(options: {
       else human();
     },
     jsonLine: (value) => output.line(toJson(value)),
-    table(entries, asked, none) {
+    table(entries, requested, none) {
       if (entries.length === 0) {
         output.note(none);
         return;
       }
-      const all = asked.map((column) => entries.map((entry) => formatCell(column.value(entry))));
+      const all = requested.map((column) => entries.map((entry) => formatCell(column.value(entry))));
       // An empty column is omitted if space is scarce. Scripts always find each column at its position.
-      const kept = asked.map((_, at) => !terminal || all[at]?.some((text) => text !== '' && text !== EMPTY));
-      const columns = asked.filter((_, at) => kept[at]);
+      const kept = requested.map(
+        (_, at) => !terminal || all[at]?.some((text) => text !== '' && text !== EMPTY),
+      );
+      const columns = requested.filter((_, at) => kept[at]);
       const cells = entries.map((_, row) =>
         all.filter((_, at) => kept[at]).map((column) => column[row] ?? ''),
       );

@@ -205,7 +205,7 @@ export const recipients = {
           sum.unchanged += report.unchanged;
           done += 1;
           sum.invalidRows.push(
-            ...report.invalidRows.map((row) => ({ ...row, line: chunk.lineOf(row.line) })),
+            ...report.invalidRows.map((row) => ({ ...row, line: chunk.toLine(row.line) })),
           );
         }
       } finally {

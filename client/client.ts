@@ -8,26 +8,27 @@ import { createStreams, type Streams } from './stream.ts';
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 /** Paths that support a method. */
-type PathOf<M extends Method> = {
+type PathWith<M extends Method> = {
   [P in keyof Paths]: Paths[P] extends Record<M, unknown> ? P : never;
 }[keyof Paths];
 type Operation<M extends Method, P extends keyof Paths> = Paths[P][M & keyof Paths[P]];
-/** Data of the response of an operation: `DataOf<'get', '/v1/accounts/{id}'>`. */
-export type DataOf<M extends Method, P extends PathOf<M>> = Operation<M, P>['data' & keyof Operation<M, P>];
+/** Data of the response of an operation: `ResponseData<'get', '/v1/accounts/{id}'>`. */
+export type ResponseData<M extends Method, P extends PathWith<M>> = Operation<M, P>['data' &
+  keyof Operation<M, P>];
 /** Parameters and body of an operation, and a signal that cancels it. */
 type Init<O> = Omit<O, 'data'> & { readonly signal?: AbortSignal | undefined };
 /** The argument is optional if the operation requires none of its parts. */
 type Arguments<I> = Record<never, never> extends I ? [init?: I] : [init: I];
-type Call<M extends Method> = <P extends PathOf<M>>(
+type Call<M extends Method> = <P extends PathWith<M>>(
   path: P,
   ...init: Arguments<Init<Operation<M, P>>>
-) => Promise<DataOf<M, P>>;
+) => Promise<ResponseData<M, P>>;
 /** Names of the arrays of a page. */
-type ListOf<D> = { [K in keyof D]: D[K] extends readonly unknown[] ? K : never }[keyof D];
+type ArrayKey<D> = { [K in keyof D]: D[K] extends readonly unknown[] ? K : never }[keyof D];
 /** Paths of lists. */
 type ListPath = {
-  [P in PathOf<'get'>]: DataOf<'get', P> extends { readonly next: string | null } ? P : never;
-}[PathOf<'get'>];
+  [P in PathWith<'get'>]: ResponseData<'get', P> extends { readonly next: string | null } ? P : never;
+}[PathWith<'get'>];
 type Item<T> = T extends readonly (infer I)[] ? I : never;
 
 /** Options of a list. */
@@ -50,16 +51,16 @@ export interface Client extends Streams {
   readonly put: Call<'put'>;
   readonly patch: Call<'patch'>;
   /** Deletes a resource. Returns whether the deletion is complete. If not, repeat the request: on AWS, only further requests continue it. */
-  delete<P extends PathOf<'delete'>>(
+  delete<P extends PathWith<'delete'>>(
     path: P,
     ...init: Arguments<Init<Operation<'delete', P>>>
   ): Promise<boolean>;
   /** Yields the entries of a list over all pages. A feed ends at its last event. `field`: name of the array in the response. */
-  list<P extends PathOf<'get'>, F extends ListOf<DataOf<'get', P>>>(
+  list<P extends PathWith<'get'>, F extends ArrayKey<ResponseData<'get', P>>>(
     path: P,
     field: F,
     ...init: Arguments<Init<Operation<'get', P>> & ListOptions>
-  ): AsyncGenerator<Item<DataOf<'get', P>[F]>, void>;
+  ): AsyncGenerator<Item<ResponseData<'get', P>[F]>, void>;
   /** Yields a list as CSV, one text for each page. Together they are one file, with one row of column names. */
   csv<P extends ListPath>(
     path: P,

@@ -72,22 +72,22 @@ export function notJobwire(base: string, cause?: unknown): UnreachableError {
 export function inDoubt(method: string, cause: UnreachableError, repeated = false): UnreachableError {
   const { cause: reason } = cause;
   // Browsers do not report the cause. Node does, also if it sends nothing, for example to a blocked port.
-  const isUnknown = reason instanceof Error && reason.cause === undefined && codeOf(reason) === '';
+  const isUnknown = reason instanceof Error && reason.cause === undefined && getCode(reason) === '';
   const never =
-    !isUnknown && /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|)$/.test(codeOf(reason));
+    !isUnknown && /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|)$/.test(getCode(reason));
   if (method === 'GET' || (never && !repeated)) return cause;
   return new UnreachableError(`${cause.message} The request may have been processed.`, { cause });
 }
 
 /** Returns whether the connection was cut after it was established. Only Node reports that. */
 export function wasCut({ cause }: UnreachableError): boolean {
-  return CUT.includes(codeOf(cause));
+  return CUT.includes(getCode(cause));
 }
 
 const CUT = ['ECONNRESET', 'UND_ERR_SOCKET', 'EPIPE'];
 
 /** Returns the system's error code, such as `ECONNRESET`, or an empty string. */
-function codeOf(cause: unknown): string {
+function getCode(cause: unknown): string {
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
   return String((inner as { readonly code?: unknown } | undefined)?.code ?? '');
 }
@@ -97,7 +97,7 @@ export function whyUnreachable(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   if (cause.name === 'TimeoutError') return 'the request timed out';
   const inner = cause.cause instanceof Error ? cause.cause : cause;
-  const code = codeOf(cause);
+  const code = getCode(cause);
   const message = inner.message.replace(/\.$/, '');
   // The text of Node, which blocks some ports as browsers do (https://fetch.spec.whatwg.org/#port-blocking).
   if (message === 'bad port') return 'Node and browsers do not connect to this port. Use another one';

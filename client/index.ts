@@ -3,9 +3,9 @@ export {
   type Client,
   type ClientOptions,
   createClient,
-  type DataOf,
   ifMatch,
   type ListOptions,
+  type ResponseData,
 } from './client.ts';
 export { ApiError, UnreachableError } from './errors.ts';
 export type * from './paths.ts';

@@ -14,7 +14,7 @@ import { createSigningReader, createSigningSecrets } from '../shared/delivery/si
 import { createQueueOpener } from '../shared/delivery/sqs.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
-import { removeEntriesOf } from '../shared/search/indexing.ts';
+import { removeItemEntries } from '../shared/search/indexing.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { createHistoryTable, getEventUrls, REQUEST_TIMEOUTS, toRegionSettings } from './clients.ts';
 import type { ManageEnv } from './env.ts';
@@ -63,7 +63,7 @@ export function createManagement(
       history,
       removeReferences: createReferenceRemover(endpoints),
       unfollowNotifications: unfollowAccount,
-      removeSearchEntries: removeEntriesOf,
+      removeSearchEntries: removeItemEntries,
       secrets: createAccountSecrets(texts, {
         // No cache, so that credentials are current right after a change.
         readSecret: createSecretReader(client, { now: Date.now, maxAgeMs: 0 }).readSecret,

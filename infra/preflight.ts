@@ -226,7 +226,7 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
               if (cause.name !== 'NotFoundException') throw cause;
             });
           const isOwn = identity === notifications.identity;
-          if (found && isOwn && !(await isIdentityOf(region, `jobwire-${name}`, identity)))
+          if (found && isOwn && !(await hasIdentity(region, `jobwire-${name}`, identity)))
             throw new Problem(
               `It exists, and the stack jobwire-${name}, which would create it, did not create it. Set identity to arn:aws:ses:${region}:${stage.awsAccount ?? 'ACCOUNT'}:identity/${identity}.`,
             );
@@ -342,7 +342,7 @@ function listCellChecks({ name, stage, cell }: Cell): Check[] {
 }
 
 /** Returns whether a stack has created the SES identity of a domain: the outputs of the stack have its DNS records. */
-async function isIdentityOf(region: string, stack: string, domain: string): Promise<boolean> {
+async function hasIdentity(region: string, stack: string, domain: string): Promise<boolean> {
   const { MailDnsRecord1 = '' } = await findOutputs(region, stack);
   return MailDnsRecord1.includes(`._domainkey.${domain} `);
 }

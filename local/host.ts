@@ -35,7 +35,7 @@ import { epochFloor } from '../shared/log/head.ts';
 import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
 import type { EmailTransport } from '../shared/notifications/types.ts';
-import { indexFormerData, removeEntriesOf } from '../shared/search/indexing.ts';
+import { indexFormerData, removeItemEntries } from '../shared/search/indexing.ts';
 import { openSealedTexts } from '../shared/secrets.ts';
 import { type AccountRef, getDrainName } from '../shared/storage/schema.ts';
 import { type Claim, claimDue, resumeFuturePolls } from '../shared/tracking/claims.ts';
@@ -142,7 +142,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     lateWritesMs: LATE_WRITES_MS,
     removeReferences: createReferenceRemover(endpoints),
     unfollowNotifications: async (...args) => (await import('./notifications.ts')).unfollowAccount(...args),
-    removeSearchEntries: removeEntriesOf,
+    removeSearchEntries: removeItemEntries,
   };
   for (const region of leastEpoch === undefined ? [] : Object.keys(config.regions)) {
     // Nothing runs that could be woken.

@@ -380,7 +380,7 @@ function readConfig(path: string): Config {
 type Handler = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
 /** Creates a server that responds with 503 while the handler returns `undefined`. */
-function createServer(handler: (...asked: Parameters<Handler>) => ReturnType<Handler> | undefined): Server {
+function createServer(handler: (...args: Parameters<Handler>) => ReturnType<Handler> | undefined): Server {
   return createAdaptorServer({
     // For requests of HTTP/1.0, which need no Host header.
     hostname: 'localhost',

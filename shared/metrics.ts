@@ -43,8 +43,8 @@ interface CloudWatchMetric extends Metric {
 }
 
 const notifications = { part: 'notifications' } as const;
-const ofEndpoint = { labels: ['region', 'endpoint'] } as const;
-const ofAccount = { labels: ['region', 'account'] } as const;
+const byEndpoint = { labels: ['region', 'endpoint'] } as const;
+const byAccount = { labels: ['region', 'account'] } as const;
 
 /** Returns counters that are emitted only on problems, by their names. */
 const rareCounters = <N extends string>(more: Partial<Metric>, helps: Readonly<Record<N, string>>) =>
@@ -86,7 +86,7 @@ export const METRICS = {
   },
   /** In CloudWatch emitted only if there are any. */
   UnresolvedDepartures: {
-    ...{ unit: 'Count', emitted: 'active', type: 'gauge', ...ofAccount },
+    ...{ unit: 'Count', emitted: 'active', type: 'gauge', ...byAccount },
     help: 'Number of delisted jobs of an account whose outcome is not known after the last poll of the account.',
   },
   EventsCommitted: {
@@ -114,18 +114,18 @@ export const METRICS = {
     help: '1 during a reported outage of the whole region, otherwise 0.',
   },
   Deliveries: {
-    ...{ unit: 'Count', emitted: 'active', type: 'counter', ...ofEndpoint },
+    ...{ unit: 'Count', emitted: 'active', type: 'counter', ...byEndpoint },
     help: 'Number of events delivered, counted when the drain ends (at most a minute later).',
   },
   DeliveryLag: {
-    ...{ unit: 'Milliseconds', emitted: 'active', type: 'histogram', ...ofEndpoint },
+    ...{ unit: 'Milliseconds', emitted: 'active', type: 'histogram', ...byEndpoint },
     help: 'Time from the observation of an event to its delivery. Excludes replays and requested resends.',
   },
   OldestUndelivered: {
-    ...{ unit: 'Seconds', emitted: 'each', type: 'gauge', ...ofEndpoint },
+    ...{ unit: 'Seconds', emitted: 'each', type: 'gauge', ...byEndpoint },
     help: 'Age of the oldest event that an active sink has not reached yet; 0 if there is none.',
   },
-  ...rareCounters(ofEndpoint, {
+  ...rareCounters(byEndpoint, {
     DeliveryFailures: 'Number of attempts in which the sink accepted no event, and which are retried.',
     DeliveryRejections: 'Number of attempts in which the receiver rejected the event itself.',
     EventsParked:
@@ -182,7 +182,7 @@ export const SELF_HOSTED_METRICS = {
   },
   PollDuration: { unit: 'Milliseconds', type: 'histogram', help: 'Duration of a poll.' },
   DeliveryDuration: {
-    ...{ unit: 'Milliseconds', type: 'histogram', ...ofEndpoint },
+    ...{ unit: 'Milliseconds', type: 'histogram', ...byEndpoint },
     help: 'Duration of an attempt to deliver an event.',
   },
   Accounts: {
@@ -194,15 +194,15 @@ export const SELF_HOSTED_METRICS = {
     help: 'Polling state of an account: 1 for its current state. Other states are absent.',
   },
   CompletePollAge: {
-    ...{ unit: 'Seconds', type: 'gauge', ...ofAccount },
+    ...{ unit: 'Seconds', type: 'gauge', ...byAccount },
     help: 'Time since the start of the last complete poll of an account. Absent before the first, and for paused accounts.',
   },
   LogHead: {
-    ...{ unit: 'Count', type: 'gauge', ...ofAccount },
+    ...{ unit: 'Count', type: 'gauge', ...byAccount },
     help: 'Sequence of the last event in the log of an account.',
   },
   OpenJobs: {
-    ...{ unit: 'Count', type: 'gauge', ...ofAccount },
+    ...{ unit: 'Count', type: 'gauge', ...byAccount },
     help: 'Number of jobs in the list of active jobs at the last complete poll.',
   },
   EndpointState: {
@@ -210,7 +210,7 @@ export const SELF_HOSTED_METRICS = {
     help: 'State of an endpoint or a built-in sink: 1 for its current state. Other states are absent.',
   },
   Backlog: {
-    ...{ unit: 'Count', type: 'gauge', ...ofEndpoint },
+    ...{ unit: 'Count', type: 'gauge', ...byEndpoint },
     help: 'Number of events that a sink has not reached yet, in the logs of at most 200 accounts.',
   },
 } as const satisfies Record<string, Metric>;

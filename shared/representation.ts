@@ -23,7 +23,7 @@ export const textOrNull = z.string().nullable();
 export type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutable<T[K]> } : T;
 
 /** The record that a schema declares. */
-export type RecordOf<S extends z.ZodType> = Immutable<z.output<S>>;
+export type SchemaOutput<S extends z.ZodType> = Immutable<z.output<S>>;
 
 const stored = new WeakSet<z.ZodType>();
 

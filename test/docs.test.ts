@@ -175,7 +175,7 @@ test('the numbers in the summaries equal those in the measured tables', () => {
   const read = (name: string) => readFileSync(`docs/${name}.md`, 'utf8');
   const cells = (row: string) => row.split('|').map((cell) => cell.trim());
   const [summary = '', delays = ''] = read('truth').split('<!-- delays -->');
-  const delaysOf = (event: string) =>
+  const getDelays = (event: string) =>
     cells(delays.split('\n').find((line) => line.startsWith(`| ${event} |`)) ?? '').slice(2, 6);
   const rows = [
     ['most changes of a listed job', '`job.status_changed`'],
@@ -190,7 +190,7 @@ test('the numbers in the summaries equal those in the measured tables', () => {
     ],
   ] as const;
   for (const [what, event] of rows) {
-    const [typical, worst, ...slower] = delaysOf(event);
+    const [typical, worst, ...slower] = getDelays(event);
     expect(summary).toContain(`\n| ${what} | ${typical}, ${worst} | ${slower.join(', ')} |\n`);
   }
 
@@ -203,7 +203,7 @@ test('the numbers in the summaries equal those in the measured tables', () => {
     return [...(row ?? '').matchAll(/\$[\d.]+/g)].map(([amount]) => Number(amount.slice(1)).toFixed(2));
   };
   const [one = '', thousand = ''] = totals('marginal');
-  const [typical = '', worst = ''] = delaysOf('`job.status_changed`');
+  const [typical = '', worst = ''] = getDelays('`job.status_changed`');
   const [, killed] = [
     ...read('internals/mutation-testing').matchAll(/^\| `shared.* \| ([\d,]+) \| ([\d,]+) \|/gm),
   ].reduce(

@@ -92,7 +92,7 @@ export async function measureSystem(
       Array.from({ length: CONCURRENCY }, async (_, lane) => {
         for (let event = lane + 1; event <= last; event += CONCURRENCY) {
           highest = Math.max(highest, event);
-          await system.publish(tenant, event, jobOf(event, JOBS));
+          await system.publish(tenant, event, getJob(event, JOBS));
           acknowledged += 1;
           if (isEnough(acknowledged)) last = Math.min(last, highest);
         }
@@ -117,7 +117,7 @@ export async function measureSystem(
     for (let event = 1; event <= events; event += 1) {
       await sleep(Math.max(0, from + (event * 1000) / PER_SECOND - readClockMs()));
       times.push(readClockMs());
-      requests.push(system.publish(tenant, event, jobOf(event, jobs)));
+      requests.push(system.publish(tenant, event, getJob(event, jobs)));
     }
     await Promise.all(requests);
     return times;
@@ -235,6 +235,6 @@ export async function measureSystem(
   return results;
 }
 
-function jobOf(event: number, jobs: number): number {
+function getJob(event: number, jobs: number): number {
   return 100_000 + (event % jobs);
 }

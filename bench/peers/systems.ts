@@ -122,7 +122,7 @@ function createJobwire(processes: Processes, folder: string, [port]: number[], p
     initialize: parts.start,
     async addEndpoints(tenant, urls) {
       // Creates the account.
-      await publish('POST', tenant, draftOf(0, 0));
+      await publish('POST', tenant, getDraft(0, 0));
       for (const [at, target] of urls.entries()) {
         await call('POST', 'endpoints', {
           ...{ id: `${tenant}-${at}`, url: target, accounts: [tenant], types: [TYPE], start: 'now' },
@@ -131,7 +131,7 @@ function createJobwire(processes: Processes, folder: string, [port]: number[], p
       // The host reads new endpoints each second.
       await sleep(1_500);
     },
-    publish: (tenant, event, job) => publish('POST', tenant, draftOf(event, job)),
+    publish: (tenant, event, job) => publish('POST', tenant, getDraft(event, job)),
   };
 }
 
@@ -169,7 +169,7 @@ function createSvix(processes: Processes, folder: string, ports: number[]): Syst
       for (const url of urls) await call('POST', `${tenant}/endpoint/`, { url, version: 1, description: '' });
     },
     publish: (tenant, event, job) =>
-      call('POST', `${tenant}/msg/`, { eventType: TYPE, payload: envelopeOf(tenant, event, job) }),
+      call('POST', `${tenant}/msg/`, { eventType: TYPE, payload: getEnvelope(tenant, event, job) }),
   };
 }
 
@@ -221,7 +221,7 @@ function createOutpost(processes: Processes, folder: string, ports: number[]): S
       }
     },
     publish: (tenant, event, job) =>
-      call('POST', 'publish', { tenant_id: tenant, topic: TYPE, data: envelopeOf(tenant, event, job) }),
+      call('POST', 'publish', { tenant_id: tenant, topic: TYPE, data: getEnvelope(tenant, event, job) }),
   };
 }
 
@@ -239,15 +239,15 @@ function createCaller(baseUrl: string, token: string) {
   };
 }
 
-function draftOf(event: number, job: number) {
+function getDraft(event: number, job: number) {
   return toDraft(job, Date.now(), `PO-${event}`);
 }
 
 /** The event as Jobwire sends it, so that all systems send bodies of the same size. */
-function envelopeOf(tenant: string, event: number, job: number) {
+function getEnvelope(tenant: string, event: number, job: number) {
   const ref = { region: 'us', account: tenant };
   return toEvent(
-    draftOf(event, job),
+    getDraft(event, job),
     ref,
     { epoch: 'bench', sequence: event },
     { schemaBaseUrl: 'http://bench' },

@@ -33,7 +33,7 @@ export type Columns<T> = Readonly<Record<string, Column<T> | Column<T>['render']
 interface TableProps<T> {
   readonly label: string;
   readonly columns: Columns<T>;
-  readonly keyOf: (row: T) => string;
+  readonly getKey: (row: T) => string;
   /** Adds a checkbox to each row. */
   readonly selection?: {
     readonly of: Selection;
@@ -52,7 +52,7 @@ const FIRST_ROWS = 60;
 export function DataTable<T>(
   props: TableProps<T> & { readonly rows: readonly T[]; readonly isOutdated?: boolean | undefined },
 ) {
-  const { label, rows, keyOf, selection, isOutdated } = props;
+  const { label, rows, getKey, selection, isOutdated } = props;
   const columns = Object.entries(props.columns)
     .map(([name, column]) => ({ name, ...(typeof column === 'function' ? { render: column } : column) }))
     .filter(({ hasContent }) => hasContent === undefined || rows.some(hasContent));
@@ -93,9 +93,9 @@ export function DataTable<T>(
         <tbody ref={body} role="rowgroup">
           {shown.map((row) => (
             <tr
-              key={keyOf(row)}
+              key={getKey(row)}
               role="row"
-              data-selected={selection?.of.selected.has(keyOf(row)) || undefined}
+              data-selected={selection?.of.selected.has(getKey(row)) || undefined}
             >
               {selection ? (
                 <td role="cell" className={css.select}>
@@ -104,7 +104,7 @@ export function DataTable<T>(
                       type="checkbox"
                       className={ui.checkbox}
                       aria-label={`Select ${selection.toName(row)}`}
-                      {...selection.of.checkbox(keyOf(row))}
+                      {...selection.of.checkbox(getKey(row))}
                     />
                   )}
                 </td>

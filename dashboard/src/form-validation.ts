@@ -1,6 +1,6 @@
 /** Validates form values with the schemas of the HTTP API, and maps each error to its form field. */
 import type * as z from 'zod';
-import { pathText, formatIssue as ruleOf } from '../../shared/validation.ts';
+import { formatIssue as formatRule, pathText } from '../../shared/validation.ts';
 
 /** Error messages by field path. Key `''`: an error of the form as a whole. */
 export type FieldErrors = Readonly<Record<string, string>>;
@@ -14,7 +14,7 @@ export function validate(
   const result = schema.safeParse(body, { reportInput: true });
   const errors: Record<string, string> = {};
   for (const issue of result.error?.issues ?? []) {
-    const rule = ruleOf(issue, 'The form');
+    const rule = formatRule(issue, 'The form');
     const field = toField(issue.path, rule);
     errors[field] ??= field === '' ? `${rule}.` : toFieldMessage(rule, pathText(issue.path, 'The form'));
   }

@@ -3,10 +3,10 @@
  * The API keeps the refresh token in a cookie that scripts cannot read.
  */
 import { base64url } from 'jose';
-import { ApiError, createClient, type DataOf } from '../../client/index.ts';
+import { ApiError, createClient, type ResponseData } from '../../client/index.ts';
 import { localStore, sessionStore } from './storage.ts';
 
-export type Issuer = NonNullable<DataOf<'get', '/v1/sign-in'>['issuer']>;
+export type Issuer = NonNullable<ResponseData<'get', '/v1/sign-in'>['issuer']>;
 
 /** Path to which the issuer returns the user. */
 const CALLBACK = '/sign-in';
@@ -96,7 +96,7 @@ async function completeSignIn(): Promise<UserSession> {
   }
 }
 
-type Renewed = DataOf<'post', '/v1/session'>;
+type Renewed = ResponseData<'post', '/v1/session'>;
 const ENDED = 'Your session has ended in another tab. Sign in again.';
 const OTHER_USER = 'Another user has signed in on this browser.';
 

@@ -75,7 +75,7 @@ export interface OperationSpec<P extends z.ZodObject, Q extends z.ZodObject, B e
 export type Operation = OperationSpec<z.ZodObject, z.ZodObject, z.ZodType>;
 
 /** Returns a function that declares an operation of a group. Default method: GET. */
-export const operationsOf =
+export const createOperationFactory =
   (tag: Operation['tag']) =>
   <P extends z.ZodObject = z.ZodObject, Q extends z.ZodObject = z.ZodObject, B extends z.ZodType = z.ZodType>(
     spec: Omit<OperationSpec<P, Q, B>, 'tag' | 'method'> & Partial<Pick<Operation, 'method'>>,

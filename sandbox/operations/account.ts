@@ -10,7 +10,7 @@ import {
   UserSummary,
   UsersPage,
 } from '../../shared/ordering/contract/account.ts';
-import { operationsOf } from '../http/operation.ts';
+import { createOperationFactory } from '../http/operation.ts';
 import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
 import { enumParameter, flag, integer, pageParameters } from '../http/parameters.ts';
 import { json, jsonOr404 } from '../http/responses.ts';
@@ -63,7 +63,7 @@ const PAYMENT_COLUMNS = {
   AmountSettlement: (payment) => payment.amountSettlement,
 } satisfies Record<string, (payment: PaymentTransaction) => string | number | null>;
 
-const operation = operationsOf('Account');
+const operation = createOperationFactory('Account');
 
 export const accountOperations = [
   operation({

@@ -12,7 +12,7 @@ import {
 } from '../../shared/ordering/contract/assets.ts';
 import type { PriceBand } from '../../shared/ordering/contract/common.ts';
 import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
-import { type Call, operationsOf, UNEXPECTED } from '../http/operation.ts';
+import { type Call, createOperationFactory, UNEXPECTED } from '../http/operation.ts';
 import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
 import { commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
@@ -86,7 +86,7 @@ const TYPES = ['application/json', 'text/plain', 'text/json'];
 const NO_SUCH_ASSET = { description: 'The account has no such asset.' };
 const assetTag = z.object({ assetTag: z.string() });
 
-const operation = operationsOf('Assets');
+const operation = createOperationFactory('Assets');
 
 export const assetOperations = [
   operation({
@@ -97,7 +97,7 @@ export const assetOperations = [
     produces: TYPES,
     needs: 'ordering',
     answers: { 200: { description: 'A page.', schema: AssetsPage } },
-    handle: (call) => json(pageOfAssets(call, call.account.assets.list())),
+    handle: (call) => json(toAssetsPage(call, call.account.assets.list())),
   }),
   operation({
     name: 'globalAssets',
@@ -108,7 +108,7 @@ export const assetOperations = [
     needs: 'ordering',
     answers: { 200: { description: 'A page.', schema: AssetsPage } },
     handle: (call) =>
-      json(pageOfAssets(call, [...globalAssets(call.account.world, call.account.region).values()])),
+      json(toAssetsPage(call, [...globalAssets(call.account.world, call.account.region).values()])),
   }),
   operation({
     name: 'assetTypes',
@@ -203,7 +203,7 @@ function findPrices(account: SandboxAccount, { priceCode, attributes }: Asset): 
   return findPriceCode(account, priceCode, { dgX: input(dgX), dgY: input(dgY), stitches: input(stitches) });
 }
 
-function pageOfAssets({ account, role, query, url }: Call<unknown, ListQuery>, all: readonly Asset[]) {
+function toAssetsPage({ account, role, query, url }: Call<unknown, ListQuery>, all: readonly Asset[]) {
   const { sortColumn = 'AssetTag', sortDirection } = query;
   const found = all.filter(toFilter(query));
   // Already sorted by tag.

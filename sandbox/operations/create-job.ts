@@ -18,7 +18,7 @@ import {
   ValidationSuccess,
 } from '../../shared/ordering/contract/candidates.ts';
 import { Problem, ValidationFailure } from '../../shared/ordering/contract/common.ts';
-import { type Call, operationsOf } from '../http/operation.ts';
+import { type Call, createOperationFactory } from '../http/operation.ts';
 import { type Answer, json, problem } from '../http/responses.ts';
 import { findPriceCode } from '../world/catalogue.ts';
 import { findCountry, listStates } from '../world/countries.ts';
@@ -36,7 +36,7 @@ import { decide, type Facts, type Order } from './ordering.ts';
 import { checkPromo, redeemPromo } from './promo.ts';
 import { findStock } from './stock.ts';
 
-const operation = operationsOf('Jobs');
+const operation = createOperationFactory('Jobs');
 
 export const createJobOperation = operation({
   name: 'createJob',

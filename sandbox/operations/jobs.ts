@@ -28,7 +28,7 @@ import {
   JobPatch,
   ShipDate,
 } from '../../shared/ordering/contract/jobs.ts';
-import { operationsOf } from '../http/operation.ts';
+import { createOperationFactory } from '../http/operation.ts';
 import { commaList, direction, enumParameter, flag, integer, pageParameters } from '../http/parameters.ts';
 import { json, jsonOr404, NO_CONTENT, problem } from '../http/responses.ts';
 import { hasRight } from '../http/roles.ts';
@@ -48,7 +48,7 @@ import type { SandboxAccount } from '../world/world.ts';
 import type { ErrorCode } from './order-errors.ts';
 
 /** Media types in which a job is ordered and amended. */
-const operation = operationsOf('Jobs');
+const operation = createOperationFactory('Jobs');
 
 export const JOB_MEDIA_TYPES = [
   'application/json',
@@ -109,8 +109,8 @@ export const jobOperations = [
         report('LocationInvalid', 'locationCode must be the code of an active location that is not virtual.');
       }
       const zone = place?.timezone ?? job.location?.timezone ?? null;
-      const asked = dateDue === undefined ? undefined : parseDueDate(dateDue, zone);
-      const due = asked && isWritable(asked.ms, zone) ? asked : undefined;
+      const requested = dateDue === undefined ? undefined : parseDueDate(dateDue, zone);
+      const due = requested && isWritable(requested.ms, zone) ? requested : undefined;
       if (dateDue !== undefined && !due) {
         report('DateDueInvalid', 'dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30.');
       }

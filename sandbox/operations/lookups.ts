@@ -8,7 +8,7 @@ import {
   SizeSets,
   States,
 } from '../../shared/ordering/contract/lookups.ts';
-import { operationsOf, UNEXPECTED } from '../http/operation.ts';
+import { createOperationFactory, UNEXPECTED } from '../http/operation.ts';
 import { json } from '../http/responses.ts';
 import { listProcessCodes } from '../world/catalogue.ts';
 import { allCountries, listStates } from '../world/countries.ts';
@@ -34,7 +34,7 @@ function listSizeSets(region: RegionCode) {
   }));
 }
 
-const operation = operationsOf('Lookups');
+const operation = createOperationFactory('Lookups');
 
 export const lookupOperations = [
   operation({

@@ -323,15 +323,15 @@ function chooseDueDate(
   if (blank(dateDue))
     return report('DateDueMissing', 'dateDue must have a value; omit it for the earliest possible date.');
   const zone = location.timezone;
-  const asked = parseDueDate(dateDue, zone);
-  const isDay = asked?.byMs !== asked?.ms;
+  const requested = parseDueDate(dateDue, zone);
+  const isDay = requested?.byMs !== requested?.ms;
   const ms =
-    asked &&
+    requested &&
     (timeSensitive
       ? isDay
-        ? atTimeOfDay(asked.ms, zone, DISPATCH_TIME)
-        : asked.ms
-      : startOfDay(asked.ms, zone));
+        ? atTimeOfDay(requested.ms, zone, DISPATCH_TIME)
+        : requested.ms
+      : startOfDay(requested.ms, zone));
   if (ms === undefined || !isWritable(ms, zone))
     return report(
       'DateDueInvalid',

@@ -2,7 +2,7 @@
 
 import * as z from 'zod';
 import { PriceCode, PriceCodes, PricingProcesses } from '../../shared/ordering/contract/price-codes.ts';
-import { operationsOf, UNEXPECTED } from '../http/operation.ts';
+import { createOperationFactory, UNEXPECTED } from '../http/operation.ts';
 import { decimal, integer, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
 import { findPriceCode, inputProblems, listPriceCodes, listProcesses } from '../world/catalogue.ts';
@@ -13,7 +13,7 @@ import { findPriceCode, inputProblems, listPriceCodes, listProcesses } from '../
  * - Each word of `filter` must occur in the code, name, description, category or process.
  */
 
-const operation = operationsOf('Price codes');
+const operation = createOperationFactory('Price codes');
 
 export const priceCodeOperations = [
   operation({

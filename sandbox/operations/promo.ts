@@ -2,7 +2,7 @@
 
 import * as z from 'zod';
 import { PromoValidation } from '../../shared/ordering/contract/promo.ts';
-import { operationsOf } from '../http/operation.ts';
+import { createOperationFactory } from '../http/operation.ts';
 import { commaList } from '../http/parameters.ts';
 import { json } from '../http/responses.ts';
 import type { RegionCode } from '../world/regions.ts';
@@ -96,21 +96,21 @@ const findPromo = (account: SandboxAccount, code: string): Promo | undefined =>
   );
 
 function isUsedUp(account: SandboxAccount, { code, uses, usesPerAccount }: Promo): boolean {
-  const ofAccount = account.promoUses.get(code) ?? 0;
-  if (usesPerAccount !== undefined && ofAccount >= usesPerAccount) return true;
+  const accountUses = account.promoUses.get(code) ?? 0;
+  if (usesPerAccount !== undefined && accountUses >= usesPerAccount) return true;
   if (uses === undefined) return false;
-  const ofRegion = account.world
+  const regionUses = account.world
     .accounts(account.region)
     .reduce((sum, { promoUses }) => sum + (promoUses.get(code) ?? 0), 0);
-  return ofRegion >= uses;
+  return regionUses >= uses;
 }
 
-function applicableTo({ processes }: Promo, asked: readonly string[] = []): string[] | null {
-  if (!processes || asked.length === 0) return null;
-  return [...new Set(asked.map((code) => code.toUpperCase()))].filter((code) => processes.includes(code));
+function applicableTo({ processes }: Promo, requested: readonly string[] = []): string[] | null {
+  if (!processes || requested.length === 0) return null;
+  return [...new Set(requested.map((code) => code.toUpperCase()))].filter((code) => processes.includes(code));
 }
 
-const operation = operationsOf('Promo codes');
+const operation = createOperationFactory('Promo codes');
 
 export const promoOperations = [
   operation({

@@ -7,7 +7,7 @@ import {
   StockItems,
   type StockVariant,
 } from '../../shared/ordering/contract/stock.ts';
-import { operationsOf } from '../http/operation.ts';
+import { createOperationFactory } from '../http/operation.ts';
 import { matchesFilter, sortEntries } from '../http/paging.ts';
 import { atLeastOne, commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
@@ -42,7 +42,7 @@ const variantOrder = {
   variantSortDirection: direction.optional(),
 };
 
-const operation = operationsOf('Stock');
+const operation = createOperationFactory('Stock');
 
 export const stockOperations = [
   operation({
@@ -237,8 +237,8 @@ function toEmbeddedConfig({
 /** The texts that a filter covers. */
 function filterTexts(record: StockRecord): (string | null)[] {
   const { stockCode, stockName, stockDescription, categoryName, supplier, stockVariants } = record;
-  const ofVariants = stockVariants.flatMap(({ variantCode, colour }) => [variantCode, colour]);
-  return [stockCode, stockName, stockDescription, categoryName, supplier, ...ofVariants];
+  const variantTexts = stockVariants.flatMap(({ variantCode, colour }) => [variantCode, colour]);
+  return [stockCode, stockName, stockDescription, categoryName, supplier, ...variantTexts];
 }
 
 /** The field that a sort column names: `StockCode` is `stockCode`. */

@@ -185,8 +185,11 @@ export class OrderedJobs {
       this.#wait(ordered, at, missing);
       return;
     }
-    const asked = this.#fetchAll(ordered.account, new Set(wanted.map(({ artworkUrl }) => artworkUrl ?? '')));
-    const followed = asked.then((answers) => {
+    const requested = this.#fetchAll(
+      ordered.account,
+      new Set(wanted.map(({ artworkUrl }) => artworkUrl ?? '')),
+    );
+    const followed = requested.then((answers) => {
       if (this.#ending.signal.aborted || turn !== ordered.turn) return;
       const lost = wanted.filter(({ artworkUrl }) => !answers.get(artworkUrl ?? '')?.found);
       if (!this.#undispatched(ordered, at)) return;

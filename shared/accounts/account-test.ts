@@ -99,12 +99,12 @@ async function tryOut(
     return outcome.ok;
   }
 
-  const ofRegion = deps.services[region];
+  const regionService = deps.services[region];
   const done = await (async (): Promise<boolean> => {
     let client: ReturnType<typeof createOrderingClient> | undefined;
     const hasToken = await attempt('token', async (signal) => {
-      if (!ofRegion) throw new Error(`The region ${region} is not configured.`);
-      const { clientId, clientSecret, upstream: service = ofRegion } = await read();
+      if (!regionService) throw new Error(`The region ${region} is not configured.`);
+      const { clientId, clientSecret, upstream: service = regionService } = await read();
       const common = { now, timeoutMs: stepMs, ...(fetch && { fetch }) };
       const tokens = createTokenSource({
         ...common,
@@ -152,7 +152,7 @@ function explain(step: TestStep['step'], region: string, fault: unknown, stepMs:
     return `${fault.message} Set the credentials of the account again, or another secretRef.`;
   }
   if (fault instanceof OrderingError) return describeFault(part, region, fault, stepMs / 1000);
-  return `The test could not run: ${messageOf(fault)}`;
+  return `The test could not run: ${getMessage(fault)}`;
 }
 
-const messageOf = (fault: unknown): string => (fault instanceof Error ? fault.message : 'unknown error.');
+const getMessage = (fault: unknown): string => (fault instanceof Error ? fault.message : 'unknown error.');

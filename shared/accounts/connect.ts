@@ -80,8 +80,8 @@ export function createConnector(options: Options): (account: Account, holds?: Ho
   /** Time of the last change of each account's credentials, according to its record at its last poll. */
   const changes = new Map<string, number>();
 
-  function sourceOf(account: Account, ofRegion: RegionSettings, credentials: Credentials): Source {
-    const region = credentials.upstream ?? ofRegion;
+  function createSource(account: Account, regionSettings: RegionSettings, credentials: Credentials): Source {
+    const region = credentials.upstream ?? regionSettings;
     const name = `${account.region}/${account.account}`;
     const { clientId, clientSecret, version } = credentials;
     const known = sources.get(name);
@@ -110,7 +110,7 @@ export function createConnector(options: Options): (account: Account, holds?: Ho
     const name = `${account.region}/${account.account}`;
     if (credentialsAt !== undefined && changes.get(name) !== credentialsAt)
       options.onCredentialsRejected?.(secretRef);
-    let source = sourceOf(account, region, await options.readSecret(secretRef));
+    let source = createSource(account, region, await options.readSecret(secretRef));
     if (credentialsAt !== undefined) changes.set(name, credentialsAt);
     const tokens: TokenSource = {
       async get(signal) {
@@ -128,7 +128,7 @@ export function createConnector(options: Options): (account: Account, holds?: Ho
               throw cause;
             });
             if (credentials.version === used.version) throw cause;
-            source = sourceOf(account, region, credentials);
+            source = createSource(account, region, credentials);
           }
           return source.tokens.get(signal);
         }

@@ -263,17 +263,17 @@ async function removeAll(deps: DeletionDeps, ref: AccountRef, deadline: number):
   const sinks = await table.query({ pk: sinkPk(region) });
   await remove([FEED_LOG, ...sinks.map(({ sk }) => sk)].map((id) => keys.cursor(region, id, account)));
   // All keys of an account start with its id and a #, which no id contains.
-  const ofAccount = { from: `${account}#`, to: `${account}#~` };
+  const accountRange = { from: `${account}#`, to: `${account}#~` };
   const parts: Query[] = [
     ...[...peoplePks(ref), indexPk(ref), snapshotPk(ref), groupPk(ref), logPk(ref)].map((pk) => ({ pk })),
     ...sinks.flatMap(({ sk: id }) =>
-      [cursorPk(region, id), parkedPk(region, id), deadPk(region, id)].map((pk) => ({ pk, ...ofAccount })),
+      [cursorPk(region, id), parkedPk(region, id), deadPk(region, id)].map((pk) => ({ pk, ...accountRange })),
     ),
   ];
-  parts.push({ pk: markedJobPk(region), ...ofAccount });
+  parts.push({ pk: markedJobPk(region), ...accountRange });
   // The ids of an account's items in the attention queue start with its id and a ~.
-  const ofItems = { from: `${account}~`, to: `${account}~~` };
-  parts.push(...[attentionPk(region), attentionHistoryPk(region)].map((pk) => ({ pk, ...ofItems })));
+  const itemRange = { from: `${account}~`, to: `${account}~~` };
+  parts.push(...[attentionPk(region), attentionHistoryPk(region)].map((pk) => ({ pk, ...itemRange })));
   for (const part of parts) {
     for (;;) {
       if (now() >= deadline) return false;

@@ -69,7 +69,7 @@ export function addPoll(
 
 function encode(polls: readonly PastPoll[], mostProblems: number, current: string | undefined) {
   const problems: string[] = [];
-  const numberOf = (problem: string | null): number => {
+  const toNumber = (problem: string | null): number => {
     if (problem === null) return 0;
     if (problem === current) return CURRENT;
     const text = shortened(problem);
@@ -84,7 +84,7 @@ function encode(polls: readonly PastPoll[], mostProblems: number, current: strin
     .entries()) {
     const at = (polls.length - 1 - back) * BYTES;
     view.setUint32(at, Math.floor(startedAt / 1000));
-    view.setUint8(at + 4, POLL_OUTCOMES.indexOf(outcome) | (numberOf(problem) << 2));
+    view.setUint8(at + 4, POLL_OUTCOMES.indexOf(outcome) | (toNumber(problem) << 2));
     view.setUint8(at + 5, within(ms, LARGEST.ms) >> 16);
     view.setUint16(at + 6, within(ms, LARGEST.ms) & 0xffff);
     view.setUint16(at + 8, within(requests, LARGEST.count));
@@ -97,7 +97,7 @@ function encode(polls: readonly PastPoll[], mostProblems: number, current: strin
 export function readPolls({ polls, pollProblems, problem: current }: Attributes): PastPoll[] {
   if (!(polls instanceof Uint8Array)) return [];
   const problems = Array.isArray(pollProblems) ? pollProblems : [];
-  const problemOf = (number: number): string | null =>
+  const toProblem = (number: number): string | null =>
     number === CURRENT ? (typeof current === 'string' ? current : null) : (problems[number - 1] ?? null);
   const view = new DataView(polls.buffer, polls.byteOffset, polls.byteLength);
   return Array.from({ length: Math.floor(polls.byteLength / BYTES) }, (_, number) => {
@@ -109,7 +109,7 @@ export function readPolls({ polls, pollProblems, problem: current }: Attributes)
       outcome: POLL_OUTCOMES[flags & 3] ?? 'failed',
       requests: view.getUint16(at + 8),
       events: view.getUint16(at + 10),
-      problem: problemOf(flags >> 2),
+      problem: toProblem(flags >> 2),
     };
   });
 }

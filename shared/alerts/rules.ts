@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { checkAccounts } from '../accounts/accounts.ts';
 import { checkUrl } from '../delivery/outbound.ts';
 import { checkEmail } from '../notifications/email-address.ts';
-import type { RecordOf } from '../representation.ts';
+import type { SchemaOutput } from '../representation.ts';
 import {
   alreadyExists,
   atMaximum,
@@ -34,7 +34,7 @@ import {
 import { type AlertState, clearFailures, INITIAL_STATE } from './state.ts';
 
 /** A rule as responses show it. */
-export type AlertRule = RecordOf<typeof AlertRuleSchema>;
+export type AlertRule = SchemaOutput<typeof AlertRuleSchema>;
 
 /** Dependencies of changes of rules. */
 export interface AlertRuleDeps {
@@ -73,8 +73,8 @@ export async function listAlertRules(table: Table, region: string): Promise<Stor
     table.query({ pk: alertRulePk(region), limit: MAX_ALERT_RULES + 10 }),
     table.query({ pk: alertStatePk(region), limit: MAX_ALERT_RULES + 10 }),
   ]);
-  const stateOf = new Map(states.map((item) => [item.sk, item]));
-  return items.map((item) => toStored(region, item, stateOf.get(item.sk)));
+  const stateById = new Map(states.map((item) => [item.sk, item]));
+  return items.map((item) => toStored(region, item, stateById.get(item.sk)));
 }
 
 /** Returns a rule, or `undefined` if there is none. */

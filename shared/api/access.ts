@@ -71,7 +71,7 @@ export function tooManyFailures(c: Context<ApiEnv>, limit: RateLimitState): Resp
 const accountId = one.describe('Id of the account.');
 
 /** An account by its id, which is looked up in each served region. */
-export const ofAccount: Subject<Account> = {
+export const accountSubject: Subject<Account> = {
   params: { id: accountId },
   async find({ c, caller, params }, { feed }) {
     const { id = '' } = params;
@@ -82,7 +82,7 @@ export const ofAccount: Subject<Account> = {
 };
 
 /** A served region and its own log. Only for keys for all accounts. */
-export const ofRegion: Subject<AccountRef> = {
+export const regionSubject: Subject<AccountRef> = {
   params: { id: one.describe('Name of the region, for example `us`.') },
   async find({ c, caller, params }, { feed }) {
     const ref = cellLog(params.id ?? '');
@@ -92,8 +92,8 @@ export const ofRegion: Subject<AccountRef> = {
 };
 
 /** An account by its id, as returned by the API, with its revision. */
-export const ofAccountRecord: Subject<AccountRecord> = {
-  params: ofAccount.params,
+export const accountRecordSubject: Subject<AccountRecord> = {
+  params: accountSubject.params,
   getRevision: ({ revision }) => revision,
   async find({ c, caller, params }, { feed, isDeclared }) {
     const { id: account = '' } = params;
@@ -113,7 +113,7 @@ export function isForEndpoint(caller: Caller, { accounts }: Pick<Endpoint, 'acco
 }
 
 /** An endpoint, or a built-in sink for keys for all accounts. Looked up in each served region. */
-export const ofEndpoint: Subject<Endpoint> = {
+export const endpointSubject: Subject<Endpoint> = {
   params: { id: one.describe('Id of the endpoint.') },
   query: {
     region: one.optional().describe('Required if several regions have this id.'),
@@ -139,14 +139,14 @@ export const ofEndpoint: Subject<Endpoint> = {
 };
 
 /** An endpoint that is not built in. A built-in one has no statistics (404), and no operation changes it (409). */
-export const ofOwnEndpoint: Subject<Endpoint> = {
-  ...ofEndpoint,
-  async find(asked, parts) {
-    const found = await ofEndpoint.find(asked, parts);
+export const ownEndpointSubject: Subject<Endpoint> = {
+  ...endpointSubject,
+  async find(call, parts) {
+    const found = await endpointSubject.find(call, parts);
     if (found instanceof Response || isEndpointKind(found.kind)) return found;
-    const isRead = asked.c.req.method === 'GET' || asked.c.req.method === 'HEAD';
+    const isRead = call.c.req.method === 'GET' || call.c.req.method === 'HEAD';
     const kind = isRead ? 'not-found' : 'conflict';
     const detail = `The endpoint "${found.id}" is built in. Built-in endpoints do not support this operation.`;
-    return problem(asked.c, kind, { detail });
+    return problem(call.c, kind, { detail });
   },
 };

@@ -33,7 +33,7 @@ import { followAccount } from '../notifications/settings.ts';
 import { toStored } from '../notifications/thread-items.ts';
 import { NOTIFICATIONS_SINK } from '../notifications/types.ts';
 import { type Expectation, type Lock, type Rejection, rejected } from '../resources.ts';
-import { putEntriesOf } from '../search/indexing.ts';
+import { putItemEntries } from '../search/indexing.ts';
 import { type AccountRef, keys, messagePk, smsUsePk, snapshotPk, threadPk } from '../storage/schema.ts';
 import type { Item, Value } from '../storage/table.ts';
 import { findMarks, toSnapshot } from '../tracking/snapshot.ts';
@@ -253,15 +253,15 @@ export async function importAccount(
       if (rejection) return rejection;
       if (page.begin) await writeState(deps, ref, page.begin);
       const { items } = page;
-      const ofSender = [threadPk(ref), messagePk(ref), smsUsePk(region)];
-      const isOfSender = ({ pk }: Item) => ofSender.includes(pk);
+      const senderPks = [threadPk(ref), messagePk(ref), smsUsePk(region)];
+      const isOfSender = ({ pk }: Item) => senderPks.includes(pk);
       const others = items.filter((item) => !isOfSender(item));
       await table.putMany([...others, ...others.flatMap((item) => toMark(ref, item))]);
       // A repetition of the last page must not restore the state of messages that this cell has sent since.
       await pLimit(WRITES_AT_ONCE).map(items.filter(isOfSender), (put) =>
         table.write({ put, when: [['pk', 'absent']] }),
       );
-      await putEntriesOf(table, ref, items);
+      await putItemEntries(table, ref, items);
       const busy = page.last ? await startImported(deps, ref) : undefined;
       if (busy) return busy;
     } else {

@@ -1,7 +1,7 @@
 /** The figures of the dashboard's first page, over several regions, in one response. */
 import pLimit from 'p-limit';
 import * as z from 'zod';
-import { count, type RecordOf } from '../representation.ts';
+import { count, type SchemaOutput } from '../representation.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Key } from '../storage/table.ts';
 import { toOpenJobCounts } from '../tracking/open-jobs.ts';
@@ -38,7 +38,7 @@ export const Figures = z
     attention: AttentionCounts.describe('Numbers of items of the attention queue.'),
   })
   .meta({ id: 'Figures', description: 'Figures of all regions, for an overview.' });
-export type Figures = RecordOf<typeof Figures>;
+export type Figures = SchemaOutput<typeof Figures>;
 
 /** Returns the figures of regions up to a day (YYYY-MM-DD). A key for some accounts gets those of its accounts. */
 export async function readFigures(

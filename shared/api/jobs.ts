@@ -172,7 +172,7 @@ export type JobSort = JobOrder | `-${JobOrder}`;
 /** Fields of a job in a list, besides its state. */
 export type JobExpansion = 'detail' | 'events';
 
-/** Query of a list of jobs. `cursor` must be of the same account, filter and sort order; see {@link isCursorOf}. */
+/** Query of a list of jobs. `cursor` must be of the same account, filter and sort order; see {@link isCursorFor}. */
 export interface JobsQuery {
   readonly filter: JobFilter;
   /** Default: the order of the most selective index. Must be one that {@link canSort} accepts. */
@@ -319,7 +319,7 @@ export function decodeJobsCursor(text: string): JobsCursor | undefined {
 }
 
 /** Returns whether a cursor belongs to a list of this account with this filter and sort order. */
-export function isCursorOf(
+export function isCursorFor(
   cursor: JobsCursor,
   ref: AccountRef,
   list: Pick<JobsQuery, 'filter' | 'sort'>,

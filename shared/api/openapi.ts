@@ -99,7 +99,8 @@ export function openApiDocument(): object {
 
 function toPath(route: Route) {
   const { spec } = route;
-  const { method, path, id, tag, summary, description, role, of, params, query, body, form, example } = spec;
+  const { method, path, id, tag, summary, description, role, subject, params, query, body, form, example } =
+    spec;
   const answers = [
     spec.validated
       ? { ...spec.answer, headers: { ...spec.answer.headers, ETag: DOCUMENT_TAG } }
@@ -113,8 +114,8 @@ function toPath(route: Route) {
     ...(spec.validated ? { 'If-None-Match': IF_NONE_MATCH } : {}),
     ...mapValues(spec.headers ?? {}, (text) => z.string().optional().describe(text)),
   };
-  const pathParams = { ...of?.params, ...params?.shape };
-  const queryParams = { ...query?.shape, ...of?.query };
+  const pathParams = { ...subject?.params, ...params?.shape };
+  const queryParams = { ...query?.shape, ...subject?.query };
   const bodyOptional = body?.safeParse({}).success;
   return createRoute({
     method,

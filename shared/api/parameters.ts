@@ -38,7 +38,7 @@ export function cursorBy<T>(decode: (text: string) => T | undefined, rule: strin
 }
 
 /** Comma-separated values. */
-export function listOf<const T extends string>(values: readonly T[], rule: string) {
+export function commaSeparated<const T extends string>(values: readonly T[], rule: string) {
   return cursorBy((text) => {
     const names = text.split(',');
     return names.every((name) => values.some((value) => value === name)) ? (names as T[]) : undefined;
@@ -137,17 +137,17 @@ export const afterInTime = (things: string) =>
  */
 export function pageInTime<T>(
   all: readonly T[],
-  timeOf: (one: T) => number,
+  getTime: (one: T) => number,
   order: 'newest' | 'oldest',
   { limit, after }: { readonly limit: number; readonly after?: PlaceInTime | undefined },
 ): { readonly page: readonly T[]; readonly next: string | null } {
-  const isBefore = (one: T, at: number) => (order === 'newest' ? timeOf(one) > at : timeOf(one) < at);
+  const isBefore = (one: T, at: number) => (order === 'newest' ? getTime(one) > at : getTime(one) < at);
   const begin = after ? all.filter((one) => isBefore(one, after.at)).length + after.count : 0;
   const page = all.slice(begin, begin + limit);
   const last = page.at(-1);
   if (last === undefined || all.length <= begin + limit) return { page, next: null };
-  const at = timeOf(last);
-  const count = all.slice(0, begin + limit).filter((one) => timeOf(one) === at).length;
+  const at = getTime(last);
+  const count = all.slice(0, begin + limit).filter((one) => getTime(one) === at).length;
   return { page, next: encodePlace(`${at}/${count}`) };
 }
 

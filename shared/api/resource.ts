@@ -4,7 +4,7 @@
  * responses, `ETag`, `If-Match`, `Location`, and the problems of a rejected operation (docs/decisions/0048-resources-of-the-api.md).
  */
 import * as z from 'zod';
-import type { RecordOf } from '../representation.ts';
+import type { SchemaOutput } from '../representation.ts';
 import type { Rejection } from '../resources.ts';
 import type { Role } from './key-input.ts';
 import type { Caller } from './keys.ts';
@@ -48,11 +48,11 @@ interface Resource<N extends string, P extends string, V extends z.ZodType, S, C
   /** Description of a response with the current resource. */
   readonly current: string;
   /** Finds one. If it has a revision, responses have an `ETag`, and changes support `If-Match`. */
-  readonly of: Subject<S>;
+  readonly subject: Subject<S>;
   /** Finds what contains the list. */
   readonly within?: Subject<C>;
   /** Returns the record as a key may see it. Default: as it is. */
-  readonly view?: (record: S, caller: Caller, parts: RouteParts) => RecordOf<V>;
+  readonly view?: (record: S, caller: Caller, parts: RouteParts) => SchemaOutput<V>;
 }
 
 /** Description of a route. Summaries and descriptions are those of the document. */
@@ -64,7 +64,7 @@ interface ChangeSpec<B extends z.ZodType, T> extends Texts {
   readonly id?: string;
   readonly method?: 'post' | 'put' | 'patch';
   readonly role?: Role;
-  readonly of?: Subject<T>;
+  readonly subject?: Subject<T>;
   readonly body?: B;
   readonly example?: z.input<B>;
   readonly repeatable?: boolean;
@@ -89,13 +89,13 @@ export function defineResource<
   S extends object,
   C = undefined,
 >(resource: Resource<N, P, V, S, C>) {
-  const { name, names, one, tag, path, schema, current, of, within } = resource;
+  const { name, names, one, tag, path, schema, current, subject, within } = resource;
   const title = resource.title ?? capitalize(name);
   /** Name in texts, without an article. */
   const label = one.replace(/^(an?|the) /, '');
   const item = `${path}${resource.item ?? '/{id}'}` as const;
-  const view = resource.view ?? ((record: S) => record as unknown as RecordOf<V>);
-  const isRevised = of.getRevision !== undefined;
+  const view = resource.view ?? ((record: S) => record as unknown as SchemaOutput<V>);
+  const isRevised = subject.getRevision !== undefined;
   const headers: Answer['headers'] = isRevised ? { ETag: 'Revision, for `If-Match`.' } : undefined;
   const answer: Answer<V> = { description: current, schema, headers };
 
@@ -104,10 +104,10 @@ export function defineResource<
     result: Named<N, S> | Rejection | Response,
     caller: Caller,
     parts: RouteParts,
-  ): Answered<RecordOf<V>> {
+  ): Answered<SchemaOutput<V>> {
     if (result instanceof Response || !(name in result)) return result as Rejection | Response;
     const record = (result as Named<N, S>)[name];
-    return { body: view(record, caller, parts), revision: of.getRevision?.(record) ?? undefined };
+    return { body: view(record, caller, parts), revision: subject.getRevision?.(record) ?? undefined };
   }
 
   function change<B extends z.ZodType, T>(
@@ -119,7 +119,7 @@ export function defineResource<
     const { result, ...others } = spec;
     return route<NoFields, NoFields, B, V, T>(
       {
-        ...{ tag, of: of as unknown as Subject<T>, ...others, conditional: isRevised },
+        ...{ tag, subject: subject as unknown as Subject<T>, ...others, conditional: isRevised },
         answer: { ...answer, description: result ?? current },
         problems: ['conflict', ...(spec.body ? (['unprocessable-content'] as const) : [])],
       },
@@ -137,7 +137,7 @@ export function defineResource<
       return route(
         {
           ...{ method: 'get', path, id: `list${capitalize(names)}`, tag, summary, role: 'read', ...others },
-          of: within as Subject<C>,
+          subject: within as Subject<C>,
           answer: pageAnswer<string, z.ZodType>(names, items, page),
         },
         async (call, parts) => {
@@ -163,13 +163,13 @@ export function defineResource<
           readonly answer?: { readonly description: string; readonly schema: A };
         },
       handle: Handle<NoFields, B, C, R>,
-      toBody?: (created: R) => RecordOf<A>,
+      toBody?: (created: R) => SchemaOutput<A>,
     ): Route {
       const { location, summary = `Create ${one}`, ...others } = spec;
       return route<NoFields, NoFields, B, A, C>(
         {
           ...{ method: 'post', path, id: `create${title}`, tag, summary, role: 'admin', ...others },
-          of: within as Subject<C>,
+          subject: within as Subject<C>,
           answer: {
             ...(spec.answer ?? (answer as unknown as Answer<A>)),
             status: 201,
@@ -179,7 +179,7 @@ export function defineResource<
         },
         async (call, parts) => {
           const created = await handle(call, parts);
-          const shown = respond(created, call.caller, parts) as Answered<RecordOf<A>>;
+          const shown = respond(created, call.caller, parts) as Answered<SchemaOutput<A>>;
           if (!('body' in shown) || shown instanceof Response) return shown;
           const result = created as R;
           return {
@@ -195,7 +195,7 @@ export function defineResource<
       const summary = texts.summary ?? `Get ${one}`;
       return route(
         {
-          ...{ method: 'get', path: item, id: `get${title}`, tag, role: 'read', of, answer },
+          ...{ method: 'get', path: item, id: `get${title}`, tag, role: 'read', subject, answer },
           ...texts,
           summary,
         },
@@ -205,7 +205,7 @@ export function defineResource<
 
     /** Changes the given fields of one. */
     update<B extends z.ZodType, T = S>(
-      spec: Texts & { readonly body: B; readonly example: z.input<B>; readonly of?: Subject<T> },
+      spec: Texts & { readonly body: B; readonly example: z.input<B>; readonly subject?: Subject<T> },
       handle: Handle<NoFields, B, T, Named<N, S>>,
     ): Route {
       const texts = { id: `update${title}`, summary: `Update ${one}` };
@@ -215,7 +215,10 @@ export function defineResource<
     /** Deletes one. */
     remove<T = S>(
       spec: Texts &
-        Pick<Route['spec'], 'also' | 'problems'> & { readonly of?: Subject<T>; readonly result?: string },
+        Pick<Route['spec'], 'also' | 'problems'> & {
+          readonly subject?: Subject<T>;
+          readonly result?: string;
+        },
       handle: Handle<NoFields, z.ZodUndefined, T, { readonly kind: 'deleted' }>,
     ): Route {
       const {
@@ -227,7 +230,7 @@ export function defineResource<
       return route<NoFields, NoFields, z.ZodUndefined, z.ZodUndefined, T>(
         {
           ...{ method: 'delete', path: item, id: `delete${title}`, tag, summary, role: 'admin' },
-          ...{ of: of as unknown as Subject<T>, ...others, conditional: isRevised },
+          ...{ subject: subject as unknown as Subject<T>, ...others, conditional: isRevised },
           answer: { status: 204, description: result },
           problems: ['conflict', ...problems],
         },

@@ -18,7 +18,7 @@ import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import type { EndpointDeps } from '../delivery/endpoint-edits.ts';
 import type { Channel, EmailTransport } from '../notifications/types.ts';
 import { once } from '../once.ts';
-import { createEncoder, type RecordOf } from '../representation.ts';
+import { createEncoder, type SchemaOutput } from '../representation.ts';
 import type { Expectation, Rejection } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
@@ -153,7 +153,7 @@ export interface Subject<S> {
   /** Query parameters that identify the resource. */
   readonly query?: { readonly [name: string]: z.ZodOptional<z.ZodType<string, string>> };
   find(
-    asked: {
+    lookup: {
       readonly c: Context<ApiEnv>;
       readonly caller: Caller;
       readonly params: Texts;
@@ -185,8 +185,8 @@ export interface RouteSpec<
   readonly role: Role | null;
   /** Whether a key for all accounts is required. */
   readonly allAccounts?: boolean;
-  readonly of?: Subject<S>;
-  /** Path parameters besides those of `of`. */
+  readonly subject?: Subject<S>;
+  /** Path parameters besides those of `subject`. */
   readonly params?: P;
   /** Query parameters. Strict: unknown ones are rejected by name. */
   readonly query?: Q;
@@ -224,7 +224,7 @@ export interface RouteSpec<
     parts: RouteParts,
   ) => Promise<() => Promise<void>> | undefined;
   /** Whether a successful call has changed anything. Otherwise it is not recorded. Default: it has. */
-  readonly hasEffect?: (body: RecordOf<A>) => boolean;
+  readonly hasEffect?: (body: SchemaOutput<A>) => boolean;
 }
 
 /** Input of a handler. */
@@ -258,7 +258,7 @@ export function toAnswer<R extends object>(result: R | Rejection): { readonly bo
 }
 
 /** Returns a part of the result of a use case as an answer. */
-export function partOf<N extends string, R extends { readonly [P in N]: unknown }>(
+export function toPartAnswer<N extends string, R extends { readonly [P in N]: unknown }>(
   result: R | Rejection,
   name: N,
 ): { readonly body: R[N] } | Rejection {
@@ -288,12 +288,12 @@ export function route<
   handle: (
     call: Call<z.output<P>, z.output<Q>, z.output<B>, S>,
     parts: RouteParts,
-  ) => Answered<RecordOf<A>> | Promise<Answered<RecordOf<A>>>,
+  ) => Answered<SchemaOutput<A>> | Promise<Answered<SchemaOutput<A>>>,
 ): Route {
   // Created at the first request, because a start need not wait for all routes.
   const prepare = once(() => ({
-    paramsSchema: z.object({ ...spec.of?.params, ...spec.params?.shape }),
-    querySchema: withSubject(spec.query ?? z.strictObject({}), spec.of?.query),
+    paramsSchema: z.object({ ...spec.subject?.params, ...spec.params?.shape }),
+    querySchema: withSubject(spec.query ?? z.strictObject({}), spec.subject?.query),
     encode: createEncoder(spec.answer.schema),
     csv: getCsvPage(spec),
   }));
@@ -314,8 +314,8 @@ export function route<
       if (!query.success) return invalidInput(c, 'invalid-parameter', query.error, querySchema);
       const body = spec.form ? await readForm(c, spec.form) : spec.body && (await readBody(c, spec.body));
       if (body instanceof Response) return body;
-      const asked = { c, caller, params: params.data as Texts, query: query.data as Texts };
-      const subject = await spec.of?.find(asked, parts);
+      const lookup = { c, caller, params: params.data as Texts, query: query.data as Texts };
+      const subject = await spec.subject?.find(lookup, parts);
       if (subject instanceof Response) return subject;
       const call = {
         ...{ c, caller },
@@ -326,7 +326,7 @@ export function route<
       };
       // Evaluated after the Idempotency-Key: a repeated request gets the stored response, although the revision has changed.
       const respond = async (making: Generators) => {
-        const revision = spec.of?.getRevision?.(call.subject) ?? null;
+        const revision = spec.subject?.getRevision?.(call.subject) ?? null;
         const expected = spec.conditional ? parseIfMatch(c, revision) : {};
         if (expected instanceof Response) return expected;
         const record = await spec.record?.(call, parts);
@@ -334,12 +334,12 @@ export function route<
         // Without `If-Match`, a change that lost a race is performed on the changed resource.
         const mayRepeat = spec.conditional && expected.revision === undefined;
         for (let attempt = 1; mayRepeat && attempt < ATTEMPTS && isLostRace(outcome); attempt += 1) {
-          const found = await spec.of?.find(asked, parts);
+          const found = await spec.subject?.find(lookup, parts);
           if (found instanceof Response) return found;
           outcome = await handle({ ...call, subject: found as S, expected, generators: making }, parts);
         }
         const response = toResponse(c, { ...spec.answer, encode }, outcome, expected);
-        const isIdle = 'body' in outcome && spec.hasEffect?.(outcome.body as RecordOf<A>) === false;
+        const isIdle = 'body' in outcome && spec.hasEffect?.(outcome.body as SchemaOutput<A>) === false;
         if (response.ok && !isIdle) await record?.();
         return response;
       };
@@ -358,7 +358,7 @@ function isLostRace(outcome: Answered<unknown>): boolean {
 }
 
 /** Returns a function that declares a route with a tag. Default method: GET. */
-export const routesOf =
+export const createRouteFactory =
   (tag: keyof typeof tags) =>
   <
     P extends z.ZodObject = Nothing,
@@ -443,13 +443,13 @@ async function executeOnce(
   const { pathname, search } = new URL(c.req.url);
   // A path contains no space. A request with another condition is another request.
   const condition = c.req.header('if-match');
-  const asked = `${pathname}${search}${condition === undefined ? '' : ` ${condition}`}`;
+  const lookup = `${pathname}${search}${condition === undefined ? '' : ` ${condition}`}`;
   const outcome = await manage.idempotency.run(
     {
       keyId: c.get('caller').keyId,
       idempotencyKey: key.data,
       bearer: c.req.header('authorization') ?? '',
-      fingerprint: getFingerprint(c.req.method, asked, await c.req.text()),
+      fingerprint: getFingerprint(c.req.method, lookup, await c.req.text()),
     },
     async (making) => {
       const response = await respond(making);
@@ -488,14 +488,14 @@ async function executeOnce(
 
 /** Returns the problems that a route can respond with, for the document. */
 export function listProblems({ spec, surface }: Route): ProblemKind[] {
-  const { role, of, params, body, form, conditional, problems = [] } = spec;
+  const { role, subject, params, body, form, conditional, problems = [] } = spec;
   return [
     ...new Set<ProblemKind>([
       'invalid-parameter',
       ...(body ? (['invalid-body', 'content-too-large', 'unsupported-media-type'] as const) : []),
       ...(form ? (['invalid-body', 'content-too-large'] as const) : []),
       ...(role === null ? [] : (['unauthorized', 'too-many-failed-authentications', 'forbidden'] as const)),
-      ...(of || params ? (['not-found'] as const) : []),
+      ...(subject || params ? (['not-found'] as const) : []),
       ...(conditional ? (['precondition-failed'] as const) : []),
       ...(takesIdempotencyKey(spec) ? (['idempotency-key-reused', 'request-in-progress'] as const) : []),
       ...(surface === 'live' ? (['too-many-streams'] as const) : []),

@@ -95,7 +95,7 @@ export class DeliveryCounter {
       const key = keys.deliveryStatistics(region, id, start);
       if (!hour.isLoaded) {
         const stored = await this.#history.get(key);
-        if (stored && isOf(stored, createdAt)) {
+        if (stored && belongsTo(stored, createdAt)) {
           for (const [slot, counters] of parseSlots(stored)) {
             const own = hour.slots.get(slot);
             if (own) addCounters(counters, own);
@@ -136,7 +136,7 @@ export async function readDeliveryStatistics(
   const points = new Map<number, Counters>();
   for (let at = from; at <= now; at += stepMs) points.set(at, createCounters());
   const total = createCounters();
-  for (const item of items.filter((one) => isOf(one, createdAt))) {
+  for (const item of items.filter((one) => belongsTo(one, createdAt))) {
     for (const [slot, counters] of parseSlots(item)) {
       const point = points.get(toStep(Date.parse(item.sk) + slot * SLOT_MS, stepMs));
       if (!point) continue;
@@ -155,7 +155,7 @@ export async function readDeliveryStatistics(
 }
 
 /** Reports whether an item belongs to this endpoint, and not to an earlier one of the same id. */
-const isOf = (item: Item, createdAt: number | undefined): boolean => item.sinkCreatedAt === createdAt;
+const belongsTo = (item: Item, createdAt: number | undefined): boolean => item.sinkCreatedAt === createdAt;
 
 const toStep = (at: number, stepMs: number): number => Math.floor(at / stepMs) * stepMs;
 

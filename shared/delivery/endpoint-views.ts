@@ -1,6 +1,6 @@
 /** Endpoints and deliveries as returned by the API, without secrets. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { count, type RecordOf, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
+import { count, type SchemaOutput, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
 import { MAX_LANES } from './lanes.ts';
 
 const eventId = z.string().describe('Id of the event.');
@@ -68,7 +68,7 @@ export const Endpoint = z
   })
   .meta({ id: 'Endpoint' });
 
-export type Endpoint = RecordOf<typeof Endpoint>;
+export type Endpoint = SchemaOutput<typeof Endpoint>;
 
 /** Health of an endpoint. */
 export const EndpointHealth = z
@@ -123,7 +123,7 @@ export const EndpointHealth = z
   })
   .meta({ id: 'EndpointHealth' });
 
-export type EndpointHealth = RecordOf<typeof EndpointHealth>;
+export type EndpointHealth = SchemaOutput<typeof EndpointHealth>;
 
 const figures = {
   attempts: count.describe('Number of attempts.'),
@@ -160,7 +160,7 @@ export const DeliveryStatistics = z
     id: 'DeliveryStatistics',
     description: 'Delivery statistics of an endpoint, without pings and resends.',
   });
-export type DeliveryStatistics = RecordOf<typeof DeliveryStatistics>;
+export type DeliveryStatistics = SchemaOutput<typeof DeliveryStatistics>;
 
 /** An attempt to deliver an event. */
 export const Delivery = z
@@ -187,7 +187,7 @@ export const Delivery = z
     replay: textOrNull.describe('Id of the replay. `null`: not part of a replay.'),
   })
   .meta({ id: 'Delivery', description: 'An attempt to deliver an event. The record is kept for 30 days.' });
-export type Delivery = RecordOf<typeof Delivery>;
+export type Delivery = SchemaOutput<typeof Delivery>;
 
 const commonFields = {
   event: eventId,
@@ -274,7 +274,7 @@ export const Replay = z
     description: 'Events that are sent to an endpoint again.',
   });
 
-export type Replay = RecordOf<typeof Replay>;
+export type Replay = SchemaOutput<typeof Replay>;
 
 /** Parked and dead events that are sent again, or would be. */
 export const RedeliveryReport = z
@@ -294,7 +294,7 @@ export const RedeliveryReport = z
     replay: Replay.nullable().describe('Replay of the dead events. `null`: none.'),
   })
   .meta({ id: 'RedeliveryReport' });
-export type RedeliveryReport = RecordOf<typeof RedeliveryReport>;
+export type RedeliveryReport = SchemaOutput<typeof RedeliveryReport>;
 
 /** Result of an immediate attempt to send an event. */
 export const AttemptReport = z
@@ -310,7 +310,7 @@ export const AttemptReport = z
     logged: z.boolean().describe('Whether the attempt is recorded in the delivery log.'),
   })
   .meta({ id: 'AttemptReport' });
-export type AttemptReport = RecordOf<typeof AttemptReport>;
+export type AttemptReport = SchemaOutput<typeof AttemptReport>;
 
 /** A new endpoint with its secret. */
 export const CreatedEndpoint = z

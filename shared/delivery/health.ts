@@ -71,25 +71,27 @@ export function getRetryWait(retrySeconds: readonly number[], n: number, random:
 /** Returns the health of a sink after a drain. */
 export function updateHealth(
   before: SinkHealth,
-  seen: DrainObservations,
+  observations: DrainObservations,
   policy: FailurePolicy,
   now: number,
   random: number,
 ): SinkHealth {
-  const took = seen.deliveredAt !== null;
+  const isDelivered = observations.deliveredAt !== null;
   const health: SinkHealth = {
     ...before,
-    failures: took ? 0 : before.failures,
-    failingSince: took ? null : before.failingSince,
-    problem: took ? null : before.problem,
+    failures: isDelivered ? 0 : before.failures,
+    failingSince: isDelivered ? null : before.failingSince,
+    problem: isDelivered ? null : before.problem,
     waitUntil: 0,
-    rejections: seen.rejections,
-    suspects: seen.suspects,
-    lastDeliveredAt: seen.deliveredAt ?? before.lastDeliveredAt,
-    lastFailedAt: seen.failedAt ?? before.lastFailedAt,
+    rejections: observations.rejections,
+    suspects: observations.suspects,
+    lastDeliveredAt: observations.deliveredAt ?? before.lastDeliveredAt,
+    lastFailedAt: observations.failedAt ?? before.lastFailedAt,
   };
-  const failed = seen.failure ? afterFailure(health, seen.failure, policy, now, random) : health;
-  return seen.disable === null ? failed : disableHealth(failed, seen.disable, now);
+  const failed = observations.failure
+    ? afterFailure(health, observations.failure, policy, now, random)
+    : health;
+  return observations.disable === null ? failed : disableHealth(failed, observations.disable, now);
 }
 
 function afterFailure(

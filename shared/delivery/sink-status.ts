@@ -111,7 +111,7 @@ export class SinkStatus {
   /** Returns the sink's health according to this drain's observations. */
   #computeHealth(): SinkHealth {
     const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
-    const seen = {
+    const observations = {
       deliveredAt: this.#attribution.deliveredAt,
       failedAt: this.#attribution.failedAt,
       failure: this.failure,
@@ -120,7 +120,7 @@ export class SinkStatus {
       disable: this.disableReason,
     };
     const before = { ...this.#health, lost: this.#sink.health.lost + this.#lost };
-    return updateHealth(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
+    return updateHealth(before, observations, { retrySeconds, disableAfterSeconds }, now(), random());
   }
 
   /** Records an event on the cell's log together with the health that it reports. */
@@ -139,11 +139,11 @@ export class SinkStatus {
     const health = isIdle ? { ...computed, ...NOT_FAILING } : computed;
     // A drain begins only while the sink is enabled. So it was disabled now, also if an earlier time was recorded.
     if (health.disabledAt === null || (await this.#isAnnounced())) return { health, isStored: false };
-    const announced = { ...health, announcedAt: health.disabledAt };
+    const reported = { ...health, announcedAt: health.disabledAt };
     const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
     const reason = health.disabledReason ?? '';
     const event = { type: 'endpoint.disabled', reason, failingSince } as const;
-    return { health: announced, isStored: await this.#recordHealthEvent(announced, event) };
+    return { health: reported, isStored: await this.#recordHealthEvent(reported, event) };
   }
 
   /** Reports whether another part of the sink has recorded that the sink is disabled. */

@@ -15,9 +15,9 @@ interface Way {
   /** Prefix of its messages in the components. */
   readonly name: 'webhook' | 'topic' | 'stream';
   readonly contentType: string;
-  /** Schema of its headers; `headersOf` returns those of an example. */
+  /** Schema of its headers; `buildHeaders` returns those of an example. */
   readonly headers: Json;
-  headersOf(event: JobEvent): Json;
+  buildHeaders(event: JobEvent): Json;
 }
 
 const ENVELOPE = 'application/cloudevents+json';
@@ -47,7 +47,7 @@ const WAYS: readonly Way[] = [
       },
       required: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
     },
-    headersOf: (event) => ({
+    buildHeaders: (event) => ({
       'webhook-id': event.id,
       'webhook-timestamp': String(Math.floor(Date.parse(event.time) / 1000) + 1),
       // The shape of a signature; of no secret.
@@ -78,7 +78,7 @@ const WAYS: readonly Way[] = [
       },
       required: ['type', 'region'],
     },
-    headersOf(event) {
+    buildHeaders(event) {
       const { account, region, job, orderGroup } = event.data as {
         account?: string;
         region: string;
@@ -110,7 +110,7 @@ const WAYS: readonly Way[] = [
       },
       required: ['id', 'event'],
     },
-    headersOf(event) {
+    buildHeaders(event) {
       return { id: event.id.slice(event.id.indexOf('.') + 1), event: event.type };
     },
   },
@@ -122,8 +122,8 @@ export function asyncApiDocument(): object {
   const listMessages = (way: Way['name'], types: readonly string[]) =>
     Object.fromEntries(types.map((type) => [type, { $ref: `#/components/messages/${way}.${type}` }]));
   const logged = eventTypes.filter((type) => type !== 'jobwire.ping');
-  const ofRegion = logged.filter(isAboutRegion);
-  const ofAccount = logged.filter((type) => !isAboutRegion(type));
+  const regionTypes = logged.filter(isAboutRegion);
+  const accountTypes = logged.filter((type) => !isAboutRegion(type));
   const stream = (address: string, description: string, types: readonly string[], parameters?: Json) => ({
     address,
     description,
@@ -203,13 +203,13 @@ export function asyncApiDocument(): object {
       accountStream: stream(
         '/v1/accounts/{id}/events/stream',
         'Log of an account as server-sent events.',
-        ofAccount,
+        accountTypes,
         { id: { description: 'Id of the account.', examples: ['acme'] } },
       ),
       regionStream: stream(
         '/v1/regions/{id}/events/stream',
         'Log of a region as server-sent events: outages and the state of endpoints.',
-        ofRegion,
+        regionTypes,
         { id: { description: 'Id of the region.', examples: ['us'] } },
       ),
       stream: stream(
@@ -302,7 +302,7 @@ function toMessage(way: Way, type: EventType): Json {
     examples: [
       {
         name: way.name,
-        headers: way.headersOf(example),
+        headers: way.buildHeaders(example),
         ...(way.name === 'webhook' && { payload: example }),
       },
     ],

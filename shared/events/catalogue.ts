@@ -54,9 +54,9 @@ const observed = z.object({
 const change = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
 
 const base = { account: z.string(), region: z.string() };
-const ofJob = { ...base, job, observed };
-const ofJobWithoutChanges = { ...ofJob, changes: z.object({}) };
-const ofGroup = {
+const jobData = { ...base, job, observed };
+const jobDataWithoutChanges = { ...jobData, changes: z.object({}) };
+const groupData = {
   ...base,
   observed,
   orderGroup: z.string(),
@@ -68,9 +68,9 @@ const dueTime = {
 };
 const excludedJobs = z.array(z.int()).describe('Job numbers of the jobs that ended without dispatch.');
 /** Events about a region are recorded in the log of the cell and have no account. */
-const ofCell = { region: z.string(), since: timestamp.describe('Time of the first failure.') };
+const regionData = { region: z.string(), since: timestamp.describe('Time of the first failure.') };
 /** Events about an endpoint are recorded in the log of the cell. */
-const ofSink = {
+const endpointData = {
   region: z.string(),
   endpoint: z.string().describe('Id of the endpoint or built-in sink.'),
 };
@@ -89,7 +89,13 @@ const transaction = z.object({
   merchantEntityId: z.int().nullable(),
 });
 
-const ofAccount = { ...base, observed: observed.partial().optional() };
+const accountData = {
+  ...base,
+  observed: observed
+    .partial()
+    .optional()
+    .describe('Only for `account.*`, where any of its fields can be missing.'),
+};
 
 /** Creates the schema of an object with these fields when it is needed: a start needs only the names of the types. */
 const fields = <S extends z.core.$ZodLooseShape>(shape: () => S) => once(() => z.object(shape()));
@@ -99,25 +105,25 @@ export const catalogue = {
   'job.created': {
     when: 'A job was created after Jobwire began to observe the account.',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       occurredAt: upstreamDate.nullable().describe('`dateIn` of the job.'),
     })),
   },
   'job.status_changed': {
     when: 'The status of a job changed.',
-    data: fields(() => ({ ...ofJob, changes: z.object({ status: change(text) }) })),
+    data: fields(() => ({ ...jobData, changes: z.object({ status: change(text) }) })),
   },
   'job.line_status_changed': {
     when: 'The status of lines of a job changed. A status of short duration can be missed.',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       lines: z.array(z.object({ jobLineId: z.int(), from: text, to: text })),
     })),
   },
   'job.dispatched': {
     when: 'A job was dispatched (`dateOut` was set). Emitted once per dispatch, even if the date is corrected later.',
     data: fields(() => ({
-      ...ofJob,
+      ...jobData,
       changes: z.object({ dateOut: change(text) }),
       occurredAt: upstreamDate.describe('`dateOut` of the job.'),
       zone: text.describe(
@@ -141,34 +147,34 @@ export const catalogue = {
   },
   'job.dispatch_revoked': {
     when: 'A dispatch was revoked (`dateOut` was cleared).',
-    data: fields(() => ({ ...ofJob, changes: z.object({ dateOut: change(text) }) })),
+    data: fields(() => ({ ...jobData, changes: z.object({ dateOut: change(text) }) })),
   },
   'job.tracking_added': {
     when: 'Tracking numbers or links of one or more parcels were added.',
-    data: fields(() => ({ ...ofJobWithoutChanges, tracking: z.array(trackingEntry) })),
+    data: fields(() => ({ ...jobDataWithoutChanges, tracking: z.array(trackingEntry) })),
   },
   'job.tracking_updated': {
     when: 'The tracking link of a known parcel was added or changed, or a parcel got its number.',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       tracking: z.array(z.object({ from: trackingEntry, to: trackingEntry })),
     })),
   },
   'job.tracking_removed': {
     when: 'Tracking numbers or links were removed.',
-    data: fields(() => ({ ...ofJobWithoutChanges, tracking: z.array(trackingEntry) })),
+    data: fields(() => ({ ...jobDataWithoutChanges, tracking: z.array(trackingEntry) })),
   },
   'job.due_date_changed': {
     when: 'The due date of a job changed, or whether it is mandatory (`mustDate`).',
     data: fields(() => ({
-      ...ofJob,
+      ...jobData,
       changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),
     })),
   },
   'job.updated': {
     when: 'The description, order number, order group, origin, comments or lines of a job changed, or its dispatch date was corrected.',
     data: fields(() => ({
-      ...ofJob,
+      ...jobData,
       changes: z
         .object({
           description: change(text),
@@ -189,27 +195,27 @@ export const catalogue = {
   },
   'job.locked': {
     when: 'A job can no longer be edited.',
-    data: fields(() => ({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) })),
+    data: fields(() => ({ ...jobData, changes: z.object({ canEdit: change(z.boolean().nullable()) }) })),
   },
   'job.unlocked': {
     when: 'A job can be edited again.',
-    data: fields(() => ({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) })),
+    data: fields(() => ({ ...jobData, changes: z.object({ canEdit: change(z.boolean().nullable()) }) })),
   },
   'job.overdue': {
     when: 'The due time of a job has passed, and Jobwire then observed that the job was not dispatched. Emitted once per due date.',
-    data: fields(() => ({ ...ofJobWithoutChanges, ...dueTime })),
+    data: fields(() => ({ ...jobDataWithoutChanges, ...dueTime })),
   },
   'job.due_soon': {
     when: 'The due time of an undispatched job is near (account setting `events.dueSoonHours`). Emitted once per due date.',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       ...dueTime,
     })),
   },
   'job.stalled': {
     when: 'An undispatched job stayed in one status for too many working days (account settings `events.stalledAfterWorkingDays` and `events.stalledByStatus`). Emitted once per stay in a status.',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       status: z.string().describe('Status name in the ordering API.'),
       inStatusSince: timestamp.describe(
         'Time of the first observation in this status. The job may have entered it earlier.',
@@ -223,25 +229,25 @@ export const catalogue = {
   'job.needs_attention': {
     when: 'A job entered a status that needs attention, or was created in one (account setting `events.attentionStatuses`).',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       status: z.string().describe('Status name in the ordering API.'),
     })),
   },
   'job.production_started': {
     when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). The event can be delayed, usually by at most a day.',
     data: fields(() => ({
-      ...ofJob,
+      ...jobData,
       changes: z.object({ isCancelable: change(z.boolean()) }),
     })),
   },
   'job.closed': {
     when: 'A job left the list of active jobs and is among the closed jobs.',
-    data: fields(() => ({ ...ofJobWithoutChanges })),
+    data: fields(() => ({ ...jobDataWithoutChanges })),
   },
   'job.cancelled': {
     when: 'A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart had the same result. The cancellation is inferred.',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       inferred: z
         .literal(true)
         .describe(
@@ -253,7 +259,7 @@ export const catalogue = {
   'job.unavailable': {
     when: 'A job no longer exists: its detail returns 404, and it is neither among the active nor the closed jobs. Two checks some minutes apart had the same result.',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       inferred: z.literal(true),
       jobStatus: text.describe('Always `null`.'),
     })),
@@ -261,18 +267,18 @@ export const catalogue = {
   'job.reopened': {
     when: 'A closed, cancelled or unavailable job is in the list of active jobs again.',
     data: fields(() => ({
-      ...ofJobWithoutChanges,
+      ...jobDataWithoutChanges,
       previousOutcome: z.enum(['closed', 'cancelled', 'unavailable']),
     })),
   },
   'job.invoiced': {
     when: 'A job got an invoice number.',
-    data: fields(() => ({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) })),
+    data: fields(() => ({ ...jobData, changes: z.object({ invoiceNumber: change(text) }) })),
   },
   'order_group.partially_dispatched': {
     when: 'The first job of an order group was dispatched while others are still open. Emitted once per group. If all dispatches of the group are revoked, emitted again at the next one. Not emitted after `order_group.dispatched`.',
     data: fields(() => ({
-      ...ofGroup,
+      ...groupData,
       openJobs: z.array(z.int()).describe('Job numbers of the jobs that are not dispatched yet.'),
       excludedJobs,
       dispatchedCount: z.int().describe('Number of dispatched jobs (`jobs`).'),
@@ -282,7 +288,7 @@ export const catalogue = {
   'order_group.dispatched': {
     when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch are ignored. The event is emitted again when all jobs are dispatched after a job was added, a dispatch was revoked or an ignored job was dispatched.',
     data: fields(() => ({
-      ...ofGroup,
+      ...groupData,
       excludedJobs,
       repeated: z
         .boolean()
@@ -293,32 +299,32 @@ export const catalogue = {
   },
   'account.baselined': {
     when: 'Jobwire has stored the first complete reading of the list of active jobs. Later changes are emitted as events.',
-    data: fields(() => ({ ...ofAccount, openJobs: z.int() })),
+    data: fields(() => ({ ...accountData, openJobs: z.int() })),
   },
   'account.poll_failing': {
     when: 'Several consecutive polls failed or were incomplete. Until a poll succeeds, not all changes are observed.',
-    data: fields(() => ({ ...ofAccount, consecutiveFailures: z.int(), reason: z.string() })),
+    data: fields(() => ({ ...accountData, consecutiveFailures: z.int(), reason: z.string() })),
   },
   'account.poll_recovered': {
     when: 'A poll succeeded after `account.poll_failing`.',
-    data: fields(() => ({ ...ofAccount, failedPolls: z.int() })),
+    data: fields(() => ({ ...accountData, failedPolls: z.int() })),
   },
   'account.credentials_rejected': {
     when: 'The ordering API rejected the credentials of the account.',
-    data: fields(() => ({ ...ofAccount, reason: z.string() })),
+    data: fields(() => ({ ...accountData, reason: z.string() })),
   },
   'account.credentials_accepted': {
     when: 'The ordering API accepts the credentials of the account again.',
-    data: fields(() => ofAccount),
+    data: fields(() => accountData),
   },
   'account.identity_mismatch': {
     when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms that the credentials have been corrected, or that the new id (`actualId`) is right.',
-    data: fields(() => ({ ...ofAccount, expectedId: z.int(), actualId: z.int() })),
+    data: fields(() => ({ ...accountData, expectedId: z.int(), actualId: z.int() })),
   },
   'account.quarantined': {
     when: 'So many jobs disappeared from the list within a day that the list may be wrong. Until the quarantine ends, `job.cancelled` and `job.unavailable` are not emitted.',
     data: fields(() => ({
-      ...ofAccount,
+      ...accountData,
       openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
       suspected: z.int().describe('Number of missing jobs that seem to be cancelled or unavailable.'),
       contradictory: z.int().describe('Number of missing jobs with contradictory responses.'),
@@ -330,23 +336,23 @@ export const catalogue = {
   'account.resumed': {
     when: 'A quarantine ended automatically, or an operator confirmed an account in quarantine or with an identity mismatch.',
     data: fields(() => ({
-      ...ofAccount,
+      ...accountData,
       previousState: z.enum(['quarantined', 'identity_mismatch']),
       by: z.enum(['automatic', 'operator']),
     })),
   },
   'account.payment_completed': {
     when: 'A payment of the account was completed. Emitted only if the account setting `events.payments` is `true`.',
-    data: fields(() => ({ ...ofAccount, transaction })),
+    data: fields(() => ({ ...accountData, transaction })),
   },
   'account.payment_failed': {
     when: 'A payment of the account failed. Emitted only if the account setting `events.payments` is `true`.',
-    data: fields(() => ({ ...ofAccount, transaction })),
+    data: fields(() => ({ ...accountData, transaction })),
   },
   'account.restored': {
     when: 'The log of the account was restored from a backup. All events after the cursor in `after` were lost. Changes that still apply are emitted again, with new ids. Receivers must fetch all jobs again.',
     data: fields(() => ({
-      ...ofAccount,
+      ...accountData,
       after: z.string().describe('Cursor of the last event that was restored.'),
     })),
   },
@@ -365,7 +371,7 @@ export const catalogue = {
   'upstream.outage': {
     when: 'The ordering API fails for the whole region. Emitted once, instead of `account.poll_failing` for each account.',
     data: fields(() => ({
-      ...ofCell,
+      ...regionData,
       failedPolls: z
         .int()
         .describe('Number of failed polls since the first failure. The real number can be higher.'),
@@ -376,7 +382,7 @@ export const catalogue = {
   'upstream.recovered': {
     when: 'The ordering API responds again after `upstream.outage`.',
     data: fields(() => ({
-      ...ofCell,
+      ...regionData,
       durationSeconds: z
         .int()
         .describe('Time from the first failure to the first successful response, in seconds.'),
@@ -385,7 +391,7 @@ export const catalogue = {
   'endpoint.disabled': {
     when: 'An endpoint was disabled, because all deliveries failed for days, or because it responded with 410 or with the header `webhook-delivery: disable`. When an operator enables it again, delivery resumes where it stopped.',
     data: fields(() => ({
-      ...ofSink,
+      ...endpointData,
       reason: z.string().describe('Error message.'),
       failingSince: timestamp
         .nullable()
@@ -394,12 +400,12 @@ export const catalogue = {
   },
   'endpoint.recovered': {
     when: 'An endpoint accepts events again after `endpoint.disabled`.',
-    data: fields(() => ({ ...ofSink, disabledAt: timestamp })),
+    data: fields(() => ({ ...endpointData, disabledAt: timestamp })),
   },
   'endpoint.events_lost': {
     when: 'Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still in the log.',
     data: fields(() => ({
-      ...ofSink,
+      ...endpointData,
       account: z.string().describe('Id of the account whose log contained the events.'),
       first: z.int().describe('Sequence number of the first lost event.'),
       last: z.int().describe('Sequence number of the last lost event.'),
@@ -408,7 +414,7 @@ export const catalogue = {
   'endpoint.event_dead': {
     when: 'An endpoint rejected an event on every attempt. The event is no longer retried. The later events of the job are delivered.',
     data: fields(() => ({
-      ...ofSink,
+      ...endpointData,
       account: z.string().describe('Id of the account whose log contains the event.'),
       sequence: z.int().describe('Sequence number of the event.'),
       event: z.string().describe('Id of the event.'),
@@ -418,7 +424,7 @@ export const catalogue = {
   },
   'jobwire.ping': {
     when: 'A test of an endpoint was requested. Sent to that endpoint only and not recorded in a log.',
-    data: fields(() => ({ ...ofSink, endpoint: z.string().describe('Id of the endpoint.') })),
+    data: fields(() => ({ ...endpointData, endpoint: z.string().describe('Id of the endpoint.') })),
   },
 } as const satisfies Record<string, { when: string; data: () => z.ZodType }>;
 

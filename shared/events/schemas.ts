@@ -177,7 +177,7 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
 
 /** Returns the components of OpenAPI documents that describe events: shared objects, data and envelope of each type, and `Event`. */
 export function eventComponents(): Readonly<Record<string, JsonSchema>> {
-  const nameOf = (type: EventType) => `${pascalCase(type)}Event`;
+  const toSchemaName = (type: EventType) => `${pascalCase(type)}Event`;
   const ref = (name: string) => ({ $ref: `${COMPONENTS}${name}` });
   return {
     ...sharedSchemas(),
@@ -186,17 +186,17 @@ export function eventComponents(): Readonly<Record<string, JsonSchema>> {
         const data = `${pascalCase(type)}Data`;
         return [
           [data, toDataSchema(type)],
-          [nameOf(type), { ...toEnvelopeSchema(type, ref(data)), title: nameOf(type) }],
+          [toSchemaName(type), { ...toEnvelopeSchema(type, ref(data)), title: toSchemaName(type) }],
         ];
       }),
     ),
     Event: {
       description:
         'An event as a CloudEvents 1.0 envelope. `type` determines the fields of `data`. New types can be added at any time. Ignore types that your program does not know.',
-      oneOf: eventTypes.map((type) => ref(nameOf(type))),
+      oneOf: eventTypes.map((type) => ref(toSchemaName(type))),
       discriminator: {
         propertyName: 'type',
-        mapping: Object.fromEntries(eventTypes.map((type) => [type, `${COMPONENTS}${nameOf(type)}`])),
+        mapping: Object.fromEntries(eventTypes.map((type) => [type, `${COMPONENTS}${toSchemaName(type)}`])),
       },
       'x-extensible': true,
     },

@@ -59,8 +59,8 @@ async function convertNotices(
     await limit.map([...notices], async (notice) => {
       try {
         const found = await findRecipients(table, notice.ref, notice.scopes);
-        const ofAccount = settings.get(notice.ref.account);
-        return [{ notice, ...planMessages(notice, ofAccount, found, deps.now(), seal) }];
+        const accountSettings = settings.get(notice.ref.account);
+        return [{ notice, ...planMessages(notice, accountSettings, found, deps.now(), seal) }];
       } catch (cause) {
         reportFault(deps, notice, cause);
         return [];

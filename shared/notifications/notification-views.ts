@@ -1,6 +1,6 @@
 /** Notification resources as returned by the API. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { count, type RecordOf, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
+import { count, type SchemaOutput, textOrNull, timestamp, timestampOrNull } from '../representation.ts';
 import {
   channels,
   locales,
@@ -80,7 +80,7 @@ export const NotificationSettings = z
   })
   .meta({ id: 'NotificationSettings' });
 
-export type NotificationSettings = RecordOf<typeof NotificationSettings>;
+export type NotificationSettings = SchemaOutput<typeof NotificationSettings>;
 
 /** A recipient of notifications. */
 export const Recipient = z
@@ -105,12 +105,16 @@ export const Recipient = z
   })
   .meta({ id: 'Recipient' });
 
-export type Recipient = RecordOf<typeof Recipient>;
+export type Recipient = SchemaOutput<typeof Recipient>;
 
 /** A message. */
 export const Message = z
   .object({
-    id: z.string().describe('Id of the message. Sorted by id, messages are in the order of the job changes that they report.'),
+    id: z
+      .string()
+      .describe(
+        'Id of the message. Sorted by id, messages are in the order of the job changes that they report.',
+      ),
     kind: SentKindName.describe(describeValues(sentKinds)),
     orderGroup: textOrNull,
     jobs: z.array(z.int()).describe('Job numbers of the jobs in the message.'),
@@ -154,7 +158,7 @@ export const Message = z
   })
   .meta({ id: 'Message' });
 
-export type Message = RecordOf<typeof Message>;
+export type Message = SchemaOutput<typeof Message>;
 
 /** A recipient of a job by one channel. */
 export const JobRecipient = z
@@ -177,7 +181,7 @@ export const JobRecipient = z
   })
   .meta({ id: 'JobRecipient' });
 
-export type JobRecipient = RecordOf<typeof JobRecipient>;
+export type JobRecipient = SchemaOutput<typeof JobRecipient>;
 
 /** A message that is not created yet, because its window is open. */
 export const Upcoming = z
@@ -188,7 +192,7 @@ export const Upcoming = z
   })
   .meta({ id: 'UpcomingMessage' });
 
-export type Upcoming = RecordOf<typeof Upcoming>;
+export type Upcoming = SchemaOutput<typeof Upcoming>;
 
 const place = { kind, channel, locale };
 const custom = z.boolean().describe('Whether the template is a custom template of the account.');
@@ -239,7 +243,7 @@ export const ImportReport = z
       .describe('Invalid rows, which were skipped.'),
   })
   .meta({ id: 'ImportReport' });
-export type ImportReport = RecordOf<typeof ImportReport>;
+export type ImportReport = SchemaOutput<typeof ImportReport>;
 
 /** A suppressed address. */
 export const Suppression = z
@@ -257,4 +261,4 @@ export const Suppression = z
   })
   .meta({ id: 'Suppression' });
 
-export type Suppression = RecordOf<typeof Suppression>;
+export type Suppression = SchemaOutput<typeof Suppression>;

@@ -60,13 +60,13 @@ const CUT_LENGTH = 10_000;
  * Splits a file into parts for one request each, every one with the header. Records are never split. If the quotes of a record do not match
  * and it is larger than a request, the API gets its beginning, and no later records.
  */
-export function splitCsv(text: string): { readonly csv: string; lineOf(line: number): number }[] {
+export function splitCsv(text: string): { readonly csv: string; toLine(line: number): number }[] {
   const [first, ...others] = splitRecords(text.replace(/^\ufeff/, ''));
   // Excel's separator line belongs to the header.
   const isSeparator = first !== undefined && /^sep=.\s*$/i.test(first.text);
   const head = isSeparator ? { text: first.text + (others[0]?.text ?? ''), line: 1 } : first;
   const rows = isSeparator ? others.slice(1) : others;
-  if (head === undefined) return [{ csv: '', lineOf: (line) => line }];
+  if (head === undefined) return [{ csv: '', toLine: (line) => line }];
   const chunks: { rows: string[]; bytes: number; first: number }[] = [];
   for (const { text, line } of rows) {
     const row = requestSize(text) > CHUNK_BYTES ? cutRecord(text) : text;
@@ -80,11 +80,11 @@ export function splitCsv(text: string): { readonly csv: string; lineOf(line: num
     }
     if (row !== text && row.split('"').length % 2 === 0) break;
   }
-  if (chunks.length === 0) return [{ csv: head.text, lineOf: (line) => line }];
+  if (chunks.length === 0) return [{ csv: head.text, toLine: (line) => line }];
   const before = countLines(head.text);
   return chunks.map(({ rows, first }) => ({
     csv: head.text + rows.join(''),
-    lineOf: (line) => (line <= before ? line : first + line - before - 1),
+    toLine: (line) => (line <= before ? line : first + line - before - 1),
   }));
 }
 

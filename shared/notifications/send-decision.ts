@@ -303,9 +303,10 @@ export function findNews(
         if (content.kind === 'dispatch_revoked') return known !== undefined;
         const knownOut = known?.jobs.find((one) => one.jobNumber === jobNumber)?.dateOut ?? null;
         if (knownOut === null || dateOut === null || !sameDispatch(knownOut, dateOut)) return true;
-        const ofJob = received.filter((one) => one.jobNumber === jobNumber);
+        const receivedForJob = received.filter((one) => one.jobNumber === jobNumber);
         return (
-          options.wantsTracking && findNewParcels(facts.tracking, listParcels(ofJob), ANY_JOB).length > 0
+          options.wantsTracking &&
+          findNewParcels(facts.tracking, listParcels(receivedForJob), ANY_JOB).length > 0
         );
       }
       case 'reinstated': {

@@ -314,7 +314,7 @@ class SendRun {
     return works.map((work, at) => {
       const checked = checks[at];
       if (!checked) return undefined;
-      const ofAccount = settings.find(({ account }) => account === work.ref.account);
+      const accountSettings = settings.find(({ account }) => account === work.ref.account);
       const earlierWorks = work.before.flatMap((id): [string, Work][] => {
         const { pk, sk } = keys.message(work.ref, id);
         const one = found.get(`${pk} ${sk}`);
@@ -323,14 +323,14 @@ class SendRun {
       const known = work.recipients.flatMap((id) => byAccount.get(work.ref.account)?.get(id) ?? []);
       return {
         now: now(),
-        settings: ofAccount,
+        settings: accountSettings,
         recipients: known,
         suppression: suppressions[at],
         validJobs: checked.valid,
         openJobs: checked.open,
         before: earlierWorks.map(([, { message }]) => message),
         news: findNews(work, new Map(earlierWorks), {
-          dryRun: ofAccount?.dryRun === true,
+          dryRun: accountSettings?.dryRun === true,
           wantsTracking: known.some((recipient) => acceptsMessage(recipient, pool.channel, 'tracking')),
         }),
         canSend: this.#deps[pool.channel] !== undefined,

@@ -74,7 +74,7 @@ export function toView({ content, recipient, branding, replyTo, unsubscribeUrl, 
     days.set(value, formatted);
     return formatted;
   };
-  const parcelOf = indexParcels(content.jobs, (number) => text(number, MAX_TRACKING_NUMBER));
+  const findParcel = indexParcels(content.jobs, (number) => text(number, MAX_TRACKING_NUMBER));
 
   const room = content.jobs.length > MANY_JOBS ? MAX_DESCRIPTION_OF_MANY : MAX_DESCRIPTION;
   const withoutNotes = content.jobs.map((job) => {
@@ -88,7 +88,7 @@ export function toView({ content, recipient, branding, replyTo, unsubscribeUrl, 
       date_out: day(job.dateOut),
       date_due,
       former_date_due,
-      parcels: [...new Set(job.tracking.flatMap((parcel) => parcelOf(parcel) ?? []))],
+      parcels: [...new Set(job.tracking.flatMap((parcel) => findParcel(parcel) ?? []))],
     };
   });
   const date_out = commonValue(withoutNotes.map((job) => job.date_out));
@@ -240,7 +240,7 @@ function indexParcels(
   text: (number: string | null) => string | null,
 ): (parcel: Parcel) => ParcelView | undefined {
   const found = new Map<string, ParcelView>();
-  const ofLink = new Map<string, string>();
+  const byLink = new Map<string, string>();
   const mentions = jobs.flatMap((job) => job.tracking);
   for (const { number, link } of mentions) {
     const displayed = text(number);
@@ -248,17 +248,17 @@ function indexParcels(
     if (displayed === null || !key) continue;
     const known = found.get(key)?.link ?? parseLink(link);
     found.set(key, { number: displayed, link: known, carrier: getCarrier(known) });
-    if (known !== null && !ofLink.has(known)) ofLink.set(known, key);
+    if (known !== null && !byLink.has(known)) byLink.set(known, key);
   }
   for (const { number, link } of mentions) {
     const own = text(number) === null ? parseLink(link) : null;
-    if (own !== null && !ofLink.has(own)) {
-      ofLink.set(own, own);
+    if (own !== null && !byLink.has(own)) {
+      byLink.set(own, own);
       found.set(own, { number: null, link: own, carrier: getCarrier(own) });
     }
   }
   return ({ number, link }) =>
-    found.get(number?.trim() ?? '') ?? found.get(ofLink.get(parseLink(link) ?? '') ?? '');
+    found.get(number?.trim() ?? '') ?? found.get(byLink.get(parseLink(link) ?? '') ?? '');
 }
 
 /** Carriers by the domains of their tracking pages. DHL and GLS have one for each country. */

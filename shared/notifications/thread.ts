@@ -357,9 +357,9 @@ function updateEntries(
   const { jobNumber } = event.job;
   const { time } = event;
   let next = entries;
-  const ofJob = entries.filter((entry) => entry.job === jobNumber);
+  const jobEntries = entries.filter((entry) => entry.job === jobNumber);
   for (const kind of kinds) {
-    const mine = ofJob.filter((entry) => entry.kind === kind);
+    const mine = jobEntries.filter((entry) => entry.kind === kind);
     const live = mine.find(({ undone }) => !undone);
     if (live && !wanted.has(kind)) {
       next = next.map((entry) => (entry === live ? { ...entry, undone: true } : entry));

@@ -17,16 +17,16 @@ import type { TokenSource } from './tokens.ts';
 import { type Fetch, httpFetch } from './transport.ts';
 
 /**
- * An answer and the time of its observation (epoch ms). `askedAt` is just before the successful request was
- * sent. `answeredAt` is when its answer was completely read.
+ * An answer and the time of its observation (epoch ms). `requestedAt` is just before the successful request was
+ * sent. `respondedAt` is when its answer was completely read.
  *
  * The body was true at some time between the two (rule 13 of docs/truth.md). Time spent in the queue, in
  * pauses or on failed attempts is before both.
  */
 export interface Answer<T> {
   body: T;
-  askedAt: number;
-  answeredAt: number;
+  requestedAt: number;
+  respondedAt: number;
   /** Token of the request. Only for `account`. */
   token?: string;
 }
@@ -351,10 +351,10 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
         });
         status = answer.status;
         const done = read(operation, answer);
-        const { askedAt, answeredAt } = answer;
-        if (done) return { body: done.body, askedAt, answeredAt, ...(kind === 'account' && { token }) };
+        const { requestedAt, respondedAt } = answer;
+        if (done) return { body: done.body, requestedAt, respondedAt, ...(kind === 'account' && { token }) };
         throw errorFromResponse(operation, answer.status, answer.headers, answer.text, {
-          now: answer.answeredAt,
+          now: answer.respondedAt,
           hide: [token],
         });
       } finally {

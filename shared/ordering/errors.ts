@@ -126,7 +126,7 @@ export function errorFromResponse(
     detail:
       status < 400
         ? 'an unexpected success or redirect status; check the configured address'
-        : detailOf(headers, bodyText, options.hide ?? []),
+        : readDetail(headers, bodyText, options.hide ?? []),
   });
 }
 
@@ -177,7 +177,7 @@ const ErrorBody = z.object({
     .catch(null),
 });
 
-function detailOf(headers: FetchAnswer['headers'], bodyText: string, hide: readonly string[]): string {
+function readDetail(headers: FetchAnswer['headers'], bodyText: string, hide: readonly string[]): string {
   if (bodyText.trim() === '') return 'the response had no body';
   if (isHtml(headers, bodyText)) return 'the response was an HTML page';
   if (bodyText.length > MAX_PROBLEM_CHARACTERS) return 'the response was too long for a problem document';

@@ -23,8 +23,8 @@ export interface Exchanged {
   status: number;
   headers: FetchAnswer['headers'];
   text: string;
-  askedAt: number;
-  answeredAt: number;
+  requestedAt: number;
+  respondedAt: number;
 }
 
 /** Maximum size of a decompressed answer. A full page of 100 jobs is about 60 kB. */
@@ -47,10 +47,10 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
   signal?.addEventListener('abort', onAbort, { once: true });
   let response: FetchAnswer | undefined;
   try {
-    const askedAt = now();
+    const requestedAt = now();
     response = await fetch(url, { ...init, redirect: 'manual', signal: giveUp.signal });
     const text = await readText(operation, response);
-    return { status: response.status, headers: response.headers, text, askedAt, answeredAt: now() };
+    return { status: response.status, headers: response.headers, text, requestedAt, respondedAt: now() };
   } catch (cause) {
     signal?.throwIfAborted();
     if (cause instanceof OrderingError) throw cause;

@@ -163,9 +163,9 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
     const usableSeconds = expires_in <= MARGIN_SECONDS ? expires_in / 2 : expires_in - MARGIN_SECONDS;
     return {
       value: access_token,
-      obtainedAt: answer.answeredAt,
+      obtainedAt: answer.respondedAt,
       // Counted from before the request: the token is at most that old.
-      usableUntil: answer.askedAt + usableSeconds * 1000,
+      usableUntil: answer.requestedAt + usableSeconds * 1000,
       fromCache: false,
     };
   }

@@ -13,12 +13,16 @@ const REINDEX_MS = 20 * 60_000;
 const PAGE_ITEMS = 100;
 
 /** Stores the entries of some jobs or recipients of an account. Other items have none. */
-export async function putEntriesOf(table: Table, ref: AccountRef, items: readonly Item[]): Promise<void> {
+export async function putItemEntries(table: Table, ref: AccountRef, items: readonly Item[]): Promise<void> {
   await putSearchItems(table, await toEntries(table, ref, items));
 }
 
 /** Removes the entries of some jobs or recipients of an account. Other items have none. */
-export async function removeEntriesOf(table: Table, ref: AccountRef, items: readonly Item[]): Promise<void> {
+export async function removeItemEntries(
+  table: Table,
+  ref: AccountRef,
+  items: readonly Item[],
+): Promise<void> {
   await deleteItems(table, await toEntries(table, ref, items));
 }
 
@@ -84,9 +88,9 @@ async function indexPage(table: Table, region: string, progress: Progress): Prom
   const { part, after } = isSame ? progress : ({ part: 'jobs', after: '' } as const);
   const pk = part === 'jobs' ? snapshotPk(ref) : recipientPk(ref);
   const items = await table.query({ pk, ...(after === '' ? {} : { after }), limit: PAGE_ITEMS });
-  await putEntriesOf(table, ref, items);
+  await putItemEntries(table, ref, items);
   // A deletion that ran meanwhile has removed the items, and perhaps not their entries.
-  if (!(await table.get(keys.account(ref)))) await removeEntriesOf(table, ref, items);
+  if (!(await table.get(keys.account(ref)))) await removeItemEntries(table, ref, items);
   if (items.length === PAGE_ITEMS) return { account, part, after: items.at(-1)?.sk ?? '' };
   return { account, part: part === 'jobs' ? 'recipients' : 'nothing', after: '' };
 }

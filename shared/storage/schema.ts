@@ -187,7 +187,7 @@ export const keys = {
   /** The usual durations of an account's jobs, and the results of its risk flags. */
   durations: (ref: AccountRef): Key => ({ pk: `DURATIONS#${formatRef(ref)}`, sk: 'DURATIONS' }),
   wake: (ref: AccountRef): Key => ({
-    pk: wakePk(ref.region, shardOf(ref.account, WAKE_SHARDS)),
+    pk: wakePk(ref.region, toShard(ref.account, WAKE_SHARDS)),
     sk: ref.account,
   }),
   /** A sink. All sinks of a region share one partition, so that they can be listed. */
@@ -333,7 +333,7 @@ export const keys = {
   }),
   /** History: an attempt to deliver an event; `at` is its start time (epoch ms). */
   delivery: (region: string, sink: string, eventId: string, at: number, id: string): Key => ({
-    pk: deliveryPk(region, sink, shardOf(eventId, DELIVERY_SHARDS)),
+    pk: deliveryPk(region, sink, toShard(eventId, DELIVERY_SHARDS)),
     sk: `${formatTimestamp(at)}#${id}`,
   }),
 } as const;
@@ -399,7 +399,7 @@ export function notifyDue(
 ): { duePk: string; dueSk: string } {
   const first = since === dueAt ? '' : `#${formatTimestamp(since)}`;
   return {
-    duePk: notifyDuePk(what, ref.region, shardOf(`${ref.account}#${sk}`, NOTIFY_SHARDS)),
+    duePk: notifyDuePk(what, ref.region, toShard(`${ref.account}#${sk}`, NOTIFY_SHARDS)),
     dueSk: `${formatTimestamp(dueAt)}#${ref.account}#${sk}${first}`,
   };
 }
@@ -487,7 +487,7 @@ export function getDrainNames(sink: string): readonly string[] {
 }
 /** Returns the name under which a sink is drained for an account. */
 export function getDrainName(sink: string, account: string): string {
-  return DIVIDED_SINKS.includes(sink) ? `${sink}:${shardOf(account, SINK_PARTS)}` : sink;
+  return DIVIDED_SINKS.includes(sink) ? `${sink}:${toShard(account, SINK_PARTS)}` : sink;
 }
 /** Returns the id of the sink that is drained under a name. */
 export const getSinkId = (name: string): string => name.split(':')[0] ?? name;
@@ -531,7 +531,7 @@ export const deadPk = (region: string, sink: string): string => `DEAD#${region}#
 /** Returns the place of an account's next poll in the `due` index. */
 export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk: string } {
   return {
-    duePk: pollDuePk(ref.region, shardOf(ref.account, POLL_SHARDS)),
+    duePk: pollDuePk(ref.region, toShard(ref.account, POLL_SHARDS)),
     dueSk: `${formatTimestamp(dueAt)}#${ref.account}`,
   };
 }
@@ -587,7 +587,7 @@ export function parseDrainDue(dueSk: string): { readonly name: string; readonly 
 export const drainDueEnd = (name: string): string => `${name}#~`;
 /** Partition of one shard of a region's due cursors in the `due` index. */
 export const drainDuePk = (region: string, shard: number): string => `DRAINS#${region}#${shard}`;
-const getDrainShard = (name: string): number => shardOf(name, DRAIN_SHARDS);
+const getDrainShard = (name: string): number => toShard(name, DRAIN_SHARDS);
 /** Partitions of a sink's due cursors in the `due` index, as version 0.1.0 wrote them (`time#what`). */
 export const formerDrainDuePks = (region: string, sink: string): readonly string[] =>
   [0, 1].map((shard) => `DRAINS#${region}#${sink}#${shard}`);
@@ -626,6 +626,6 @@ export function formatRef(ref: AccountRef): string {
   return `${ref.region}#${ref.account}`;
 }
 
-function shardOf(text: string, shards: number): number {
+function toShard(text: string, shards: number): number {
   return hash('sha256', text, 'buffer').readUInt32BE(0) % shards;
 }

@@ -56,8 +56,8 @@ export function toSearchItem(
   const text = foldSearchText(value);
   if (!isSearchable(text)) return undefined;
   return {
-    pk: searchPk(region, kind, firstOf(text, MIN_SEARCH_LENGTH)),
-    sk: [firstOf(text, INDEXED_LENGTH), account, id].join(SEPARATOR),
+    pk: searchPk(region, kind, takeFirst(text, MIN_SEARCH_LENGTH)),
+    sk: [takeFirst(text, INDEXED_LENGTH), account, id].join(SEPARATOR),
   };
 }
 
@@ -84,8 +84,8 @@ export function isSearchable(text: string): boolean {
 
 /** Returns the range of the entries of a kind that begin with a folded text. */
 export function toSearchRange(region: string, kind: IndexedKind, text: string): Query {
-  const from = firstOf(text, INDEXED_LENGTH);
-  return { pk: searchPk(region, kind, firstOf(text, MIN_SEARCH_LENGTH)), from, to: `${from}\u{10ffff}` };
+  const from = takeFirst(text, INDEXED_LENGTH);
+  return { pk: searchPk(region, kind, takeFirst(text, MIN_SEARCH_LENGTH)), from, to: `${from}\u{10ffff}` };
 }
 
 /** Returns the account of an entry, and the id of what it points to. */
@@ -102,5 +102,5 @@ export async function putSearchItems(table: Table, items: readonly Item[]): Prom
   await pLimit(BATCHES_AT_ONCE).map(batches, (batch) => table.putMany(batch));
 }
 
-const firstOf = (text: string, count: number): string =>
+const takeFirst = (text: string, count: number): string =>
   text.length <= count ? text : [...text.slice(0, 2 * count)].slice(0, count).join('');

@@ -165,7 +165,7 @@ function isEnough(run: FailureRun): boolean {
 }
 
 /** Returns the message of an emitted outage, with its start. `undefined` if there is none. */
-export function outageOf({ run, openedAt }: Upstream): string | undefined {
+export function describeOutage({ run, openedAt }: Upstream): string | undefined {
   if (openedAt === null || run === null) return undefined;
   return `The ordering API has been failing for the whole region since ${formatTimestamp(run.since)}: ${run.reason}`;
 }

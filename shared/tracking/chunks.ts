@@ -89,7 +89,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
     let bytes = 0;
     for (; next; next = take()) {
       const { work, events, names } = next;
-      const write = writeOf(ref, work, context);
+      const write = toWrite(ref, work, context);
       const { jobNumber, stored, snapshot, untracked } = work;
       const marks = markWrites(ref, jobNumber, stored, untracked ? undefined : snapshot);
       const search = toSearchChanges(ref, work, context.startedAt);
@@ -150,7 +150,7 @@ function sizeOfEvent(event: EventDraft): number {
   return Buffer.byteLength(JSON.stringify(event.data)) + 1_500;
 }
 
-function writeOf(ref: AccountRef, work: Work, context: ScheduleContext): Write {
+function toWrite(ref: AccountRef, work: Work, context: ScheduleContext): Write {
   if (work.untracked === 'delete snapshot') return { delete: keys.snapshot(ref, work.jobNumber) };
   return putSnapshot(ref, work.snapshot, toIndexEntry(work) === undefined ? context.startedAt : undefined);
 }

@@ -5,7 +5,7 @@
 import { ACTIVE_JOBS, type ActiveJobsQuery, type Answer, type OrderingClient } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { ListedJob, ListPage, Recall } from '../ordering/list-page.ts';
-import type { Look } from './diff/step.ts';
+import type { ViewResponse } from './diff/step.ts';
 import type { OpenKind } from './open-jobs.ts';
 import type { ListView } from './views.ts';
 
@@ -31,7 +31,7 @@ const MAX_SLOW_PARTS = 4;
 
 /** Data kept of a list entry, as one page contained it. */
 export interface Observation {
-  readonly look: Look;
+  readonly response: ViewResponse;
   /** Kind of the job for the statistics about open jobs. */
   readonly kind: OpenKind;
   /** Whether a text of the entry is truncated. */
@@ -61,7 +61,7 @@ export interface Crawl {
   /** Whether something was read of every page. */
   readonly covered: boolean;
   /** Time of the last page answer. `null` if no page was answered. */
-  readonly answeredAt: number | null;
+  readonly respondedAt: number | null;
 }
 
 /**
@@ -78,7 +78,7 @@ export async function crawl<T extends Pick<ListedJob, 'jobNumber'> = never>(
     readonly now: () => number;
     readonly recall?: Recall<T>;
     /** Returns what to keep of a job, while its page is in memory. */
-    readonly notice: (job: ListedJob | T, look: Look) => Observation;
+    readonly notice: (job: ListedJob | T, response: ViewResponse) => Observation;
     readonly concurrency?: number;
     readonly signal?: AbortSignal;
   },
@@ -92,15 +92,15 @@ export async function crawl<T extends Pick<ListedJob, 'jobNumber'> = never>(
   let last = 1;
   let next = 1;
 
-  function take({ body, askedAt, answeredAt }: Answer<ListPage<T>>): void {
+  function take({ body, requestedAt, respondedAt }: Answer<ListPage<T>>): void {
     pages.add(pageAt((body.pageNumber - 1) * body.pageSize));
-    answered = Math.max(answered ?? 0, answeredAt);
+    answered = Math.max(answered ?? 0, respondedAt);
     last = Math.max(last, lastPage(body));
-    const look: Look = { askedAt, answeredAt, view: 'list' };
+    const response: ViewResponse = { requestedAt, respondedAt, view: 'list' };
     for (const job of body.items) {
-      const seen = observations.get(job.jobNumber);
-      if (seen && seen.look.answeredAt > look.answeredAt) continue;
-      observations.set(job.jobNumber, options.notice(job, look));
+      const earlier = observations.get(job.jobNumber);
+      if (earlier && earlier.response.respondedAt > response.respondedAt) continue;
+      observations.set(job.jobNumber, options.notice(job, response));
     }
   }
 
@@ -141,7 +141,7 @@ export async function crawl<T extends Pick<ListedJob, 'jobNumber'> = never>(
     observations,
     pages: pages.size,
     covered: pages.size >= last,
-    answeredAt: answered,
+    respondedAt: answered,
   };
 }
 
@@ -225,19 +225,25 @@ export class ListReader<T = never> {
    * Returns the jobs of one page, without the unreadable ones. Throws like {@link page} and {@link
    * inParts}.
    */
-  async read(page: number): Promise<{ items: ListPage<T>['items']; hasNextPage: boolean; look: Look }> {
+  async read(
+    page: number,
+  ): Promise<{ items: ListPage<T>['items']; hasNextPage: boolean; response: ViewResponse }> {
     const items: ListPage<T>['items'] = [];
     let last = page;
-    let look: Look | undefined;
-    const take = ({ body, askedAt, answeredAt }: Answer<ListPage<T>>): void => {
-      look = { askedAt: look?.askedAt ?? askedAt, answeredAt, view: 'search' };
+    let response: ViewResponse | undefined;
+    const take = ({ body, requestedAt, respondedAt }: Answer<ListPage<T>>): void => {
+      response = { requestedAt: response?.requestedAt ?? requestedAt, respondedAt, view: 'search' };
       items.push(...body.items);
       last = Math.max(last, lastPage(body));
     };
     const answer = await this.page(page);
     if ('cause' in answer) await this.inParts([answer], take);
     else take(answer);
-    return { items, hasNextPage: last > page, look: look ?? { askedAt: 0, answeredAt: 0, view: 'search' } };
+    return {
+      items,
+      hasNextPage: last > page,
+      response: response ?? { requestedAt: 0, respondedAt: 0, view: 'search' },
+    };
   }
 
   async #pageInParts({ page, cause }: FailedPage, take: (answer: Answer<ListPage<T>>) => void) {

@@ -8,7 +8,7 @@ import { type ActiveJobsQuery, JOB_DETAIL, type OrderingClient } from '../orderi
 import { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
 import { isOfOnePage, ListReader, readListPage } from './crawl.ts';
-import type { Look, Sighting } from './diff/step.ts';
+import type { ListEntry, ViewResponse } from './diff/step.ts';
 import type { Ending } from './snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from './views.ts';
 
@@ -18,19 +18,19 @@ const MAX_SEARCH_PAGES = 10;
 /** Answers of the ordering API about one missing job. */
 export interface Evidence {
   /** Time from the first request to the last answer. */
-  readonly look: Look;
+  readonly response: ViewResponse;
   /** Job detail, read last. `null` if the upstream API does not know the job (404). */
   readonly detail: DetailView | null;
-  readonly detailLook: Look;
+  readonly detailResponse: ViewResponse;
   /** Error of the job detail. Then `detail` is `null` and proves nothing. */
   readonly detailProblem?: OrderingError;
   /** Entry of the job in the active list, found by a search for its number. `null` if not found. */
   readonly active: ListView | null;
-  readonly activeLook: Look;
+  readonly activeLook: ViewResponse;
   /** Whether the job is in the list that includes closed jobs. */
   readonly amongClosed: boolean;
   /** Its entry in that list. Absent if not found. */
-  readonly closed?: Sighting;
+  readonly closed?: ListEntry;
   /** `false` if the content of the lists prevented a search. Then only the job detail is known. */
   readonly searched: boolean;
 }
@@ -83,13 +83,13 @@ export async function investigate(
     return await searchAfter(client, jobNumber, detail, signal);
   } catch (cause) {
     if (!detail.view?.dateOut || !isOfOnePage(cause)) throw cause;
-    const { view, look } = detail;
+    const { view, response } = detail;
     return {
-      look,
+      response,
       detail: view,
-      detailLook: look,
+      detailResponse: response,
       active: null,
-      activeLook: look,
+      activeLook: response,
       amongClosed: false,
       searched: false,
     };
@@ -117,9 +117,9 @@ async function searchInstead(
   const { active, closed } = found;
   // The requests above were sent, so that the investigation is repeated later after any fault.
   if (!active.found && !closed) throw new Error(detailProblem.message, { cause: detailProblem });
-  const look: Look = { ...active.look, askedAt: found.askedAt };
-  const unread = { detail: null, detailLook: look, detailProblem };
-  return { look, ...unread, ...listEvidence(found) };
+  const response: ViewResponse = { ...active.response, requestedAt: found.requestedAt };
+  const unread = { detail: null, detailResponse: response, detailProblem };
+  return { response, ...unread, ...listEvidence(found) };
 }
 
 async function searchAfter(
@@ -133,22 +133,22 @@ async function searchAfter(
   let last = found.last;
   if (!found.active.found && !detail.view?.dateOut) {
     detail = await readDetail(client, jobNumber, signal);
-    last = detail.look;
+    last = detail.response;
   }
   return {
-    look: { askedAt: first.look.askedAt, answeredAt: last.answeredAt, view: 'search' },
+    response: { requestedAt: first.response.requestedAt, respondedAt: last.respondedAt, view: 'search' },
     detail: detail.view,
-    detailLook: detail.look,
+    detailResponse: detail.response,
     ...listEvidence(found),
   };
 }
 
 /** Answers of the searches. `last` is the last answer. */
 interface Searches {
-  readonly askedAt: number;
+  readonly requestedAt: number;
   readonly active: SearchResult;
-  readonly closed: Sighting | undefined;
-  readonly last: Look;
+  readonly closed: ListEntry | undefined;
+  readonly last: ViewResponse;
 }
 
 async function searchLists(
@@ -157,19 +157,19 @@ async function searchLists(
   signal: AbortSignal | undefined,
 ): Promise<Searches> {
   const active = await searchFor(client, jobNumber, false, signal);
-  const { askedAt } = active.look;
-  if (active.found) return { askedAt, active, closed: undefined, last: active.look };
+  const { requestedAt } = active.response;
+  if (active.found) return { requestedAt, active, closed: undefined, last: active.response };
   const withClosed = await searchFor(client, jobNumber, true, signal);
-  if (!withClosed.found) return { askedAt, active, closed: undefined, last: withClosed.look };
-  const closed = { view: listView(withClosed.found), look: withClosed.look };
+  if (!withClosed.found) return { requestedAt, active, closed: undefined, last: withClosed.response };
+  const closed = { view: listView(withClosed.found), response: withClosed.response };
   const again = await searchFor(client, jobNumber, false, signal);
-  return { askedAt, active: again, closed, last: again.look };
+  return { requestedAt, active: again, closed, last: again.response };
 }
 
 function listEvidence({ active, closed }: Searches) {
   return {
     active: active.found && listView(active.found),
-    activeLook: active.look,
+    activeLook: active.response,
     amongClosed: closed !== undefined,
     ...(closed && { closed }),
     searched: true,
@@ -226,12 +226,12 @@ export async function searchesFind(
 
 interface DetailRead {
   readonly view: DetailView | null;
-  readonly look: Look;
+  readonly response: ViewResponse;
 }
 
 interface SearchResult {
   readonly found: ActiveJob | null;
-  readonly look: Look;
+  readonly response: ViewResponse;
 }
 
 async function readDetail(
@@ -239,8 +239,8 @@ async function readDetail(
   jobNumber: number,
   signal: AbortSignal | undefined,
 ): Promise<DetailRead> {
-  const { body, askedAt, answeredAt } = await client.job(jobNumber, signal);
-  return { view: body ? detailView(body) : null, look: { askedAt, answeredAt, view: 'detail' } };
+  const { body, requestedAt, respondedAt } = await client.job(jobNumber, signal);
+  return { view: body ? detailView(body) : null, response: { requestedAt, respondedAt, view: 'detail' } };
 }
 
 /**
@@ -253,15 +253,15 @@ async function searchFor(
   includeClosedJobs: boolean,
   signal: AbortSignal | undefined,
 ): Promise<SearchResult> {
-  let askedAt: number | undefined;
+  let requestedAt: number | undefined;
   for (let page = 1; ; page += 1) {
     const query = { page, searchText: String(jobNumber), includeClosedJobs };
     const answer = await readListPage(client, query, signal);
-    askedAt ??= answer.askedAt;
-    const look: Look = { askedAt, answeredAt: answer.answeredAt, view: 'search' };
+    requestedAt ??= answer.requestedAt;
+    const response: ViewResponse = { requestedAt, respondedAt: answer.respondedAt, view: 'search' };
     const found = answer.body.items.find((job) => job.jobNumber === jobNumber);
-    if (found) return { found, look };
-    if (!answer.body.hasNextPage) return { found: null, look };
+    if (found) return { found, response };
+    if (!answer.body.hasNextPage) return { found: null, response };
     if (page === MAX_SEARCH_PAGES) return bisect(client, jobNumber, query, answer.body.totalPages, signal);
   }
 }
@@ -278,23 +278,23 @@ async function bisect(
   signal: AbortSignal | undefined,
 ): Promise<SearchResult> {
   let [first, last] = [query.page, totalPages];
-  let askedAt: number | undefined;
+  let requestedAt: number | undefined;
   for (;;) {
     const page = Math.floor((first + last) / 2);
     const answer = await readListPage(client, { ...query, page }, signal);
-    askedAt ??= answer.askedAt;
-    const look: Look = { askedAt, answeredAt: answer.answeredAt, view: 'search' };
+    requestedAt ??= answer.requestedAt;
+    const response: ViewResponse = { requestedAt, respondedAt: answer.respondedAt, view: 'search' };
     const numbers = answer.body.items.map((job) => job.jobNumber);
     const found = answer.body.items.find((job) => job.jobNumber === jobNumber);
-    if (found) return { found, look };
+    if (found) return { found, response };
     if (numbers.some((number, at) => number >= (numbers[at - 1] ?? Number.POSITIVE_INFINITY))) {
       throw new Error(`A search for job ${jobNumber} has more than ${MAX_SEARCH_PAGES} pages, in no order.`);
     }
     const newer = numbers.filter((number) => number > jobNumber).length;
     // A page beyond the end of the list is empty.
     if (newer === 0) last = page - 1;
-    else if (newer < numbers.length) return { found: null, look };
+    else if (newer < numbers.length) return { found: null, response };
     else first = page + 1;
-    if (first > last) return { found: null, look };
+    if (first > last) return { found: null, response };
   }
 }

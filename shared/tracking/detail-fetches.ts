@@ -11,8 +11,8 @@ import { OrderingError } from '../ordering/errors.ts';
 import { isRefusal } from './account-state.ts';
 import type { Crawl } from './crawl.ts';
 import { concernsDetail, type Evidence, investigate, judge, searchesFind } from './departures.ts';
-import { applyClosedEntry, showsMore } from './diff/closed-entry.ts';
-import { type Known, type Look, sinceListed } from './diff/step.ts';
+import { applyClosedEntry, hasUnemittedValues } from './diff/closed-entry.ts';
+import { type Known, sinceListed, type ViewResponse } from './diff/step.ts';
 import { checkTimers } from './diff/timers.ts';
 import { applyDetail, applyEnding, trackWithoutDetail } from './diff.ts';
 import type { JobIndex } from './job-index.ts';
@@ -30,7 +30,7 @@ export interface ApplyContext extends ScheduleContext {
 /** Inputs of the detail fetches. */
 export interface FetchContext extends ApplyContext {
   readonly client: OrderingClient;
-  readonly seen: Crawl;
+  readonly crawl: Crawl;
   /** Jobs as before this poll. */
   readonly index: JobIndex;
   readonly statuses: StatusNames;
@@ -92,8 +92,8 @@ export function selectFetches(
   works: Iterable<Work>,
   fetchesPerPoll: number,
 ): { readonly queue: readonly Work[]; readonly left: number } {
-  const due = [...works].filter((work) => work.lookSince !== undefined);
-  const byWaiting = (a: Work, b: Work) => (a.lookSince ?? 0) - (b.lookSince ?? 0);
+  const due = [...works].filter((work) => work.owedSince !== undefined);
+  const byWaiting = (a: Work, b: Work) => (a.owedSince ?? 0) - (b.owedSince ?? 0);
   const owed = due.filter(({ turn }) => turn === undefined).sort(byWaiting);
   const size = Math.min(
     Math.max(fetchesPerPoll, Math.ceil(owed.length * BACKLOG_SHARE)),
@@ -186,8 +186,8 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
  * Returns a listed job to search for as a positive control. A new job may be missing from a search index that
  * lags, so this is the middle one of the jobs that were listed before, or else of all listed jobs.
  */
-function controlJob({ seen, index }: FetchContext): number | undefined {
-  const listed = [...seen.observations.keys()].sort((a, b) => a - b);
+function controlJob({ crawl, index }: FetchContext): number | undefined {
+  const listed = [...crawl.observations.keys()].sort((a, b) => a - b);
   const before = listed.filter((jobNumber) => index.get(jobNumber)?.phase === 'listed');
   const candidates = before.length > 0 ? before : listed;
   return candidates[Math.floor(candidates.length / 2)];
@@ -201,7 +201,7 @@ export function conclude(gone: readonly Gone[], may: 'emit' | 'hold', context: A
       continue;
     }
     applyEvidence(work, evidence, context);
-    end(work, as, evidence.look, context);
+    end(work, as, evidence.response, context);
   }
 }
 
@@ -219,7 +219,7 @@ async function fetchJob(
   context: FetchContext,
   searchesWork: () => Promise<boolean>,
 ): Promise<Fetched> {
-  const { client, known, seen, settings, signal } = context;
+  const { client, known, crawl, settings, signal } = context;
   const { jobNumber } = work;
   if (work.listed || work.snapshot.ended !== null) {
     const answer = await client.job(jobNumber, signal).catch((cause: unknown) => {
@@ -228,15 +228,15 @@ async function fetchJob(
         addStep(work, applyClosedEntry(work.snapshot, work.hint, known));
       throw cause;
     });
-    const { body, askedAt, answeredAt } = answer;
+    const { body, requestedAt, respondedAt } = answer;
     const detail = body && (await toCurrentNames(work, detailView(body), context));
     if (detail) {
       const { heldBack } = work.snapshot;
-      applyFetchedDetail(work, detail, { askedAt, answeredAt, view: 'detail' }, context);
+      applyFetchedDetail(work, detail, { requestedAt, respondedAt, view: 'detail' }, context);
       // Of an unchanged job, the rotation knows only the stored entry, which contains the values that the list omits.
       if (work.turn !== undefined && heldBack) work.snapshot = { ...work.snapshot, heldBack };
       // The detail gives the zone of the due date.
-      if (work.listed) addStep(work, checkTimers(work.snapshot, work.listed.look, known));
+      if (work.listed) addStep(work, checkTimers(work.snapshot, work.listed.response, known));
     }
     // Listed but unknown (404) is a contradiction. After the job's end, a 404 is expected and needs no event.
     else if (work.listed) rescheduleUnanswered(work, undefined, context);
@@ -250,7 +250,7 @@ async function fetchJob(
     detail: answers.detail && (await toCurrentNames(work, answers.detail, context)),
   };
   const { snapshot } = work;
-  const wasDispatched = snapshot.announced.dateOut !== null || snapshot.returned === true;
+  const wasDispatched = snapshot.emitted.dateOut !== null || snapshot.returned === true;
   const verdict = judge(evidence, wasDispatched, snapshot.departure?.tries ?? Number.POSITIVE_INFINITY);
   const fetched: Fetched = { detailProblem: evidence.detailProblem };
   switch (verdict.kind) {
@@ -274,13 +274,13 @@ async function fetchJob(
       const again = before?.as === verdict.as ? before : null;
       const found = await searchesWork();
       const confirmed =
-        found && again !== null && seen.startedAt >= again.at + settings.confirmAfterSeconds * 1000;
+        found && again !== null && crawl.startedAt >= again.at + settings.confirmAfterSeconds * 1000;
       if (confirmed) return { gone: { work, as: verdict.as, evidence } };
       // Until then no event is emitted for a job that may soon be listed again, unless its detail is
       // authoritative.
       if (snapshot.settling) applyEvidence(work, evidence, context);
       // A search that does not find a listed job contradicts everything else.
-      const suspected = found ? (again ?? { as: verdict.as, at: seen.startedAt }) : before;
+      const suspected = found ? (again ?? { as: verdict.as, at: crawl.startedAt }) : before;
       const contradictory = suspected === null ? { contradictory: true as const } : {};
       work.snapshot = unexplained(work.snapshot, { suspected, ...contradictory }, context);
       return fetched;
@@ -293,8 +293,8 @@ async function fetchJob(
         work.snapshot = { ...snapshot, detailPending: true };
       }
       applyEvidence(work, evidence, context);
-      if (verdict.closed) end(work, 'closed', evidence.look, context);
-      if (evidence.closed && !showsMore(work.snapshot, evidence.closed.view)) {
+      if (verdict.closed) end(work, 'closed', evidence.response, context);
+      if (evidence.closed && !hasUnemittedValues(work.snapshot, evidence.closed.view)) {
         work.fingerprint = fingerprint(evidence.closed.view);
       }
       return fetched;
@@ -305,11 +305,15 @@ async function fetchJob(
  * Applies the evidence about a job that only the search found in the active list: a page had shifted, or the search is
  * outdated. It proves no value of a field. The next crawl that contains the job does.
  */
-function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, context: ApplyContext): void {
+function applyFound(
+  work: Work,
+  { detail, detailResponse, activeLook }: Evidence,
+  context: ApplyContext,
+): void {
   const { snapshot } = work;
   const { list, settling, unproven } = snapshot;
   if (settling !== null) {
-    if (detail) applyFetchedDetail(work, detail, detailLook, context);
+    if (detail) applyFetchedDetail(work, detail, detailResponse, context);
     else work.snapshot = unanswered(snapshot, context);
     return;
   }
@@ -317,11 +321,11 @@ function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, co
     work.snapshot = unanswered({ ...snapshot, departure: null }, context);
   } else {
     work.snapshot = { ...snapshot, departure: null, heldBack: true };
-    work.listed = { view: list, look: activeLook };
-    applyFetchedDetail(work, detail, detailLook, context);
+    work.listed = { view: list, response: activeLook };
+    applyFetchedDetail(work, detail, detailResponse, context);
   }
   // The stored list view cannot resolve what the list withdrew.
-  const { dateOut, tracking } = snapshot.announced;
+  const { dateOut, tracking } = snapshot.emitted;
   if (snapshot.heldBack && snapshot.owed && (dateOut !== null || tracking.length > 0)) {
     work.snapshot = disagreeing(work.snapshot, context);
   }
@@ -345,11 +349,16 @@ async function toCurrentNames(
 }
 
 /** Applies the detail of a job that is in the list or has left it. */
-function applyFetchedDetail(work: Work, detail: DetailView, look: Look, context: ApplyContext): void {
+function applyFetchedDetail(
+  work: Work,
+  detail: DetailView,
+  response: ViewResponse,
+  context: ApplyContext,
+): void {
   const { unproven, settling } = work.snapshot;
   const moved = work.events.length;
   work.snapshot = adopt(work.snapshot, 'detail', detail);
-  const { open, ...step } = applyDetail(work.snapshot, detail, work.listed, look, context.known);
+  const { open, ...step } = applyDetail(work.snapshot, detail, work.listed, response, context.known);
   addStep(work, step);
   if (!work.listed) {
     const anew = settling === null || work.events.length > moved || work.hinted === true;
@@ -365,17 +374,21 @@ function applyFetchedDetail(work: Work, detail: DetailView, look: Look, context:
  * authoritative view stays the same. For a listed job, the detail only supplies dispatch and tracking (rule
  * 4).
  */
-function applyDispatchEvidence(work: Work, { detail, detailLook }: Evidence, context: ApplyContext): void {
+function applyDispatchEvidence(
+  work: Work,
+  { detail, detailResponse }: Evidence,
+  context: ApplyContext,
+): void {
   const { list, settling, unproven, owed } = work.snapshot;
   if (detail !== null && settling !== null) {
-    applyFetchedDetail(work, detail, detailLook, context);
+    applyFetchedDetail(work, detail, detailResponse, context);
     return;
   }
   // Without the list, it cannot be determined whether the job is new.
   if (detail !== null && list !== null && unproven === null) {
     const before = adopt(work.snapshot, 'detail', detail);
-    const listed = { view: list, look: detailLook };
-    const { open: _, ...step } = applyDetail(before, detail, listed, detailLook, context.known);
+    const listed = { view: list, response: detailResponse };
+    const { open: _, ...step } = applyDetail(before, detail, listed, detailResponse, context.known);
     addStep(work, step);
   }
   work.snapshot = unanswered({ ...work.snapshot, owed }, context);
@@ -384,7 +397,7 @@ function applyDispatchEvidence(work: Work, { detail, detailLook }: Evidence, con
 /** Applies the evidence about a job that left the list. */
 function applyEvidence(
   work: Work,
-  { detail, detailLook, closed, detailProblem }: Evidence,
+  { detail, detailResponse, closed, detailProblem }: Evidence,
   context: ApplyContext,
 ): void {
   if (detailProblem && closed) {
@@ -393,7 +406,7 @@ function applyEvidence(
   }
   const { unproven, list } = work.snapshot;
   if (detail === null) return;
-  applyFetchedDetail(work, detail, detailLook, context);
+  applyFetchedDetail(work, detail, detailResponse, context);
   // Never observed in the active list, and not new either: a job from before tracking began.
   const created = work.events.some((event) => event.type === 'job.created');
   if (unproven !== null && list === null && !created) work.untracked = 'keep snapshot';
@@ -404,7 +417,7 @@ function applyFirstListEntry(work: Work, { known }: ApplyContext): void {
   applyListed(work, { ...known, lastGoodCrawlStartedAt: null });
 }
 
-function end(work: Work, ending: Ending, look: Look, context: ApplyContext): void {
+function end(work: Work, ending: Ending, response: ViewResponse, context: ApplyContext): void {
   // The job's record was deleted before it could be read.
   trackUnread(work);
   if (work.untracked) {
@@ -412,7 +425,7 @@ function end(work: Work, ending: Ending, look: Look, context: ApplyContext): voi
     return;
   }
   const since = sinceListed(work.snapshot, context.known);
-  addStep(work, applyEnding(work.snapshot, ending, look, since, context.known));
+  addStep(work, applyEnding(work.snapshot, ending, response, since, context.known));
   work.snapshot = settled(work.snapshot, true, context);
 }
 

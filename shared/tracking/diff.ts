@@ -49,10 +49,10 @@ import {
   buildStep,
   type EventContent,
   type Known,
-  type Look,
-  type Sighting,
+  type ListEntry,
   type Step,
   sinceListed,
+  type ViewResponse,
 } from './diff/step.ts';
 import { checkTimers } from './diff/timers.ts';
 import { addWithdrawn, mayPrecedeDispatch, withoutWithdrawn } from './diff/withdrawn.ts';
@@ -67,20 +67,20 @@ import type { DetailView, ListView } from './views.ts';
 export function applyListEntry(
   jobNumber: number,
   before: Snapshot | undefined,
-  { view, look }: Sighting,
+  { view, response }: ListEntry,
   known: Known,
 ): Step {
   if (known.baselineStartedAt === null || !before) {
-    const first = createSnapshot(jobNumber, view, look.askedAt);
-    const stay = { since: look.answeredAt };
+    const first = createSnapshot(jobNumber, view, response.requestedAt);
+    const stay = { since: response.respondedAt };
     return buildStep(
       known.baselineStartedAt === null
-        ? { ...first, announced: asEmitted(view), ...(view.status === null ? {} : { stay }) }
+        ? { ...first, emitted: asEmitted(view), ...(view.status === null ? {} : { stay }) }
         : {
-            ...{ ...first, stay, unproven: look.askedAt, owed: { at: known.startedAt, tries: 0 } },
+            ...{ ...first, stay, unproven: response.requestedAt, owed: { at: known.startedAt, tries: 0 } },
             ...(known.rules?.timers ? { timers: known.rules.timers } : {}),
           },
-      look,
+      response,
       null,
       [],
       [view.status],
@@ -88,7 +88,7 @@ export function applyListEntry(
   }
 
   const was = before.list;
-  const current = withoutWithdrawn(view, was, before, look.askedAt, 'list');
+  const current = withoutWithdrawn(view, was, before, response.requestedAt, 'list');
   const { view: next, silent } = carryForwardMissing(was, current);
   // Until now the detail was authoritative.
   const returns = !isListAuthoritative(before);
@@ -96,21 +96,21 @@ export function applyListEntry(
   const zone = before.detail?.timezone ?? null;
   // A date that this list lacked is from the list with closed jobs, and can be corrected here unless the detail has another one.
   const isFromClosed = !before.detail?.dateOut || sameTime(before.detail.dateOut, next.dateOut);
-  const date = was?.dateOut ?? (isFromClosed ? before.announced.dateOut : null);
+  const date = was?.dateOut ?? (isFromClosed ? before.emitted.dateOut : null);
   // The date was corrected by a detail, so the list may be behind: the detail decides.
-  const isBehind = date !== null && !sameTime(date, before.announced.dateOut ?? date);
-  const dispatch = applyDispatchDate(before.announced.dateOut, isBehind ? null : date, next.dateOut, zone);
-  const tracking = applyTracking(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
-  const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
-  const { believed, takenBack } = retainEmitted(was, next, announced);
+  const isBehind = date !== null && !sameTime(date, before.emitted.dateOut ?? date);
+  const dispatch = applyDispatchDate(before.emitted.dateOut, isBehind ? null : date, next.dateOut, zone);
+  const tracking = applyTracking(before.emitted.tracking, was?.tracking ?? [], next.tracking, []);
+  const emitted = { ...before.emitted, dateOut: dispatch.dateOut, tracking: tracking.emitted };
+  const { retained, hasRetained } = retainEmitted(was, next, emitted);
   // Emitted from the list with closed jobs, and not in this list: it was last observed before this entry.
-  const isElsewhere = before.detail === null && isMissing(believed, announced);
-  const ahead = addListValues(before, next, look.answeredAt);
+  const isElsewhere = before.detail === null && isMissing(retained, emitted);
+  const ahead = addListValues(before, next, response.respondedAt);
   const unsure = findIncomparable(before.detail, was ?? next, next, returns ? [] : before.unsure).filter(
     (field) => !(ahead && field in ahead),
   );
   // Withdrawn only in this observation. The schedule for an earlier withdrawal is unaffected.
-  const anew = takenBack && !before.heldBack;
+  const anew = hasRetained && !before.heldBack;
   // The detail fetched at this time is the base of comparison once the job has left the list.
   const news =
     returns ||
@@ -121,34 +121,34 @@ export function applyListEntry(
     changes.some((change) => change.type === 'job.status_changed');
 
   const { heldBack: _, detailPending: __, returned, stay: ___, ...rest } = before;
-  const stay = followStay(before, next, look, before.settling !== null);
+  const stay = followStay(before, next, response, before.settling !== null);
   const snapshot: Snapshot = {
     ...rest,
-    list: believed,
-    listAt: takenBack || silent || isElsewhere ? sinceListed(before, known) : look.askedAt,
+    list: retained,
+    listAt: hasRetained || silent || isElsewhere ? sinceListed(before, known) : response.requestedAt,
     unsure,
     ahead,
-    withdrawn: addWithdrawn(before, announced, look.answeredAt),
-    announced,
+    withdrawn: addWithdrawn(before, emitted, response.respondedAt),
+    emitted,
     ended: null,
     departure: null,
     settling: null,
     owed:
-      news || takenBack || before.owed !== null
+      news || hasRetained || before.owed !== null
         ? {
             at: news || anew || before.owed === null ? known.startedAt : before.owed.at,
             tries: returns || anew || before.owed === null ? 0 : before.owed.tries,
           }
         : null,
-    ...(takenBack || silent || isElsewhere ? { heldBack: true } : {}),
-    ...(returned && (next.canEdit !== true || mayPrecedeDispatch(before.withdrawn, look.askedAt))
+    ...(hasRetained || silent || isElsewhere ? { heldBack: true } : {}),
+    ...(returned && (next.canEdit !== true || mayPrecedeDispatch(before.withdrawn, response.requestedAt))
       ? { returned }
       : {}),
     ...(stay ? { stay } : {}),
   };
   const step = buildStep(
     snapshot,
-    look,
+    response,
     sinceListed(before, known),
     [
       ...(before.ended === null
@@ -164,7 +164,7 @@ export function applyListEntry(
   const since = sinceListed(before, known);
   return withAttention(
     step,
-    look,
+    response,
     known.rules,
     isFirst ? { status: next.status, since, attended: before.stay.attended } : undefined,
   );
@@ -181,12 +181,12 @@ export function applyListEntry(
 export function applyDetail(
   before: Snapshot,
   answer: DetailView,
-  listed: Sighting | undefined,
-  look: Look,
+  listed: ListEntry | undefined,
+  response: ViewResponse,
   known: Known,
 ): Step & { readonly open: boolean } {
-  const detail = withoutWithdrawn(answer, before.detail, before, look.askedAt, 'detail');
-  const proof = before.unproven === null ? undefined : proveCreated(before, detail, look, known);
+  const detail = withoutWithdrawn(answer, before.detail, before, response.requestedAt, 'detail');
+  const proof = before.unproven === null ? undefined : proveCreated(before, detail, response, known);
   const tracked = proof === undefined ? before : applyProof(before, detail, proof);
   const proven = proof?.created === true ? tracked : withOldDispatch(tracked, detail, known);
   const start = { ...proven, detail: proven.detail && fillFromList(proven.detail, proven) };
@@ -195,7 +195,7 @@ export function applyDetail(
   const { view, silent } = carryForwardMissing(was, filled);
   // The detail itself did not prove the values that it omits: at most the list did, before it.
   const isFilled = OMITTED_IN_DETAIL.some((field) => filled[field] !== detail[field]);
-  const lines = applyLines(was, detail, start.supersededLines, look.askedAt);
+  const lines = applyLines(was, detail, start.supersededLines, response.requestedAt);
   const next: DetailView = {
     ...view,
     invoiceNumber: detail.invoiceNumber ?? was?.invoiceNumber ?? null,
@@ -204,7 +204,7 @@ export function applyDetail(
     lines: lines.lines,
   };
   const dispatchedSince = next.dateOut !== null && start.list?.dateOut == null;
-  const caughtUp = catchUp(start, next, look.askedAt, dispatchedSince, detail);
+  const caughtUp = catchUp(start, next, response.requestedAt, dispatchedSince, detail);
   const sinceList = sinceListed(before, known);
   // A change from a value of the list may have happened as soon as the list had shown it.
   const fromList = listed || Object.keys(caughtUp.from).length > 0;
@@ -215,24 +215,24 @@ export function applyDetail(
   const first = proof?.created === true ? start.list : null;
   const dispatch = applyDetailDispatch(start, first, next, listed, caughtUp);
   const tracking = applyDetailTracking(start, first, next, listed);
-  const announced = { ...start.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
+  const emitted = { ...start.emitted, dateOut: dispatch.dateOut, tracking: tracking.emitted };
   const production = compareCancelable(
-    ...([start, next, caughtUp, listed, look, announced.dateOut !== null] as const),
+    ...([start, next, caughtUp, listed, response, emitted.dateOut !== null] as const),
   );
   const { isCancelable } = production;
-  const { believed, takenBack } = retainEmitted(was, { ...next, ...fields.kept, isCancelable }, announced);
-  const list = start.list && dropRevoked({ ...start.list, ...fields.followed }, announced);
-  const open = listed !== undefined && isMissing(listed.view, announced);
+  const { retained, hasRetained } = retainEmitted(was, { ...next, ...fields.kept, isCancelable }, emitted);
+  const list = start.list && dropRevoked({ ...start.list, ...fields.followed }, emitted);
+  const open = listed !== undefined && isMissing(listed.view, emitted);
   // Only the list with closed jobs has shown it: it was last observed before this detail.
-  const isElsewhere = isMissing(believed, announced) && (!list || isMissing(list, announced));
+  const isElsewhere = isMissing(retained, emitted) && (!list || isMissing(list, emitted));
   const revoked = dispatch.events.some(({ type }) => type === 'job.dispatch_revoked');
-  const unseen = was?.dateOut == null ? (start.announced.dateOut ?? first?.dateOut ?? null) : null;
-  const ahead = revoked ? addRevocation(caughtUp.ahead, look.answeredAt, unseen) : caughtUp.ahead;
-  const withdrawn = addWithdrawn(start, announced, look.answeredAt);
+  const unseen = was?.dateOut == null ? (start.emitted.dateOut ?? first?.dateOut ?? null) : null;
+  const ahead = revoked ? addRevocation(caughtUp.ahead, response.respondedAt, unseen) : caughtUp.ahead;
+  const withdrawn = addWithdrawn(start, emitted, response.respondedAt);
   // A view from before the dispatch shows the job as editable, too.
   const isEditable =
     (next.canEdit === true && !ahead?.dateOut) ||
-    (listed?.view.canEdit === true && !mayPrecedeDispatch(withdrawn, look.askedAt));
+    (listed?.view.canEdit === true && !mayPrecedeDispatch(withdrawn, response.requestedAt));
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
   const { heldBack, detailPending: _, returned, lockedInAt: __, cancelableAt, stay, ...rest } = start;
   const heldStill =
@@ -240,13 +240,13 @@ export function applyDetail(
     (!listed ||
       !list ||
       carryForwardMissing(list, listed.view).silent ||
-      retainEmitted(list, listed.view, announced).takenBack);
+      retainEmitted(list, listed.view, emitted).hasRetained);
 
   // An old job may have had its status for long.
   const isStayUnknown = proof?.created === false && list?.status == null;
 
   const detailAt =
-    takenBack ||
+    hasRetained ||
     silent ||
     detail !== answer ||
     isElsewhere ||
@@ -255,26 +255,26 @@ export function applyDetail(
     Object.keys(fields.kept).length > 0
       ? start.detailAt
       : isFilled
-        ? Math.max(start.detailAt, Math.min(look.askedAt, sinceList))
-        : look.askedAt;
+        ? Math.max(start.detailAt, Math.min(response.requestedAt, sinceList))
+        : response.requestedAt;
   const snapshot: Snapshot = {
     ...rest,
     list,
-    detail: believed,
+    detail: retained,
     detailAt,
     unsure: fields.unsure,
     ahead,
     supersededLines: lines.superseded,
     withdrawn,
-    announced,
+    emitted,
     ...(listed
       ? { owed: open ? { at: known.startedAt, tries: start.owed?.tries ?? 0 } : null }
-      : { departure: null, settling: start.settling ?? { since: known.startedAt, looks: 0 } }),
+      : { departure: null, settling: start.settling ?? { since: known.startedAt, fetches: 0 } }),
     ...(heldStill ? { heldBack: true } : {}),
     ...((returned || revoked) && !isEditable ? { returned: true } : {}),
     ...(isCancelable !== null &&
       detailAt === start.detailAt && {
-        cancelableAt: production.kept ? (cancelableAt ?? detailAt) : look.askedAt,
+        cancelableAt: production.kept ? (cancelableAt ?? detailAt) : response.requestedAt,
       }),
     ...(production.lockedInAt === undefined ? {} : { lockedInAt: production.lockedInAt }),
     ...(stay && !isStayUnknown ? { stay } : {}),
@@ -286,9 +286,9 @@ export function applyDetail(
   const step = buildStep(
     // The state of an old job that was only hidden counts as emitted, including that it is overdue.
     proof?.created === false
-      ? checkTimers(snapshot, look, { ...known, baselineStartedAt: null }).snapshot
+      ? checkTimers(snapshot, response, { ...known, baselineStartedAt: null }).snapshot
       : snapshot,
-    look,
+    response,
     proof?.created ? proof.since : since,
     [
       ...(proof?.created
@@ -302,23 +302,23 @@ export function applyDetail(
     [detail.status, ...detail.lines.map((line) => line.status)],
     was === null ? null : since,
   );
-  return { ...withAttention(step, look, known.rules), open };
+  return { ...withAttention(step, response, known.rules), open };
 }
 
 /**
  * Starts tracking a job whose detail cannot be read. The job cannot be proved new, so job.created is never
  * emitted for it. Changes in the list after the job's first list entry are emitted.
  */
-export function trackWithoutDetail(before: Snapshot, shown: ListView | null): Snapshot {
-  const first = before.list ?? shown;
-  return { ...before, unproven: null, announced: first ? asEmitted(first) : before.announced };
+export function trackWithoutDetail(before: Snapshot, current: ListView | null): Snapshot {
+  const first = before.list ?? current;
+  return { ...before, unproven: null, emitted: first ? asEmitted(first) : before.emitted };
 }
 
 /** Emits the events of a verdict about a job that left the list (rule 3), in the same form as all others. */
 export function applyEnding(
   snapshot: Snapshot,
   ending: NonNullable<Snapshot['ended']>,
-  look: Look,
+  response: ViewResponse,
   since: number,
   known: Known,
 ): Step {
@@ -326,13 +326,13 @@ export function applyEnding(
     ...snapshot,
     ended: ending,
     departure: null,
-    settling: { since: known.startedAt, looks: 0 },
+    settling: { since: known.startedAt, fetches: 0 },
   };
   switch (ending) {
     case 'closed':
-      return buildStep(after, look, since, [{ type: 'job.closed', changes: {} }]);
+      return buildStep(after, response, since, [{ type: 'job.closed', changes: {} }]);
     case 'cancelled':
-      return buildStep(after, look, since, [
+      return buildStep(after, response, since, [
         {
           type: 'job.cancelled',
           changes: {},
@@ -342,7 +342,7 @@ export function applyEnding(
       ]);
     case 'unavailable':
       // The job's record no longer exists, so it has no status.
-      return buildStep(after, look, since, [
+      return buildStep(after, response, since, [
         { type: 'job.unavailable', changes: {}, inferred: true, jobStatus: null },
       ]);
   }

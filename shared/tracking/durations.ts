@@ -56,11 +56,11 @@ const BUCKETS_PER_DOUBLING = 4;
 const LAST_BUCKET = 66;
 
 /** Returns the upper bound of a bucket (ms). Every duration in a bucket counts as its upper bound. */
-function boundOf(bucket: number): number {
+function toBound(bucket: number): number {
   return Math.round(FIRST_BOUND_MS * 2 ** (bucket / BUCKETS_PER_DOUBLING));
 }
 
-function bucketOf(ms: number): number {
+function toBucket(ms: number): number {
   const bucket = Math.ceil(BUCKETS_PER_DOUBLING * Math.log2(ms / FIRST_BOUND_MS) - 1e-6);
   return Math.min(LAST_BUCKET, Math.max(0, bucket));
 }
@@ -80,7 +80,7 @@ export class Histogram {
 
   constructor(counts: ReadonlyMap<number, number> = new Map()) {
     const buckets = [...counts].sort(([a], [b]) => a - b);
-    this.#entries = buckets.map(([bucket, jobs]) => [boundOf(bucket), jobs]);
+    this.#entries = buckets.map(([bucket, jobs]) => [toBound(bucket), jobs]);
     this.jobs = buckets.reduce((sum, [, jobs]) => sum + jobs, 0);
   }
 
@@ -199,7 +199,7 @@ export class Durations {
     for (const { status, kind, ms } of durations) {
       if (!month.has(status) && (month.size >= MAX_STATUSES || status.length > MAX_STATUS_LENGTH)) continue;
       const counts = month.get(status) ?? { stay: new Map(), remaining: new Map() };
-      increment(counts[kind], bucketOf(ms), 1);
+      increment(counts[kind], toBucket(ms), 1);
       month.set(status, counts);
       this.#months.set(thisMonth, month);
       this.#changed = true;

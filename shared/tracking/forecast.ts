@@ -77,7 +77,7 @@ function readOpenDueTime(snapshot: Snapshot): ReturnType<typeof readDueTime> {
  * was late. Returns the forecast after it, too.
  */
 export function decideResult(
-  { forecast, announced, detail }: Snapshot,
+  { forecast, emitted, detail }: Snapshot,
   events: readonly EventDraft[],
 ): { readonly forecast: Forecast | undefined; readonly result: RiskResult | undefined } {
   for (const { type, data } of events) {
@@ -87,7 +87,7 @@ export function decideResult(
     if (dateDue === null || late === null) continue;
     const own = forecast && sameTime(forecast.dateDue, dateDue) ? forecast : undefined;
     // A job that was already overdue at the baseline is no result.
-    const isKnown = type === 'job.dispatched' && sameTime(announced.overdueFor, dateDue);
+    const isKnown = type === 'job.dispatched' && sameTime(emitted.overdueFor, dateDue);
     if (own?.counted || isKnown) continue;
     const dueAt = readTimes(dateDue, detail?.timezone ?? null, { midnightIsEndOfDay: true })?.latest;
     const { flaggedAt } = own ?? {};

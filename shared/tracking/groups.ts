@@ -16,7 +16,7 @@ import type { OrderingClient } from '../ordering/client.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { readListPage } from './crawl.ts';
-import { type Look, toObserved } from './diff/step.ts';
+import { toObserved, type ViewResponse } from './diff/step.ts';
 import type { ScheduleContext } from './schedule.ts';
 import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';
 import { presentDate } from './timestamps.ts';
@@ -47,7 +47,7 @@ export interface Group {
 }
 
 /** A job of a group in the upstream list. */
-export interface ShownMember {
+export interface ListedMember {
   readonly jobNumber: number;
   readonly dateOut: string | null;
   /** Set if the entry does not give its group. */
@@ -85,10 +85,10 @@ export function toMembership(
 }
 
 /** Returns the state of a job according to the log. */
-export function toRecordedState({ unproven, announced, ended, settling, owed }: Snapshot): RecordedState {
+export function toRecordedState({ unproven, emitted, ended, settling, owed }: Snapshot): RecordedState {
   if (unproven !== null) return 'unseen';
   if (settling !== null && owed === null) return 'history';
-  if (announced.dateOut !== null) return 'dispatched';
+  if (emitted.dateOut !== null) return 'dispatched';
   return ended === null ? 'open' : 'gone';
 }
 
@@ -165,7 +165,7 @@ export type GroupVerdict =
  */
 export function judgeGroup(
   group: Group,
-  shown: readonly ShownMember[],
+  listed: readonly ListedMember[],
   recorded: (jobNumber: number) => RecordedState,
   active: ReadonlySet<number>,
 ): GroupVerdict {
@@ -173,7 +173,7 @@ export function judgeGroup(
   let open = false;
   let unseen = false;
   let isEvidence = false;
-  for (const { jobNumber, dateOut } of shown) {
+  for (const { jobNumber, dateOut } of listed) {
     const before = group.members.get(jobNumber);
     isEvidence ||= before === 'dispatched' && dateOut !== null;
     if (dateOut === null ? before === 'gone' : before === 'dispatched') continue;
@@ -199,14 +199,14 @@ export function judgeGroup(
 export function judgePartial(
   before: Group,
   after: Group,
-  shown: readonly ShownMember[],
+  listed: readonly ListedMember[],
   isListed: (jobNumber: number) => boolean,
 ): 'partial' | 'earlier' | 'unproven' {
-  const out = shown.filter(({ dateOut }) => dateOut !== null);
-  const isKnown = ({ jobNumber }: ShownMember): boolean => before.members.get(jobNumber) === 'dispatched';
+  const out = listed.filter(({ dateOut }) => dateOut !== null);
+  const isKnown = ({ jobNumber }: ListedMember): boolean => before.members.get(jobNumber) === 'dispatched';
   if (out.some(({ jobNumber }) => after.members.get(jobNumber) !== 'dispatched')) return 'unproven';
   if (!out.every(isKnown)) return 'earlier';
-  const rest = shown.filter(({ dateOut }) => dateOut === null);
+  const rest = listed.filter(({ dateOut }) => dateOut === null);
   const isOpen = rest.some(({ jobNumber }) => after.members.get(jobNumber) === 'open' && isListed(jobNumber));
   return out.length > 0 && isOpen && !rest.some(isKnown) ? 'partial' : 'unproven';
 }
@@ -229,19 +229,23 @@ function toMemberPhase(
 
 /**
  * Builds the event for a complete group. `group` is the result of {@link judgeGroup}. The event lists the
- * dispatched jobs in `shown`: other members may have left the group since their last observation.
+ * dispatched jobs in `listed`: other members may have left the group since their last observation.
  */
-export function groupDispatched(group: Group, shown: readonly ShownMember[], look: Look): EventDraft {
+export function groupDispatched(
+  group: Group,
+  listed: readonly ListedMember[],
+  response: ViewResponse,
+): EventDraft {
   const { orderGroup, again, since } = group;
   return {
     type: 'order_group.dispatched',
-    time: look.answeredAt,
+    time: response.respondedAt,
     data: {
       orderGroup,
-      jobs: findMembers(group, 'dispatched', shown),
+      jobs: findMembers(group, 'dispatched', listed),
       excludedJobs: findMembers(group, 'gone'),
       repeated: again,
-      observed: toObserved(look, since),
+      observed: toObserved(response, since),
     },
   };
 }
@@ -249,30 +253,30 @@ export function groupDispatched(group: Group, shown: readonly ShownMember[], loo
 /** Builds the event for a group that {@link judgePartial} found partially dispatched. */
 export function groupPartiallyDispatched(
   group: Group,
-  shown: readonly ShownMember[],
-  look: Look,
+  listed: readonly ListedMember[],
+  response: ViewResponse,
 ): EventDraft {
-  const jobs = findMembers(group, 'dispatched', shown);
-  const openJobs = findMembers(group, 'open', shown);
+  const jobs = findMembers(group, 'dispatched', listed);
+  const openJobs = findMembers(group, 'open', listed);
   return {
     type: 'order_group.partially_dispatched',
-    time: look.answeredAt,
+    time: response.respondedAt,
     data: {
       orderGroup: group.orderGroup,
       ...{ jobs, openJobs, excludedJobs: findMembers(group, 'gone') },
       ...{ dispatchedCount: jobs.length, openCount: openJobs.length },
-      observed: toObserved(look, group.partial?.since ?? null),
+      observed: toObserved(response, group.partial?.since ?? null),
     },
   };
 }
 
-/** Returns the numbers of the members in a phase, in ascending order. With `shown`, only of those in the answer. */
+/** Returns the numbers of the members in a phase, in ascending order. With `listed`, only of those in the answer. */
 function findMembers(
   { members }: Group,
   wanted: MemberPhase,
-  shown: readonly ShownMember[] = [...members.keys()].map((jobNumber) => ({ jobNumber, dateOut: null })),
+  listed: readonly ListedMember[] = [...members.keys()].map((jobNumber) => ({ jobNumber, dateOut: null })),
 ): number[] {
-  return shown
+  return listed
     .flatMap(({ jobNumber }) => (members.get(jobNumber) === wanted ? [jobNumber] : []))
     .sort((a, b) => a - b);
 }
@@ -287,29 +291,33 @@ export async function readGroup(
   { orderGroup, members }: Pick<Group, 'orderGroup' | 'members'>,
   includeClosedJobs: boolean,
   signal: AbortSignal,
-): Promise<{ readonly shown: readonly ShownMember[]; readonly look: Look; readonly whole: boolean }> {
-  const shown: ShownMember[] = [];
-  const seen = new Set<number>();
+): Promise<{
+  readonly listed: readonly ListedMember[];
+  readonly response: ViewResponse;
+  readonly whole: boolean;
+}> {
+  const listed: ListedMember[] = [];
+  const numbers = new Set<number>();
   let whole = true;
   let total: number | undefined;
   for (let page = 1; ; page += 1) {
     const query = { page, orderGroup, includeClosedJobs };
-    const { body, askedAt, answeredAt } = await readListPage(client, query, signal);
+    const { body, requestedAt, respondedAt } = await readListPage(client, query, signal);
     // An upstream API that ignores the filter would return other jobs. A missing group is "not given".
     for (const { jobNumber, dateOut, orderGroup: its } of body.items) {
-      if ((!its || its === orderGroup) && !seen.has(jobNumber)) {
+      if ((!its || its === orderGroup) && !numbers.has(jobNumber)) {
         const groupMissing = !its && !members.has(jobNumber);
-        shown.push({
+        listed.push({
           jobNumber,
           dateOut: presentDate(dateOut),
           ...(groupMissing && { groupMissing }),
         });
       }
-      seen.add(jobNumber);
+      numbers.add(jobNumber);
     }
     total ??= body.totalCount;
     whole &&= body.totalCount === total;
-    if (!body.hasNextPage) return { shown, whole, look: { askedAt, answeredAt, view: 'search' } };
+    if (!body.hasNextPage) return { listed, whole, response: { requestedAt, respondedAt, view: 'search' } };
     if (page === MAX_PAGES) throw new Error(`An order group has more than ${MAX_PAGES} pages of jobs.`);
   }
 }
@@ -386,7 +394,7 @@ export class PollGroups {
    * Reschedules a group after an inconclusive query: first for the next poll, then at increasing intervals,
    * until the settling time ends. A change of a member starts anew. A pause of polling does not count.
    */
-  triedInVain(orderGroup: string, { startedAt, settings }: ScheduleContext): void {
+  rescheduleInconclusive(orderGroup: string, { startedAt, settings }: ScheduleContext): void {
     const mark = this.#marks.get(orderGroup) ?? { since: startedAt, at: startedAt, tries: 0 };
     const { tries } = mark;
     const since = mark.since + Math.max(0, startedAt - mark.at - DAY_MS);

@@ -79,7 +79,7 @@ export class JobIndex {
 
   /** Returns the entry of a job, or `undefined`. */
   get(jobNumber: number): IndexEntry | undefined {
-    return this.#shardOf(jobNumber)?.entries.get(jobNumber);
+    return this.#findShard(jobNumber)?.entries.get(jobNumber);
   }
 
   /** Iterates over the number of every job, shard by shard. */
@@ -94,12 +94,12 @@ export class JobIndex {
 
   /** Returns the shard of a job as a sortable number. Jobs of one shard are best committed together. */
   shardNumber(jobNumber: number): number {
-    return this.#shardOf(jobNumber)?.lowest ?? 0;
+    return this.#findShard(jobNumber)?.lowest ?? 0;
   }
 
   /** Sets the entry of a job. `undefined` removes it. */
   set(jobNumber: number, entry: IndexEntry | undefined): void {
-    let shard = this.#shardOf(jobNumber);
+    let shard = this.#findShard(jobNumber);
     if (!shard) {
       if (!entry) return;
       shard = { lowest: 0, entries: new Map() };
@@ -137,7 +137,7 @@ export class JobIndex {
     return changes;
   }
 
-  #shardOf(jobNumber: number): Shard | undefined {
+  #findShard(jobNumber: number): Shard | undefined {
     let low = 0;
     let high = this.#shards.length - 1;
     while (low < high) {

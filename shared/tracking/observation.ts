@@ -6,12 +6,12 @@ import type { ListedJob } from '../ordering/list-page.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { Crawl, Observation } from './crawl.ts';
-import { type Known, type Look, type Sighting, sinceListed } from './diff/step.ts';
+import { type Known, type ListEntry, sinceListed, type ViewResponse } from './diff/step.ts';
 import { applyListEntry } from './diff.ts';
 import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
 import { type KnownEntry, recallEntry, rememberEntry } from './known-entries.ts';
 import type { OpenKinds } from './open-jobs.ts';
-import { type Absence, countTally, type VerdictCounter } from './quarantine.ts';
+import { type Absence, countVerdicts, type VerdictCounter } from './quarantine.ts';
 import { isDue, type TrackingSettings, toPhase } from './schedule.ts';
 import { isScheduledAfter, withPastTimes } from './set-back.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
@@ -52,9 +52,10 @@ export function recallQuiet({ index, known, statuses }: Tracked, digest: string)
 export function projectEntry(
   { index, kinds, known, statuses }: Tracked,
   job: ListedJob | KnownEntry,
-  look: Look,
+  response: ViewResponse,
 ): Observation {
-  if ('fingerprint' in job) return { look, kind: kinds.like(job.kind), truncated: false, view: undefined };
+  if ('fingerprint' in job)
+    return { response, kind: kinds.like(job.kind), truncated: false, view: undefined };
   const view = listView(job);
   const current = statuses.withCurrentName(view);
   const print = fingerprint(current);
@@ -64,7 +65,7 @@ export function projectEntry(
   if (quiet && !truncated && job.digest) {
     rememberEntry(job.digest, { jobNumber: job.jobNumber, fingerprint: print, kind });
   }
-  return { look, kind, truncated, view: quiet ? undefined : view };
+  return { response, kind, truncated, view: quiet ? undefined : view };
 }
 
 function isQuiet(entry: IndexEntry | undefined, print: number, { startedAt }: Known): boolean {
@@ -78,37 +79,38 @@ function isQuiet(entry: IndexEntry | undefined, print: number, { startedAt }: Kn
  * Jobs whose fingerprint was computed by older code are processed in portions. `upgraded` is `true` if none
  * remain (rule 6).
  */
-export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> {
+export async function observe(tracked: Tracked, crawl: Crawl): Promise<Observed> {
   const { index, known, settings, statuses } = tracked;
-  const touched = new Map<number, { listed: Sighting; print: number } | undefined>();
+  const touched = new Map<number, { listed: ListEntry; print: number } | undefined>();
   let stale = 0;
-  for (const [jobNumber, { view, look }] of seen.observations) {
+  for (const [jobNumber, { view, response }] of crawl.observations) {
     if (!view) continue;
     const entry = index.get(jobNumber);
     const current = statuses.withCurrentName(view);
     const print = fingerprint(current);
     if (isQuiet(entry, print, known)) continue;
     if (entry?.fingerprint === UNKNOWN) stale += 1;
-    if (stale <= settings.upgradesPerPoll) touched.set(jobNumber, { listed: { view: current, look }, print });
+    if (stale <= settings.upgradesPerPoll)
+      touched.set(jobNumber, { listed: { view: current, response }, print });
   }
   const missing = new Map<number, Phase>();
   for (const jobNumber of index.jobNumbers()) {
-    const entry = seen.observations.has(jobNumber) ? undefined : index.get(jobNumber);
+    const entry = crawl.observations.has(jobNumber) ? undefined : index.get(jobNumber);
     if (!entry) continue;
     missing.set(jobNumber, entry.phase);
     // Absence from an incomplete crawl proves nothing, so an investigation because of absence waits.
     const isOwed = isDue(entry, known.startedAt) || isScheduledAfter(entry, known.setBackFrom);
-    const wanted = entry.phase === 'listed' ? seen.complete : isOwed;
+    const wanted = entry.phase === 'listed' ? crawl.complete : isOwed;
     if (wanted) touched.set(jobNumber, undefined);
   }
   const stored = await readSnapshots(tracked, [...touched.keys()]);
   const works = new Map<number, Work>();
-  for (const [jobNumber, shown] of touched) {
+  for (const [jobNumber, found] of touched) {
     const before = stored.get(jobNumber);
     const entry = index.get(jobNumber);
-    const work = shown
-      ? listedWork(tracked, jobNumber, entry, before, shown.listed, shown.print)
-      : before && missingWork(tracked, entry, before, seen);
+    const work = found
+      ? listedWork(tracked, jobNumber, entry, before, found.listed, found.print)
+      : before && missingWork(tracked, entry, before, crawl);
     if (work) works.set(jobNumber, work);
   }
   return { works, missing, upgraded: stale <= settings.upgradesPerPoll };
@@ -135,7 +137,7 @@ function listedWork(
   jobNumber: number,
   entry: IndexEntry | undefined,
   before: Snapshot | undefined,
-  listed: Sighting,
+  listed: ListEntry,
   print: number,
 ): Work {
   const base = { jobNumber, entry, stored: before, listed, events: [] };
@@ -145,17 +147,17 @@ function listedWork(
     const proven = before.unproven === null;
     work = {
       ...base,
-      shown: [],
+      observedStatuses: [],
       snapshot: proven ? today : { ...today, departure: null },
       // An unproven job keeps its first list view, and the fingerprint of that view.
       fingerprint: proven ? print : (entry?.fingerprint ?? print),
     };
   } else {
-    const { snapshot, shown } = applyListEntry(jobNumber, undefined, listed, known);
-    work = { ...base, snapshot, shown: [...shown], fingerprint: print };
+    const { snapshot, observedStatuses } = applyListEntry(jobNumber, undefined, listed, known);
+    work = { ...base, snapshot, observedStatuses: [...observedStatuses], fingerprint: print };
   }
   applyListed(work, known);
-  if (owes(work.snapshot, known)) work.lookSince = work.snapshot.owed?.at ?? 0;
+  if (owes(work.snapshot, known)) work.owedSince = work.snapshot.owed?.at ?? 0;
   return work;
 }
 
@@ -163,7 +165,7 @@ function missingWork(
   { known, statuses }: Tracked,
   entry: IndexEntry | undefined,
   before: Snapshot,
-  seen: Crawl,
+  crawl: Crawl,
 ): Work {
   const work = createWork(before, entry);
   if (known.baselineStartedAt === null) {
@@ -182,9 +184,9 @@ function missingWork(
         owed: { at: known.startedAt, tries: 0 },
       }
     : today;
-  const answerable = seen.complete || snapshot.ended !== null;
-  const look = answerable && owes(snapshot, known) ? { lookSince: snapshot.owed?.at ?? 0 } : {};
-  return { ...work, snapshot, ...look };
+  const answerable = crawl.complete || snapshot.ended !== null;
+  const due = answerable && owes(snapshot, known) ? { owedSince: snapshot.owed?.at ?? 0 } : {};
+  return { ...work, snapshot, ...due };
 }
 
 function owes({ owed }: Snapshot, { startedAt }: Known): boolean {
@@ -192,24 +194,24 @@ function owes({ owed }: Snapshot, { startedAt }: Known): boolean {
 }
 
 /**
- * Counts the jobs missing after a complete crawl and its detail fetches (rule 10). `tally`: negative
+ * Counts the jobs missing after a complete crawl and its detail fetches (rule 10). `counter`: negative
  * verdicts emitted so far.
  */
 export function countAbsence(
   { known }: Tracked,
-  seen: Crawl,
+  crawl: Crawl,
   { works, missing }: Pick<Observed, 'works' | 'missing'>,
-  tally: VerdictCounter,
+  counter: VerdictCounter,
 ): Absence {
   const phases = { departed: 0, suspected: 0, contradictory: 0, listed: 0, settling: 0 };
   for (const [jobNumber, phase] of missing) if (!works.has(jobNumber)) phases[phase] += 1;
   for (const { snapshot, untracked } of works.values()) if (!untracked) phases[toPhase(snapshot)] += 1;
   return {
     // Unreadable entries are in the list too, so that many of the missing jobs are not missing.
-    listed: seen.observations.size + seen.unread,
+    listed: crawl.observations.size + crawl.unread,
     suspected: phases.suspected,
     contradictory: phases.contradictory,
-    unanswered: Math.max(0, phases.departed - seen.unread),
-    reported: countTally(tally, known.startedAt),
+    unanswered: Math.max(0, phases.departed - crawl.unread),
+    reported: countVerdicts(counter, known.startedAt),
   };
 }

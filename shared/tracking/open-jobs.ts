@@ -26,17 +26,17 @@ export class OpenKinds {
   readonly #byStatus = new Map<string | null, Map<string | boolean, OpenKind>>();
 
   of({ status, dateDue, dateOut }: Pick<ListView, 'status' | 'dateDue' | 'dateOut'>): OpenKind {
-    let ofStatus = this.#byStatus.get(status);
-    if (!ofStatus) {
-      ofStatus = new Map();
-      this.#byStatus.set(status, ofStatus);
+    let statusCounts = this.#byStatus.get(status);
+    if (!statusCounts) {
+      statusCounts = new Map();
+      this.#byStatus.set(status, statusCounts);
     }
     const dispatched = dateOut !== null;
     const name = dispatched || (dateDue ?? false);
-    let kind = ofStatus.get(name);
+    let kind = statusCounts.get(name);
     if (!kind) {
       kind = { status, dispatched, dateDue: dispatched ? null : dateDue };
-      ofStatus.set(name, kind);
+      statusCounts.set(name, kind);
     }
     return kind;
   }
@@ -117,9 +117,9 @@ export function tallyOpen({
     else if (day < first) sums.dueEarlier += jobs;
     else if (day > last) sums.dueLater += jobs;
     else {
-      const ofDay = days.get(day) ?? new Map<number, number>();
-      ofDay.set(due.latest, (ofDay.get(due.latest) ?? 0) + jobs);
-      days.set(day, ofDay);
+      const dayCounts = days.get(day) ?? new Map<number, number>();
+      dayCounts.set(due.latest, (dayCounts.get(due.latest) ?? 0) + jobs);
+      days.set(day, dayCounts);
     }
   }
   const most = [...statuses].sort(([a, n], [b, m]) => m - n || (String(a) < String(b) ? -1 : 1));

@@ -16,8 +16,8 @@ import type { EventLog } from '../log/log.ts';
 import type { Rejection } from '../resources.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { outageOf, readUpstream } from './breaker.ts';
-import { countTally, goneAtOnce, readTally, WINDOW_HOURS } from './quarantine.ts';
+import { describeOutage, readUpstream } from './breaker.ts';
+import { countVerdicts, goneAtOnce, readVerdictCounter, WINDOW_HOURS } from './quarantine.ts';
 
 /** Dependencies of operator requests. */
 export interface OperatorDeps {
@@ -113,12 +113,12 @@ export async function reportAccounts(
     Promise.all(regions.map(async (region) => [region, await readUpstream(table, region)] as const)),
   ]);
   const heads = await table.getMany(accounts.map(keys.head));
-  const statusOf = new Map(statuses.map((item) => [item.pk, item]));
-  const headOf = new Map(heads.map((item) => [item.pk, toHead(item)]));
-  const outages = new Map(upstreams.map(([region, upstream]) => [region, outageOf(upstream)]));
+  const statusByPk = new Map(statuses.map((item) => [item.pk, item]));
+  const headByPk = new Map(heads.map((item) => [item.pk, toHead(item)]));
+  const outages = new Map(upstreams.map(([region, upstream]) => [region, describeOutage(upstream)]));
   return accounts.map((account) => {
-    const item = statusOf.get(keys.status(account).pk);
-    const head = headOf.get(keys.head(account).pk);
+    const item = statusByPk.get(keys.status(account).pk);
+    const head = headByPk.get(keys.head(account).pk);
     if (!item || !head) return undefined;
     const status = toStatus(item);
     // Most accounts are not polled while their region fails, so their own status is from before the outage.
@@ -226,7 +226,7 @@ export async function confirmAccount(
     }
     const was = mismatch ? 'identity_mismatch' : 'quarantined';
     const at = now();
-    const reported = countTally(readTally(head.attributes), at);
+    const reported = countVerdicts(readVerdictCounter(head.attributes), at);
     const { upstreamId } = options;
     const isOther = upstreamId !== undefined && upstreamId !== head.attributes.upstreamId;
     const outcome = await log.commit(ref, {

@@ -58,7 +58,7 @@ export function startReading(state: Payments, startedAt: number): Payments & { r
 
 /** Evidence of the payments in one answer. Times are epoch ms. */
 interface Evidence {
-  readonly answeredAt: number;
+  readonly respondedAt: number;
   /** Start of the last complete reading. `null`: this is the first one, which emits nothing. */
   readonly since: number | null;
 }
@@ -71,21 +71,21 @@ type Outcome = 'completed' | 'failed' | 'ended' | 'pending';
  */
 export function applyPayments(
   state: Payments,
-  shown: readonly PaymentTransaction[],
+  listed: readonly PaymentTransaction[],
   evidence: Evidence,
 ): { readonly state: Payments; readonly events: readonly EventDraft[] } {
   const { recent, bound, reading } = state;
   const below = reading?.below ?? Number.MAX_SAFE_INTEGER;
   const pending = new Map(state.pending);
   const events: EventDraft[] = [];
-  const part = shown.filter(({ id }) => id < below);
+  const part = listed.filter(({ id }) => id < below);
   for (const payment of part) {
     const { id } = payment;
     const isKnown = evidence.since === null || id <= bound || recent.includes(id);
     if (isKnown && evidence.since !== null && !pending.has(id)) continue;
     const outcome = findOutcome(payment);
     if (outcome === 'pending') {
-      if (!pending.has(id)) pending.set(id, evidence.answeredAt);
+      if (!pending.has(id)) pending.set(id, evidence.respondedAt);
       continue;
     }
     pending.delete(id);
@@ -151,12 +151,12 @@ export function restartIfShorter(state: Payments, total: number): Payments | und
 }
 
 /** Returns whether payments are in descending order of their ids, without duplicates. */
-export function isInOrder(shown: readonly PaymentTransaction[]): boolean {
-  return shown.every(({ id }, at) => at === 0 || id < (shown[at - 1]?.id ?? 0));
+export function isInOrder(listed: readonly PaymentTransaction[]): boolean {
+  return listed.every(({ id }, at) => at === 0 || id < (listed[at - 1]?.id ?? 0));
 }
 
 /**
- * Returns what became of a payment. The status names are examples in the contract: any other payment with a completion
+ * Returns the outcome of a payment. The status names are examples in the contract: any other payment with a completion
  * time is completed, and without one pending.
  */
 function findOutcome({ transactionStatus, completedAt }: PaymentTransaction): Outcome {
@@ -178,7 +178,7 @@ function findOutcome({ transactionStatus, completedAt }: PaymentTransaction): Ou
 function toEvent(
   payment: PaymentTransaction,
   outcome: 'completed' | 'failed',
-  { answeredAt, since }: Evidence,
+  { respondedAt, since }: Evidence,
 ): EventDraft {
   const text = (value: string | null) => toText(value, MAX_BYTES.status);
   const transaction: EventData<'account.payment_failed'>['transaction'] = {
@@ -194,8 +194,8 @@ function toEvent(
     merchantEntityType: text(payment.merchantEntityType),
     merchantEntityId: payment.merchantEntityId,
   };
-  const observed = toBounds(answeredAt, since);
-  return { type: `account.payment_${outcome}`, time: answeredAt, data: { transaction, observed } };
+  const observed = toBounds(respondedAt, since);
+  return { type: `account.payment_${outcome}`, time: respondedAt, data: { transaction, observed } };
 }
 
 /** Returns the last four digits of a card number after asterisks, whatever the ordering API sent. */

@@ -63,14 +63,14 @@ const HOUR_MS = 3_600_000;
 export type VerdictCounter = readonly string[];
 
 /** Returns the counter in the attributes of a Head. */
-export function readTally(head: { readonly [attribute: string]: unknown }): VerdictCounter {
+export function readVerdictCounter(head: { readonly [attribute: string]: unknown }): VerdictCounter {
   return (head.goneTally as VerdictCounter | undefined) ?? [];
 }
 
 /** Returns the counter with additional verdicts and without expired ones. `at` is epoch ms. */
-export function addToTally(tally: VerdictCounter, verdicts: number, at: number): VerdictCounter {
+export function addVerdicts(counter: VerdictCounter, verdicts: number, at: number): VerdictCounter {
   const hour = Math.floor(at / HOUR_MS);
-  const counts = new Map(read(tally).filter(([past]) => past > hour - WINDOW_HOURS - 1));
+  const counts = new Map(read(counter).filter(([past]) => past > hour - WINDOW_HOURS - 1));
   counts.set(hour, (counts.get(hour) ?? 0) + verdicts);
   return [...counts].map(([past, count]) => `${past}:${count}`);
 }
@@ -79,9 +79,9 @@ export function addToTally(tally: VerdictCounter, verdicts: number, at: number):
  * Returns the number of verdicts that count at a time (epoch ms): those of the last {@link WINDOW_HOURS}
  * hours, including the whole first hour. With `until` (epoch ms), only those of hours that began before it.
  */
-export function countTally(tally: VerdictCounter, at: number, until = Number.POSITIVE_INFINITY): number {
+export function countVerdicts(counter: VerdictCounter, at: number, until = Number.POSITIVE_INFINITY): number {
   const first = Math.floor(at / HOUR_MS) - WINDOW_HOURS;
-  const counts = read(tally).filter(([hour]) => hour >= first && hour * HOUR_MS < until);
+  const counts = read(counter).filter(([hour]) => hour >= first && hour * HOUR_MS < until);
   return counts.reduce((sum, [, count]) => sum + count, 0);
 }
 
@@ -95,17 +95,17 @@ export function findAllowance(
     allowedGone,
     allowedGoneUntil,
   }: { readonly allowedGone: number; readonly allowedGoneUntil: number | null },
-  tally: VerdictCounter,
+  counter: VerdictCounter,
   at: number,
   contradictory: number,
 ): number {
   if (allowedGoneUntil === null) return 0;
   if (at < allowedGoneUntil) return allowedGone;
-  return Math.min(allowedGone, countTally(tally, at, allowedGoneUntil) + contradictory);
+  return Math.min(allowedGone, countVerdicts(counter, at, allowedGoneUntil) + contradictory);
 }
 
-function read(tally: VerdictCounter): [hour: number, count: number][] {
-  return tally.map((text) => {
+function read(counter: VerdictCounter): [hour: number, count: number][] {
+  return counter.map((text) => {
     const [hour, count] = text.split(':');
     return [Number(hour), Number(count)];
   });

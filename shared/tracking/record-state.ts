@@ -40,13 +40,13 @@ const isTroubled = (state: AccountState): boolean => state !== 'tracking' && sta
 function nextState(poll: Poll, result: PollResult, now: number): Transition {
   const { status, account, baselined, deps, progress, context } = poll;
   const { upstream } = progress;
-  const ofService = result.kind === 'failed' && isServiceFault(result.problem);
+  const isFault = result.kind === 'failed' && isServiceFault(result.problem);
   return transition(
     result,
     {
       ...{ status, account, baselined },
       failuresBeforeAlarm: deps.settings.failuresBeforeAlarm,
-      regionFails: ofService && upstream !== undefined && failsForAll(upstream, now),
+      regionFails: isFault && upstream !== undefined && failsForAll(upstream, now),
       phase: pollPhase(account),
     },
     context.startedAt,

@@ -86,18 +86,18 @@ export async function rotate(
   for (const jobNumber of turns.jobNumbers) {
     const work = works.get(jobNumber);
     const turn = lastTurn(jobNumber, startedAt);
-    if (work?.snapshot.owed === null) Object.assign(work, { lookSince: startedAt, turn });
+    if (work?.snapshot.owed === null) Object.assign(work, { owedSince: startedAt, turn });
   }
   const added = quiet.flatMap((jobNumber): Work[] => {
     const stored = snapshots.get(jobNumber);
     const entry = index.get(jobNumber);
-    const seen = list.observations.get(jobNumber);
-    if (!stored?.list || !entry || !seen || stored.owed !== null) return [];
+    const crawl = list.observations.get(jobNumber);
+    if (!stored?.list || !entry || !crawl || stored.owed !== null) return [];
     const snapshot = tracked.statuses.withCurrentNames(stored);
     // Its entry is unchanged, so it is the stored one, apart from values that it omits.
-    const listed = { view: stored.list, look: seen.look };
+    const listed = { view: stored.list, response: crawl.response };
     const turn = lastTurn(jobNumber, startedAt);
-    return [{ ...createWork(stored, entry), snapshot, listed, lookSince: startedAt, turn }];
+    return [{ ...createWork(stored, entry), snapshot, listed, owedSince: startedAt, turn }];
   });
   return { works: added, through: turns.through };
 }
@@ -106,6 +106,6 @@ export async function rotate(
 function* unfetchedJobs({ observations }: Crawl, works: ReadonlyMap<number, Work>): Generator<number> {
   for (const [jobNumber, { view }] of observations) {
     const work = works.get(jobNumber);
-    if (work ? work.lookSince === undefined : view === undefined) yield jobNumber;
+    if (work ? work.owedSince === undefined : view === undefined) yield jobNumber;
   }
 }

@@ -119,12 +119,14 @@ export function settled(snapshot: Snapshot, moved: boolean, context: ScheduleCon
   const { startedAt } = context;
   const before = snapshot.settling;
   const settling =
-    before && !moved ? { since: before.since, looks: before.looks + 1 } : { since: startedAt, looks: 0 };
+    before && !moved
+      ? { since: before.since, fetches: before.fetches + 1 }
+      : { since: startedAt, fetches: 0 };
   const end = settledAt(settling, context);
   return {
     ...snapshot,
     settling,
-    owed: startedAt >= end ? null : { tries: 0, at: Math.min(end, afterFetches(settling.looks, context)) },
+    owed: startedAt >= end ? null : { tries: 0, at: Math.min(end, afterFetches(settling.fetches, context)) },
   };
 }
 
@@ -132,9 +134,9 @@ function settledAt(settling: { readonly since: number }, { settings }: ScheduleC
   return settling.since + settings.settlingDays * 86_400_000;
 }
 
-function afterFetches(looks: number, { startedAt, settings }: ScheduleContext): number {
+function afterFetches(fetches: number, { startedAt, settings }: ScheduleContext): number {
   const schedule = settings.settlingScheduleSeconds;
-  return startedAt + 1000 * (schedule[Math.min(looks, schedule.length - 1)] ?? MAX_RETRY_SECONDS);
+  return startedAt + 1000 * (schedule[Math.min(fetches, schedule.length - 1)] ?? MAX_RETRY_SECONDS);
 }
 
 /** Returns the phase of a job. */

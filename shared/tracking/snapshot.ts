@@ -122,7 +122,7 @@ export interface Snapshot {
    */
   readonly unproven: number | null;
   /** Dispatch and tracking according to the log, from either view. */
-  readonly announced: {
+  readonly emitted: {
     readonly dateOut: string | null;
     readonly tracking: readonly TrackingEntry[];
     /** Due date for which job.overdue was emitted (rule 15). `null` if none. */
@@ -147,7 +147,7 @@ export interface Snapshot {
   /** Fingerprint of the settings with which the timers were last checked: see EventRules. Absent if empty. */
   readonly timers?: string;
   /**
-   * Marks that were set without an event, because its time had passed before these settings: the due date in `announced`, and the
+   * Marks that were set without an event, because its time had passed before these settings: the due date in `emitted`, and the
    * beginning of the stay (epoch ms). Absent if there are none.
    */
   readonly silent?: { readonly dueSoonFor?: string | undefined; readonly stalledSince?: number };
@@ -177,7 +177,7 @@ export interface Snapshot {
     readonly contradictory?: true;
   } | null;
   /** Set once the job left the list: start of settling, and number of fetches since (rule 7). */
-  readonly settling: { readonly since: number; readonly looks: number } | null;
+  readonly settling: { readonly since: number; readonly fetches: number } | null;
   /**
    * Owed detail fetch. `null` for a listed job that matches its detail, and after the last settling fetch.
    */
@@ -194,19 +194,22 @@ export interface Snapshot {
 
 /**
  * Adds fields of today's views that a snapshot stored by older code lacks (rule 6). In the view that is
- * `shown`, they take its current values, so that they are not a change. In the other view, they cannot be
+ * `current`, they take its current values, so that they are not a change. In the other view, they cannot be
  * compared before it contains them.
  */
-export function adopt(snapshot: Snapshot, view: 'list' | 'detail', shown: ListView | DetailView): Snapshot {
+export function adopt(snapshot: Snapshot, view: 'list' | 'detail', current: ListView | DetailView): Snapshot {
   const own = snapshot[view];
   const other = snapshot[view === 'list' ? 'detail' : 'list'];
-  const missing = own !== null && Object.keys(shown).some((field) => !(field in own));
+  const missing = own !== null && Object.keys(current).some((field) => !(field in own));
   const unknown = other === null ? [] : SHARED_FIELDS.filter((field) => !(field in other));
   if (!missing && unknown.length === 0) return snapshot;
-  const filled = other && { ...other, ...Object.fromEntries(unknown.map((field) => [field, shown[field]])) };
+  const filled = other && {
+    ...other,
+    ...Object.fromEntries(unknown.map((field) => [field, current[field]])),
+  };
   return {
     ...snapshot,
-    [view]: own && { ...shown, ...own },
+    [view]: own && { ...current, ...own },
     [view === 'list' ? 'detail' : 'list']: filled,
     unsure: [...new Set([...snapshot.unsure, ...unknown])],
   };
@@ -235,7 +238,7 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
         orderNumber: job.orderNumber,
         orderGroup: job.orderGroup,
       }),
-      snapshot: JSON.stringify(snapshot),
+      snapshot: JSON.stringify(toStored(snapshot)),
       ...(leavesIndexAt === undefined ? {} : { ttl: expiresAfter(leavesIndexAt) }),
     },
   };
@@ -256,9 +259,9 @@ export interface JobMarks {
 /** Returns why a listed, undispatched job needs attention. `undefined`: no mark applies. */
 export function findMarks(snapshot: Snapshot | undefined): JobMarks | undefined {
   if (!snapshot?.list || snapshot.ended !== null || snapshot.settling !== null) return undefined;
-  const { list, announced, stay, forecast } = snapshot;
-  if (list.dateOut !== null || announced.dateOut !== null) return undefined;
-  const { dueSoonFor = null } = announced;
+  const { list, emitted, stay, forecast } = snapshot;
+  if (list.dateOut !== null || emitted.dateOut !== null) return undefined;
+  const { dueSoonFor = null } = emitted;
   const isCurrent = forecast !== undefined && sameTime(forecast.dateDue, list.dateDue);
   const marks = {
     stalled: stay?.stalled === true,
@@ -284,9 +287,26 @@ export function markWrites(
   return [is ? { put: { ...key } } : { delete: key }];
 }
 
+/** A snapshot with the names that two of its fields have in the table. */
+type StoredSnapshot = Omit<Snapshot, 'emitted' | 'settling'> & {
+  readonly announced: Snapshot['emitted'];
+  readonly settling: { readonly since: number; readonly looks: number } | null;
+};
+
+function toStored({ emitted, settling, ...rest }: Snapshot): StoredSnapshot {
+  return {
+    ...{ ...rest, announced: emitted },
+    settling: settling && { since: settling.since, looks: settling.fetches },
+  };
+}
+
 /** Returns the snapshot of an item. */
 export function toSnapshot(item: Item): Snapshot {
-  return JSON.parse(String(item.snapshot)) as Snapshot;
+  const { announced, settling, ...rest } = JSON.parse(String(item.snapshot)) as StoredSnapshot;
+  return {
+    ...{ ...rest, emitted: announced },
+    settling: settling && { since: settling.since, fetches: settling.looks },
+  };
 }
 
 /**
@@ -294,9 +314,9 @@ export function toSnapshot(item: Item): Snapshot {
  * dispatched before tracking began is not counted, and has the day of its dispatch date. Returns `null` for
  * a job without a dispatch or with an unreadable date.
  */
-export function toDispatchedDay({ announced, counted, detail }: Snapshot): string | null {
-  if (announced.dateOut === null) return null;
-  return counted?.day ?? dayNamed(announced.dateOut, detail?.timezone ?? null) ?? null;
+export function toDispatchedDay({ emitted, counted, detail }: Snapshot): string | null {
+  if (emitted.dateOut === null) return null;
+  return counted?.day ?? dayNamed(emitted.dateOut, detail?.timezone ?? null) ?? null;
 }
 
 /** Returns whether the list view is authoritative, and not the detail. */
@@ -315,7 +335,7 @@ export function withLaterValues(detail: DetailView, ahead: ListAhead = {}): Deta
 
 /** Returns the job for events and the API, with the values of the authoritative view. */
 export function summarize(snapshot: Snapshot): JobSummary {
-  const { list, detail, announced } = snapshot;
+  const { list, detail, emitted } = snapshot;
   const view = isListAuthoritative(snapshot)
     ? (list ?? detail)
     : detail
@@ -331,7 +351,7 @@ export function summarize(snapshot: Snapshot): JobSummary {
     originCode: list?.originCode ?? snapshot.origin ?? null,
     dateDue: view?.dateDue ?? null,
     mustDate: view?.mustDate ?? null,
-    dateOut: announced.dateOut,
-    tracking: [...announced.tracking],
+    dateOut: emitted.dateOut,
+    tracking: [...emitted.tracking],
   };
 }

@@ -3,9 +3,9 @@
  */
 
 import { type Crawl, ListReader } from './crawl.ts';
-import { showsMore } from './diff/closed-entry.ts';
+import { hasUnemittedValues } from './diff/closed-entry.ts';
 import { createSnapshot } from './diff/creation.ts';
-import type { Known, Sighting } from './diff/step.ts';
+import type { Known, ListEntry } from './diff/step.ts';
 import { highestNumber } from './job-numbers.ts';
 import { readSnapshots } from './observation.ts';
 import type { Poll, Session } from './poll-context.ts';
@@ -55,7 +55,7 @@ const NOT_NOW: Swept = { works: [], unread: 0 };
 export async function sweep(
   { tracked, status, baselined }: Poll,
   { client, signal, identity }: Session,
-  seen: Crawl,
+  crawl: Crawl,
   works: ReadonlyMap<number, Work>,
 ): Promise<Swept> {
   const { index, known, settings } = tracked;
@@ -63,28 +63,28 @@ export async function sweep(
   const sweepMs = settings.sweepSeconds * 1000;
   const overdueMs = startedAt - (status.sweptAt ?? 0) - sweepMs;
   const waits = identity && baselined && overdueMs < sweepMs;
-  if (!seen.complete || overdueMs < 0 || waits) return NOT_NOW;
+  if (!crawl.complete || overdueMs < 0 || waits) return NOT_NOW;
 
   const { sweptThrough } = status;
   let { sweptHighest } = status;
   // Later, only numbers of this list count: it may show an older state than the active one, and lack jobs that came and went.
-  const numbers = new Set(baselined ? [] : seen.observations.keys());
+  const numbers = new Set(baselined ? [] : crawl.observations.keys());
   const unknown = new Map<number, ListView>();
-  const moved = new Map<number, Sighting>();
+  const moved = new Map<number, ListEntry>();
   const reader = new ListReader(client, { includeClosedJobs: true }, signal);
   try {
     // The baseline needs only the newest number: older jobs are from before tracking began.
     for (let page = 1; page <= (baselined ? MAX_PAGES : 1); page += 1) {
-      const { items, hasNextPage, look } = await reader.read(page);
+      const { items, hasNextPage, response } = await reader.read(page);
       for (const job of items) {
         numbers.add(job.jobNumber);
         sweptHighest = Math.max(sweptHighest, job.jobNumber);
         const entry = index.get(job.jobNumber);
-        if (entry?.phase === 'settling' && !seen.observations.has(job.jobNumber)) {
+        if (entry?.phase === 'settling' && !crawl.observations.has(job.jobNumber)) {
           const view = listView(job);
-          if (fingerprint(view) !== entry.fingerprint) moved.set(job.jobNumber, { view, look });
+          if (fingerprint(view) !== entry.fingerprint) moved.set(job.jobNumber, { view, response });
         }
-        const isKnown = job.jobNumber <= sweptThrough || seen.observations.has(job.jobNumber) || entry;
+        const isKnown = job.jobNumber <= sweptThrough || crawl.observations.has(job.jobNumber) || entry;
         if (!isKnown) unknown.set(job.jobNumber, listView(job));
       }
       if (!hasNextPage || items.some((job) => job.jobNumber <= sweptThrough)) break;
@@ -107,11 +107,11 @@ export async function sweep(
   return {
     works: [
       ...[...unknown].map(([jobNumber, view]) => createSweptWork(jobNumber, view, known)),
-      ...[...moved].flatMap(([jobNumber, sighting]) => {
+      ...[...moved].flatMap(([jobNumber, listEntry]) => {
         const snapshot = stored.get(jobNumber);
         const entry = index.get(jobNumber);
         const work = works.get(jobNumber) ?? (snapshot && createWork(snapshot, entry));
-        return work ? [compareEntry(work, sighting, startedAt)] : [];
+        return work ? [compareEntry(work, listEntry, startedAt)] : [];
       }),
     ],
     unread: reader.unread,
@@ -121,11 +121,11 @@ export async function sweep(
 }
 
 /** Compares a settling job with its entry. What the entry shows is looked up in its detail. */
-function compareEntry(work: Work, sighting: Sighting, startedAt: number): Work {
+function compareEntry(work: Work, listEntry: ListEntry, startedAt: number): Work {
   const { snapshot } = work;
-  work.fingerprint = fingerprint(sighting.view);
-  if (showsMore(snapshot, sighting.view)) {
-    Object.assign(work, { hinted: true, hint: sighting, lookSince: work.lookSince ?? startedAt });
+  work.fingerprint = fingerprint(listEntry.view);
+  if (hasUnemittedValues(snapshot, listEntry.view)) {
+    Object.assign(work, { hinted: true, hint: listEntry, owedSince: work.owedSince ?? startedAt });
     // The next sweep knows the entry, so the fetch stays owed if this poll does not send it.
     work.snapshot = { ...snapshot, owed: { at: startedAt, tries: snapshot.owed?.tries ?? 0 } };
   }
@@ -147,8 +147,8 @@ function createSweptWork(jobNumber: number, view: ListView, { startedAt, rules }
       ...(rules?.timers ? { timers: rules.timers } : {}),
     },
     events: [],
-    shown: [],
+    observedStatuses: [],
     fingerprint: fingerprint(view),
-    lookSince: startedAt,
+    owedSince: startedAt,
   };
 }

@@ -265,6 +265,6 @@ function toTimes(zone: string, local: number): number[] {
   // Clocks change at most once in two days, so there are no offsets but those before and after.
   const times = [local - DAY_MS, local + DAY_MS].map((around) => local - offsetIn(zone, around) * MINUTE_MS);
   if (times.some(Number.isNaN)) return [];
-  const shown = times.filter((time) => time + offsetIn(zone, time) * MINUTE_MS === local);
-  return shown.length > 0 ? shown : times;
+  const valid = times.filter((time) => time + offsetIn(zone, time) * MINUTE_MS === local);
+  return valid.length > 0 ? valid : times;
 }

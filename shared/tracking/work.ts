@@ -1,7 +1,7 @@
 /** One job processed by a poll: its stored state, its new state, and its events. */
 import type { EventDraft } from '../events/event.ts';
 import { readDueTime } from './diff/overdue.ts';
-import type { EventRules, Known, Sighting, Step } from './diff/step.ts';
+import type { EventRules, Known, ListEntry, Step } from './diff/step.ts';
 import { checkTimers, findNextTimer, findZoneTime } from './diff/timers.ts';
 import { applyListEntry } from './diff.ts';
 import type { Duration, RiskResult } from './durations.ts';
@@ -21,7 +21,7 @@ export interface Work {
   readonly entry: IndexEntry | undefined;
   readonly stored: Snapshot | undefined;
   /** Entry of the job in the list of this poll. */
-  listed?: Sighting;
+  listed?: ListEntry;
   snapshot: Snapshot;
   readonly events: EventDraft[];
   /** Counts that the events add to the roll-ups: see {@link countWork}. */
@@ -30,15 +30,15 @@ export interface Work {
   durations?: readonly Duration[];
   result?: RiskResult | undefined;
   /** Status names that were observed. */
-  readonly shown: Step['shown'][number][];
+  readonly observedStatuses: Step['observedStatuses'][number][];
   /** Fingerprint of the list view in `snapshot`. For a settling job: that of its last entry in the list with closed jobs. */
   fingerprint: number;
   /** Time since which a detail fetch is owed (epoch ms). Absent if none is owed now, or none is possible. */
-  lookSince?: number;
+  owedSince?: number;
   /** Set if a change of the job is probable: its detail is fetched before others. */
   hinted?: true;
   /** Entry of a settling job in the list with closed jobs, if it differs from the emitted values. */
-  hint?: Sighting;
+  hint?: ListEntry;
   /** Turn in the daily rotation (epoch ms), if the detail is fetched because of it, without a reason of the job's own. */
   turn?: number;
   /**
@@ -52,14 +52,14 @@ export interface Work {
 export function createWork(stored: Snapshot, entry: IndexEntry | undefined): Work {
   const { jobNumber } = stored;
   const print = entry?.fingerprint ?? 0;
-  return { jobNumber, entry, stored, snapshot: stored, events: [], shown: [], fingerprint: print };
+  return { jobNumber, entry, stored, snapshot: stored, events: [], observedStatuses: [], fingerprint: print };
 }
 
 /** Applies the result of an observation. */
 export function addStep(work: Work, step: Step): void {
   work.snapshot = step.snapshot;
   work.events.push(...step.events);
-  work.shown.push(...step.shown);
+  work.observedStatuses.push(...step.observedStatuses);
 }
 
 /**
@@ -72,14 +72,14 @@ export function applyListed(work: Work, known: Known): void {
   if (snapshot.unproven !== null) {
     if (snapshot.list !== null) return;
     // Until now only the number was known: this is the job's first list entry.
-    const stay = { since: listed.look.answeredAt };
+    const stay = { since: listed.response.respondedAt };
     work.snapshot = { ...snapshot, list: listed.view, listAt: known.startedAt, stay };
     work.fingerprint = fingerprint(listed.view);
     return;
   }
   addStep(work, applyListEntry(jobNumber, snapshot, listed, known));
-  addStep(work, checkTimers(work.snapshot, listed.look, known));
-  readDetailOnceDue(work, listed.look.askedAt, known);
+  addStep(work, checkTimers(work.snapshot, listed.response, known));
+  readDetailOnceDue(work, listed.response.requestedAt, known);
   work.fingerprint = fingerprint(listed.view);
 }
 
@@ -87,12 +87,12 @@ export function applyListed(work: Work, known: Known): void {
  * Owes a detail fetch for a job whose detail was never read: once it may be due soon or overdue, because that depends on the zone of
  * its location, and once it is overdue, because its lines show why (rule 15).
  */
-function readDetailOnceDue(work: Work, askedAt: number, { startedAt, rules }: Known): void {
+function readDetailOnceDue(work: Work, requestedAt: number, { startedAt, rules }: Known): void {
   const { snapshot } = work;
   const earliest = findZoneTime(snapshot, rules);
   const due = snapshot.detail === null ? readDueTime(snapshot) : undefined;
-  if (earliest !== undefined && askedAt > earliest) work.hinted = true;
-  else if (!due || askedAt <= due.at) return;
+  if (earliest !== undefined && requestedAt > earliest) work.hinted = true;
+  else if (!due || requestedAt <= due.at) return;
   if (snapshot.owed === null) work.snapshot = { ...snapshot, owed: { at: startedAt, tries: 0 } };
 }
 
@@ -179,7 +179,7 @@ export function countWork(work: Work): void {
   const { counted: _, path: __, forecast: ___, ...rest } = snapshot;
   work.snapshot = {
     ...rest,
-    ...(path.length > 0 && snapshot.announced.dateOut === null ? { path } : {}),
+    ...(path.length > 0 && snapshot.emitted.dateOut === null ? { path } : {}),
     ...(forecast === undefined ? {} : { forecast }),
     ...(counted === undefined ? {} : { counted }),
   };

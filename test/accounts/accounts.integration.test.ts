@@ -32,7 +32,7 @@ import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings, unfollowAccount } from '../../shared/notifications/settings.ts';
 import { suppress } from '../../shared/notifications/suppressions.ts';
 import { NOTIFICATIONS_SINK } from '../../shared/notifications/types.ts';
-import { removeEntriesOf } from '../../shared/search/indexing.ts';
+import { removeItemEntries } from '../../shared/search/indexing.ts';
 import { SecretError } from '../../shared/secrets.ts';
 import {
   type AccountRef,
@@ -83,7 +83,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
     ...{ table, history, log, now, newId: randomUUID, secrets },
     removeReferences: async () => true,
     unfollowNotifications: unfollowAccount,
-    removeSearchEntries: removeEntriesOf,
+    removeSearchEntries: removeItemEntries,
     regions: ['us', 'uk'],
     minIntervalSeconds: 60,
   };
@@ -385,7 +385,7 @@ eachTable('accounts', (makeTable, kind) => {
         }));
         await rig.history.putMany(messages);
       }
-      const sentOf = async (ref: AccountRef) => (await rig.history.query({ pk: sentPk(ref) })).length;
+      const getSent = async (ref: AccountRef) => (await rig.history.query({ pk: sentPk(ref) })).length;
       const told = async () =>
         toSink((await rig.table.get(keys.sink('us', NOTIFICATIONS_SINK))) as Item).accounts;
       expect(await told()).toEqual(['acme', 'acme-2']);
@@ -404,7 +404,7 @@ eachTable('accounts', (makeTable, kind) => {
 
       expect(await deleteAccount(rig.deps, ACME)).toEqual({ kind: 'deleted', complete: true });
       expect(await readAllItems(rig.table, ACME)).toEqual([]);
-      expect([await sentOf(ACME), await sentOf(ACME_2)]).toEqual([0, MANY_EVENTS]);
+      expect([await getSent(ACME), await getSent(ACME_2)]).toEqual([0, MANY_EVENTS]);
       expect(await rig.due()).toEqual(['acme-2']);
       expect(await told()).toEqual(['acme-2']);
       expect(await rig.table.query({ pk: accountPk('us') })).toHaveLength(1);
@@ -624,7 +624,7 @@ eachTable('accounts', (makeTable, kind) => {
         secrets: await openLocalAccountSecrets(tracker.table, new Uint8Array(32).fill(7)),
         removeReferences: async () => true,
         unfollowNotifications: unfollowAccount,
-        removeSearchEntries: removeEntriesOf,
+        removeSearchEntries: removeItemEntries,
         regions: ['us'],
         minIntervalSeconds: 1,
       };

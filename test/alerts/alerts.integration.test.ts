@@ -143,7 +143,7 @@ async function start() {
       await table.write(isDead ? { put: { ...dead, diedAt: clock.now } } : { delete: dead });
       expect((await table.query({ pk: deadPk('us', 'erp') })).length).toBe(isDead ? 1 : 0);
     },
-    async keyOf(role: 'read' | 'operate' | 'admin', accounts?: string[]) {
+    async getKey(role: 'read' | 'operate' | 'admin', accounts?: string[]) {
       const made = await createKey({ table, now }, { role, ...(accounts && { accounts }) }, OPERATOR);
       if (made.kind !== 'created') throw new Error('no key');
       return made.secret;
@@ -382,7 +382,7 @@ describe('keys', () => {
   it('change rules only with the role admin, and see masked addresses with the role read', async () => {
     const world = await start();
     await world.createRule({ target: { kind: 'email', to: ['ops@acme.example'] } });
-    const [reader, operator] = [await world.keyOf('read'), await world.keyOf('operate')];
+    const [reader, operator] = [await world.getKey('read'), await world.getKey('operate')];
     const seen = await Promise.all(
       [reader, operator].map(async (key) => (await world.ask('GET', '/dead', { key })).body.target.to),
     );
@@ -401,7 +401,7 @@ describe('keys', () => {
     await world.createRule();
     await world.createRule({ id: 'of-acme', accounts: ['acme'] });
     await world.createRule({ id: 'of-both', accounts: ['acme', 'other'] });
-    const key = await world.keyOf('admin', ['acme']);
+    const key = await world.getKey('admin', ['acme']);
     const { body } = await world.ask('GET', '', { key });
     expect(body.alertRules.map(({ id }: Body) => id)).toEqual(['of-acme']);
     for (const id of ['dead', 'of-both']) {

@@ -60,7 +60,7 @@ async function start() {
   }
   return {
     ...{ clock, hooks, table, ask },
-    async adminOf(...ids: string[]) {
+    async getAdmin(...ids: string[]) {
       const made = await createKey({ table, now }, { role: 'admin', accounts: ids }, OPERATOR);
       if (made.kind !== 'created') throw new Error('no key');
       return made.secret;
@@ -70,7 +70,7 @@ async function start() {
 
 test('a key for some accounts cannot make them use the credentials of another', async () => {
   const rig = await start();
-  const key = await rig.adminOf('acme');
+  const key = await rig.getAdmin('acme');
   const patch = (body: object, of?: string) =>
     rig.ask('PATCH', '/v1/accounts/acme', { body, ...(of === undefined ? {} : { key: of }) });
   const refused = await patch({ secretRef: 'other' }, key);

@@ -37,7 +37,7 @@ import { createRig, type Rig } from '../support/tracker.ts';
 const HOUR = 3600;
 const DAY = 24 * HOUR;
 
-function queueOf(rig: Rig, history = createMemoryTable(historySchema)) {
+function getQueue(rig: Rig, history = createMemoryTable(historySchema)) {
   const deps = {
     ...{ table: rig.table, log: rig.log, now: rig.now, history, newId: randomUUID },
     regions: [rig.ref.region],
@@ -72,7 +72,7 @@ async function listNotes(
 eachTable('the attention queue', (makeTable) => {
   test('lists late jobs with cause, due time and lateness, the latest first, and not after their dispatch', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     const [two, one] = ['2026-03-01', '2026-03-02'].map((dateDue) =>
       rig.upstream.createJob({ dateDue: `${dateDue}T12:00:00Z`, status: 'Printing' }),
     );
@@ -102,7 +102,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('states the least time in the status, from a minute on, if the beginning of the stay was not observed', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z', status: 'Printing' });
     await rig.poll();
     const summary = async () => (await list()).items[0]?.cause.summary;
@@ -116,7 +116,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('names the lines that hold up a late job, once its detail shows that the others are further', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     const job = rig.upstream.createJob({
       ...{ status: 'Printing', dateDue: '2026-03-01T12:00:00Z', mustDate: true },
       lines: ['Awaiting artwork', 'Printing', 'Printing'].map((jobLineStatus) => ({ jobLineStatus })),
@@ -140,7 +140,7 @@ eachTable('the attention queue', (makeTable) => {
   test('lists jobs in a marked status and stalled jobs until the status changes, and deletes their marks', async () => {
     const events = { stalledAfterWorkingDays: 2, attentionStatuses: ['On hold'] };
     const rig = await createRig({ table: await makeTable(), events });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     const marks = async () => (await rig.table.query({ pk: markedJobPk(rig.ref.region) })).length;
     const job = rig.upstream.createJob({ status: 'Printing', dateDue: null });
     await rig.poll();
@@ -170,7 +170,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('lists jobs that are due soon', async () => {
     const rig = await createRig({ table: await makeTable(), events: { dueSoonHours: 48 } });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     const job = rig.upstream.createJob({ dateDue: new Date(rig.now() + 3 * DAY * 1000).toISOString() });
     await rig.poll();
     expect((await list()).items).toEqual([]);
@@ -186,7 +186,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('an account without a complete poll is not observed since it was created, however often it is polled', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     const createdAt = rig.now();
     rig.fault({ match: {}, fault: { kind: 'status', status: 401 } });
     for (let hours = 1; hours <= 3; hours += 1) {
@@ -198,7 +198,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('states why polls fail and how often, and offers new credentials only if they are not in the configuration file', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     rig.fault({ match: { operation: 'token' }, fault: { kind: 'status', status: 401 } });
     for (let n = 0; n < 3; n += 1) {
       rig.pass(HOUR);
@@ -222,7 +222,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('offers a message to the customer only for accounts whose notifications are on', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
     await rig.poll();
     const offers = async () => {
@@ -240,7 +240,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('lists an account that is paused for a day, and one that is not observed', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, deps } = queueOf(rig);
+    const { list, deps } = getQueue(rig);
     await rig.poll();
     expect((await list()).items).toEqual([]);
     rig.pass(HOUR);
@@ -261,7 +261,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('an account stays listed as paused, since its pause, when another of its settings changes', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     await rig.poll();
     const change = (set: { paused?: boolean; pollIntervalSeconds?: number }) =>
       updateAccountRecord(rig.table, rig.ref, rig.now(), () => ({ set }));
@@ -294,7 +294,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('lists an account whose polls crash, also in a region whose accounts are only found by index', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     await rig.poll();
     const record = await rig.table.get(keys.account(rig.ref));
     const others = Array.from({ length: 300 }, (_, at) => ({
@@ -319,7 +319,7 @@ eachTable('the attention queue', (makeTable) => {
   test('lists messages of the last week that did not reach the customer', async () => {
     const rig = await createRig({ table: await makeTable() });
     await rig.poll();
-    const { list, history } = queueOf(rig);
+    const { list, history } = getQueue(rig);
     const message = (state: Message['state'], at: number): Message => ({
       ...{ region: 'us', account: rig.ref.account, kind: 'dispatched', channel: 'email', orderGroup: null },
       ...{ id: `m${at.toString(36).padStart(9, '0')}-e${'0'.repeat(32)}`, jobs: [7], to: null, state },
@@ -358,7 +358,7 @@ eachTable('the attention queue', (makeTable) => {
   test('lists the messages of a key for some accounts that are older than hundreds of other accounts', async () => {
     const rig = await createRig({ table: await makeTable() });
     await rig.poll();
-    const { list, history } = queueOf(rig);
+    const { list, history } = getQueue(rig);
     const deps = { table: rig.table, history, now: rig.now, newId: randomUUID };
     const record = async (account: string, at: number) =>
       recordNoMessage(deps, {
@@ -379,7 +379,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('hides an acknowledged item in a region with any number of stored states', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, act } = queueOf(rig);
+    const { list, act } = getQueue(rig);
     rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z', status: 'Printing' });
     await rig.poll();
     await act((await list()).items[0]?.id ?? '', { action: 'acknowledge' });
@@ -390,7 +390,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('hides an acknowledged item until its cause changes materially', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, act, deps } = queueOf(rig);
+    const { list, act, deps } = getQueue(rig);
     const job = rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z', status: 'Printing' });
     await rig.poll();
     const [item] = (await list()).items;
@@ -431,7 +431,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('pages through the history of an item, newest first, without gaps', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, act, deps } = queueOf(rig);
+    const { list, act, deps } = getQueue(rig);
     rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
     await rig.poll();
     const id = (await list()).items[0]?.id ?? '';
@@ -446,7 +446,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('filters can be combined, and pages have no gaps', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, act } = queueOf(rig);
+    const { list, act } = getQueue(rig);
     for (let at = 0; at < 5; at += 1) rig.upstream.createJob({ dateDue: `2026-02-2${at}T12:00:00Z` });
     await rig.poll();
     const all = (await list()).items.map(({ id }) => id);
@@ -473,7 +473,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('shows a key only the items of its accounts, and lets it change no others', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, act, deps } = queueOf(rig);
+    const { list, act, deps } = getQueue(rig);
     rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
     await rig.poll();
     const id = (await list()).items[0]?.id ?? '';
@@ -498,7 +498,7 @@ eachTable('the attention queue', (makeTable) => {
     });
     const old = rig.now() - 31 * DAY * 1000;
     await rig.table.putMany(Array.from({ length: 150 }, (_, at) => die(at + 1, old)));
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     expect((await list({ kinds: ['events_dead'] })).items).toEqual([]);
     const reason = 'The endpoint responded with status 422.';
     await rig.table.write({ put: { ...die(151, rig.now()), reason } });
@@ -511,7 +511,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('finds endpoints with a problem behind any number of others, and says so only if there are too many', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     const { region } = rig.ref;
     const common = { region, accounts: [], types: [], paused: false, target: 'https://erp.example' };
     const put = (id: string, more: object = {}) => ({
@@ -544,7 +544,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('keeps state and history of the item of an endpoint when the accounts of the endpoint change', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, act, deps } = queueOf(rig);
+    const { list, act, deps } = getQueue(rig);
     const sink = { region: 'us', id: 'erp', kind: 'webhook', types: [], paused: false } as const;
     const follow = (...accounts: string[]) =>
       rig.table.write({
@@ -578,7 +578,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('pages through the history of an endpoint of one account with the entries of earlier versions', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, act, deps } = queueOf(rig);
+    const { list, act, deps } = getQueue(rig);
     const target = 'https://erp.example';
     const sink = {
       region: 'us',
@@ -608,7 +608,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('counts webhooks and queues as endpoints, and no topic', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     const { region } = rig.ref;
     const common = { region, accounts: [], types: [], paused: false };
     for (const [id, kind] of [
@@ -622,7 +622,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('lists to a key only actions that its role permits', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list } = queueOf(rig);
+    const { list } = getQueue(rig);
     await rig.poll();
     rig.pass(HOUR);
     const operations = async (role: Caller['role']) =>
@@ -633,7 +633,7 @@ eachTable('the attention queue', (makeTable) => {
 
   test('the state and the history of an item expire, and two changes at once do not overwrite each other', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { list, act } = queueOf(rig);
+    const { list, act } = getQueue(rig);
     rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
     await rig.poll();
     const id = (await list()).items[0]?.id ?? '';
@@ -651,7 +651,7 @@ eachTable('the attention queue', (makeTable) => {
 eachTable('the figures', (makeTable) => {
   test('count open, due and dispatched jobs, and open items, of the accounts of the key', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { deps } = queueOf(rig);
+    const { deps } = getQueue(rig);
     const day = new Date(rig.now()).toISOString().slice(0, 10);
     const out = rig.upstream.createJob({ dateDue: '2026-06-01', status: 'Printing' });
     rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z', status: 'Printing' });
@@ -678,7 +678,7 @@ eachTable('the figures', (makeTable) => {
 
   test('name paused accounts, and accounts that count the same jobs', async () => {
     const rig = await createRig({ table: await makeTable() });
-    const { deps } = queueOf(rig);
+    const { deps } = getQueue(rig);
     rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
     rig.upstream.createJob({});
     await rig.poll();

@@ -450,7 +450,7 @@ describe('a key', () => {
     discardParkedEvents: { all: true },
     startReplay: { from: 'beginning' },
   };
-  const ofOne = routes.filter(({ spec }) => spec.path.startsWith('/v1/endpoints/{id}'));
+  const endpointRoutes = routes.filter(({ spec }) => spec.path.startsWith('/v1/endpoints/{id}'));
   const askOne = (rig: Rig, { spec }: (typeof routes)[number], id: string, key: string) =>
     rig.ask(spec.method.toUpperCase(), spec.path.replace('{id}', id).replace('{replay}', 'rp-1'), {
       key,
@@ -464,7 +464,7 @@ describe('a key', () => {
     const refused = { read: 0, operate: 0, admin: 0 };
     for (const role of order) {
       const key = await rig.key(role);
-      for (const route of ofOne.toReversed()) {
+      for (const route of endpointRoutes.toReversed()) {
         const needed = order.indexOf(route.spec.role as Role);
         const { status } = await askOne(rig, route, 'erp', key);
         expect(status === 403, `${role} ${route.spec.id}: ${status}`).toBe(order.indexOf(role) < needed);
@@ -486,7 +486,7 @@ describe('a key', () => {
     const { all } = await pages(rig, '/v1/endpoints?limit=1&builtIn=true', 'endpoints', key);
     expect(all.map(({ id }) => id)).toEqual(['mine']);
     for (const id of ['shared', 'all', 'sns', 'nobody']) {
-      for (const route of ofOne) {
+      for (const route of endpointRoutes) {
         const { status, body } = await askOne(rig, route, id, key);
         expect([status, body.detail], `${id} ${route.spec.id}`).toEqual([404, 'There is no such endpoint.']);
       }
@@ -716,8 +716,8 @@ describe('lists', () => {
       next: null,
     });
     expect((await rig.get(`${deliveries}?outcome=delivered`)).body.deliveries).toHaveLength(3);
-    const ofJobs = all.filter(({ type }) => type !== 'jobwire.ping');
-    expect((await rig.get(`${deliveries}?types=job.*`)).body.deliveries).toEqual(ofJobs);
+    const jobEvents = all.filter(({ type }) => type !== 'jobwire.ping');
+    expect((await rig.get(`${deliveries}?types=job.*`)).body.deliveries).toEqual(jobEvents);
     expect((await rig.get(`${deliveries}?types=account.*`)).body.deliveries).toEqual([]);
     const newest = encodeURIComponent(String(all[0]?.at));
     const [since, until] = [`from=${newest}`, `to=${newest}`];

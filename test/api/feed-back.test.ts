@@ -4,7 +4,7 @@ import { type BackSource, readBack } from '../../shared/api/feed-back.ts';
 import type { LoggedEvent } from '../../shared/log/log.ts';
 
 /** A log whose events have these times. */
-function sourceOf(account: string, times: readonly number[]): BackSource {
+function createSource(account: string, times: readonly number[]): BackSource {
   const events = times.map((time, at) => {
     const json = `${account}.${at + 1}`;
     return { number: at + 1, event: { time, json } as LoggedEvent };
@@ -19,7 +19,7 @@ function sourceOf(account: string, times: readonly number[]): BackSource {
 }
 
 it('returns the events of several logs by time, the newest first, and the next older event of each', async () => {
-  const sources = [sourceOf('acme', [10, 20, 50, 60]), sourceOf('kiwi', [15, 30, 55])];
+  const sources = [createSource('acme', [10, 20, 50, 60]), createSource('kiwi', [15, 30, 55])];
   const query = { maxBytes: 1000, matches: () => true, budget: 100, batch: 2 };
   expect(await readBack(sources, { ...query, limit: 5 })).toEqual({
     events: ['acme.4', 'kiwi.3', 'acme.3', 'kiwi.2', 'acme.2'],

@@ -239,7 +239,7 @@ function createSnapshot(
     detailAt: 0,
     unsure: [],
     unproven: null,
-    announced: { dateOut: null, tracking: [], overdueFor: null },
+    emitted: { dateOut: null, tracking: [], overdueFor: null },
     ended: null,
     departure: null,
     settling: null,
@@ -587,8 +587,8 @@ describe('account feed', () => {
     const all = range(1, 25).toReversed();
     for (const limit of [1, 7, 25, 100]) {
       expect(await readBackwards(api, `limit=${limit}`)).toEqual({ got: all, next: 'e1.25' });
-      const ofJobs = all.filter((number) => number !== 13);
-      expect((await readBackwards(api, `limit=${limit}&types=job.*`)).got).toEqual(ofJobs);
+      const jobNumbers = all.filter((number) => number !== 13);
+      expect((await readBackwards(api, `limit=${limit}&types=job.*`)).got).toEqual(jobNumbers);
     }
     await api.append(ACME, jobEvents(1));
     const older = await api.json(`${path}?order=newest&before=e1.25&limit=2`);
@@ -1442,11 +1442,17 @@ eachTable('jobs', (makeTable) => {
       createSnapshot({
         jobNumber: 3,
         ended: 'closed',
-        settling: { since: NOW, looks: 1 },
+        settling: { since: NOW, fetches: 1 },
         detail,
         detailAt: NOW,
       }),
-      createSnapshot({ jobNumber: 4, list: null, detail, detailAt: NOW, settling: { since: NOW, looks: 1 } }),
+      createSnapshot({
+        jobNumber: 4,
+        list: null,
+        detail,
+        detailAt: NOW,
+        settling: { since: NOW, fetches: 1 },
+      }),
     );
     const { body } = await api.json(path);
     expect(
@@ -1478,13 +1484,13 @@ eachTable('jobs', (makeTable) => {
       createSnapshot({
         jobNumber: 5,
         list: { status: 'Press', orderNumber: null, dateDue: '2026-11-01', dateOut: '2026-11-01' },
-        announced: { dateOut: '2026-11-01', tracking: [], overdueFor: null },
+        emitted: { dateOut: '2026-11-01', tracking: [], overdueFor: null },
       }),
       createSnapshot({
         jobNumber: 6,
         list: { status: 'Press', orderNumber: 'a', dateDue: '2026-11-01' },
         ended: 'closed',
-        settling: { since: NOW, looks: 0 },
+        settling: { since: NOW, fetches: 0 },
       }),
     );
     for (const limit of [1, 100]) {

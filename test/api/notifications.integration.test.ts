@@ -244,21 +244,21 @@ describe('templates', () => {
   });
 
   test('are saved and deleted only with their current ETag', async () => {
-    const etagOf = async () => (await ask('GET', `${path}/en-GB`)).headers.get('etag') ?? '';
+    const getEtag = async () => (await ask('GET', `${path}/en-GB`)).headers.get('etag') ?? '';
     const save = (subject: string, ifMatch: string) =>
       ask('PUT', `${path}/en-GB`, { body: { subject }, headers: { 'if-match': ifMatch } });
-    const first = await etagOf();
+    const first = await getEtag();
     const saved = await save('First', first);
-    expect([saved.status, saved.headers.get('etag')]).toEqual([200, await etagOf()]);
-    expect(await etagOf()).not.toBe(first);
+    expect([saved.status, saved.headers.get('etag')]).toEqual([200, await getEtag()]);
+    expect(await getEtag()).not.toBe(first);
     expect((await save('Second', first)).status).toBe(412);
-    const second = await etagOf();
+    const second = await getEtag();
     expect((await save('Second', second)).status).toBe(200);
     const remove = (ifMatch: string) => ask('DELETE', `${path}/en-GB`, { headers: { 'if-match': ifMatch } });
     expect((await remove(second)).status).toBe(412);
     expect((await ask('GET', `${path}/en-GB`)).body.template.subject).toBe('Second');
-    expect((await remove(await etagOf())).status).toBe(204);
-    expect(await etagOf()).toBe(first);
+    expect((await remove(await getEtag())).status).toBe(204);
+    expect(await getEtag()).toBe(first);
   });
 
   test('have an ETag that a deleted template of the same place did not have', async () => {

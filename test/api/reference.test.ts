@@ -28,8 +28,8 @@ const pages = new Map(
   ]),
 );
 const { schemas } = document.components;
-const nameOf = (ref = '') => ref.split('/').at(-1) ?? '';
-const resolve = (schema: JsonSchema = {}) => (schema.$ref ? (schemas[nameOf(schema.$ref)] ?? {}) : schema);
+const getName = (ref = '') => ref.split('/').at(-1) ?? '';
+const resolve = (schema: JsonSchema = {}) => (schema.$ref ? (schemas[getName(schema.$ref)] ?? {}) : schema);
 const operations = [...Object.entries(document.paths), ...Object.entries(document.webhooks)].flatMap(
   ([path, item]) =>
     Object.entries(item).map(([method, operation]) => {
@@ -131,7 +131,7 @@ describe('renderReference', () => {
           expectText(row, type);
           expectValues(row, schema);
           for (const { items } of Object.values(resolve(schema).properties ?? {}))
-            if (items?.$ref) expect(row).toContain(`href="/docs/schemas#${nameOf(items.$ref)}"`);
+            if (items?.$ref) expect(row).toContain(`href="/docs/schemas#${getName(items.$ref)}"`);
           if (!schema.$ref) visitFields(schema, '', (field) => expectText(row, field));
         }
       }
@@ -170,8 +170,8 @@ describe('renderReference', () => {
       const event = resolve(schema);
       const { type, data } = event.properties ?? {};
       expect(type?.const).toBe(operation.summary);
-      expect(html).toContain(`href="/docs/schemas#${nameOf(data?.$ref)}"`);
-      expect(getSection('/docs/schemas', nameOf(schema.$ref))).toContain(
+      expect(html).toContain(`href="/docs/schemas#${getName(data?.$ref)}"`);
+      expect(getSection('/docs/schemas', getName(schema.$ref))).toContain(
         `href="/docs/webhooks#${operation.operationId}"`,
       );
       const paths = new Set<string>();
@@ -205,7 +205,7 @@ describe('renderReference', () => {
 
   it('describes every field of every schema, with its description, values and limits', () => {
     let count = 0;
-    const events = resolve({ $ref: 'Event' }).oneOf?.map(({ $ref }) => nameOf($ref)) ?? [];
+    const events = resolve({ $ref: 'Event' }).oneOf?.map(({ $ref }) => getName($ref)) ?? [];
     expect(events.length).toBeGreaterThan(40);
     for (const [name, schema] of Object.entries(schemas)) {
       if (events.includes(name)) continue;

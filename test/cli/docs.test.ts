@@ -28,7 +28,7 @@ const prose = (text: string): string =>
 const join = (texts: readonly string[]): string => texts.join(', ').replace(/, ([^,]*)$/, ' and $1');
 
 type Option = readonly [flag: string, option: Flag];
-const optionsOf = (name: string): Option[] => Object.entries(commands[name]?.flags ?? {});
+const getOptions = (name: string): Option[] => Object.entries(commands[name]?.flags ?? {});
 
 /** Returns an option with its placeholder. `…` marks an option that can be repeated. */
 function nameOption([flag, { value, many }]: Option): string {
@@ -43,22 +43,24 @@ function splitDefault({ default: fallback, ...flag }: Flag): [about: string, fal
 }
 
 /** An option without its default: two options with the same key need only one description. */
-const keyOf = (option: Option): string => `- \`${nameOption(option)}\`: ${prose(splitDefault(option[1])[0])}`;
+const getKey = (option: Option): string =>
+  `- \`${nameOption(option)}\`: ${prose(splitDefault(option[1])[0])}`;
 
 /** Descriptions of the options that several commands share, by name. */
 const shared = new Map<string, string>();
-const uses = [...Map.groupBy(Object.keys(commands).flatMap(optionsOf), keyOf)];
+const uses = [...Map.groupBy(Object.keys(commands).flatMap(getOptions), getKey)];
 for (const [key, same] of uses.sort(([, a], [, b]) => b.length - a.length)) {
   const [flag = ''] = same[0] ?? [];
   if (same.length >= SHARED_BY && !shared.has(flag)) shared.set(flag, key);
 }
-const isShared = (option: Option): boolean => shared.get(option[0]) === keyOf(option);
+const isShared = (option: Option): boolean => shared.get(option[0]) === getKey(option);
 
 /** Returns the first command of the same group that has the same option. */
 function findFirst(name: string, option: Option): string {
   const [group] = name.split(' ');
   const first = Object.keys(commands).find(
-    (other) => other.split(' ')[0] === group && optionsOf(other).some((one) => keyOf(one) === keyOf(option)),
+    (other) =>
+      other.split(' ')[0] === group && getOptions(other).some((one) => getKey(one) === getKey(option)),
   );
   return first ?? name;
 }
@@ -74,8 +76,8 @@ const listNames = (options: readonly Option[]): string =>
 
 /** Returns the options of a command: its own with their descriptions, and the names of those that are described elsewhere. */
 function describeOptions(name: string): string[] {
-  const common = optionsOf(name).filter(isShared);
-  const others = optionsOf(name).filter((option) => !isShared(option));
+  const common = getOptions(name).filter(isShared);
+  const others = getOptions(name).filter((option) => !isShared(option));
   const byFirst = Map.groupBy(others, (option) => findFirst(name, option));
   return [
     ...(byFirst.get(name) ?? []).map(
@@ -95,7 +97,7 @@ function describeUsage(name: string, command: Command): string[] {
 }
 
 function reference(): string {
-  const namesOf = (kind: 'local' | 'textOnly'): string =>
+  const getNames = (kind: 'local' | 'textOnly'): string =>
     join(Object.keys(commands).flatMap((name) => (commands[name]?.[kind] ? [`\`${name}\``] : [])));
   return [
     '## Exit codes',
@@ -110,7 +112,7 @@ function reference(): string {
       (option) => `- \`${nameOption(option)}\`: ${prose(describeFlag(option[1]))}`,
     ),
     '',
-    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} do not apply to ${namesOf('local')}. \`profiles add\` has its own \`--url\` and \`--key-file\`. \`--json\` does not apply to ${namesOf('textOnly')}.`,
+    `${join(Object.keys(API_FLAGS).map((flag) => `\`--${flag}\``))} do not apply to ${getNames('local')}. \`profiles add\` has its own \`--url\` and \`--key-file\`. \`--json\` does not apply to ${getNames('textOnly')}.`,
     '',
     '## Shared options',
     '',

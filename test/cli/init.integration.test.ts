@@ -54,7 +54,7 @@ function options(folder: string, changes: Record<string, string | undefined> = {
 }
 const init = (args: readonly string[], more: RunOptions = {}) =>
   cli.run(['init', ...args], { input: acme.clientSecret, ...more });
-const modeOf = (file: string) => statSync(file).mode & 0o777;
+const getMode = (file: string) => statSync(file).mode & 0o777;
 const configWith = (folder: string, clientSecret: string) => ({
   $schema: relative(realpathSync(folder), join(realpathSync(binary), '../../jobwire.schema.json')),
   dataDir: join(folder, '.jobwire'),
@@ -78,7 +78,7 @@ describe('init', () => {
       `${JSON.stringify(configWith(folder, 'file:acme.secret'), null, 2)}\n`,
     );
     expect(readFileSync(join(folder, 'acme.secret'), 'utf8')).toBe(`${acme.clientSecret}\n`);
-    expect(modeOf(join(folder, 'acme.secret'))).toBe(0o600);
+    expect(getMode(join(folder, 'acme.secret'))).toBe(0o600);
     expect(written.out).not.toContain(acme.clientSecret);
     const apiKeyFile = join(folder, '.jobwire', 'api-key');
     expect(written.out.slice(written.out.indexOf('Written:'))).toBe(
@@ -210,7 +210,7 @@ describe('init', () => {
     writeFileSync(config, 'mine');
     expect(await init([...options(folder), '--force'])).toMatchObject({ code: 0 });
     expect(readConfig(folder)).toEqual(configWith(folder, 'file:acme.secret'));
-    expect(modeOf(secret)).toBe(0o600);
+    expect(getMode(secret)).toBe(0o600);
   });
 
   test('--no-test writes the configuration without a request to the ordering API', async () => {
@@ -280,7 +280,7 @@ describe.skipIf(!hasScript())('init on a terminal', () => {
     expect(ended).toMatchObject({ code: 0, rest: [] });
     expect(ended.printed).not.toContain(acme.clientSecret);
     expect(readConfig(folder)).toEqual(configWith(folder, 'file:acme.secret'));
-    expect(modeOf(join(folder, 'acme.secret'))).toBe(0o600);
+    expect(getMode(join(folder, 'acme.secret'))).toBe(0o600);
   });
 
   test('a private endpoint: explains the setting, and sets it if the user agrees', async () => {

@@ -312,7 +312,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const begun = new Set<string>();
       // At full size, the first run of each command is a process. In `npm test`, cli.integration.test.ts starts them.
       const run = async (...args: string[]) => {
-        const name = here.nameOf(args);
+        const name = here.getName(args);
         if (!inject('full') || begun.has(name)) return here.run(args, { env });
         begun.add(name);
         return jobwire(node, args, env).ended;

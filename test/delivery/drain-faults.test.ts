@@ -755,8 +755,8 @@ describe('parked events in detail', () => {
       rig.state.now += LONG_MS;
       await rig.drain();
     }
-    const ofLane = rig.got.filter(({ jobNumber }) => jobNumber === 1);
-    expect(ofLane.map(({ sequence }) => sequence)).toEqual([1, 3]);
+    const laneEvents = rig.got.filter(({ jobNumber }) => jobNumber === 1);
+    expect(laneEvents.map(({ sequence }) => sequence)).toEqual([1, 3]);
     expect((await table.get(keys.sink(REGION, 'erp')))?.parking, 'none is parked any more').toBeUndefined();
   });
 

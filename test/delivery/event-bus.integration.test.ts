@@ -238,15 +238,15 @@ describe('docs/eventbridge.md', () => {
         .map((event) => `${event.detail.accountId} ${event['detail-type']}`)
         .sort(),
     );
-    const ofAll = (type: string) => ['acme', 'other', 'zeta'].map((account) => `${account} ${type}`);
+    const forAllAccounts = (type: string) => ['acme', 'other', 'zeta'].map((account) => `${account} ${type}`);
     expect(selected).toEqual([
       ['acme', 'zeta'].flatMap((account) => [
         `${account} job.dispatched`,
         `${account} order_group.dispatched`,
       ]),
-      ofAll('job.dispatched'),
-      ofAll('job.dispatched'),
-      ofAll('account.baselined'),
+      forAllAccounts('job.dispatched'),
+      forAllAccounts('job.dispatched'),
+      forAllAccounts('account.baselined'),
       ['zeta job.dispatched'],
     ]);
   });

@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { INITIAL_LANES, LaneLimit, MAX_LANES } from '../../shared/delivery/lanes.ts';
 
 /** Sends windows of responses with all lanes in use. `latencyOf`: latency at a number of concurrent requests (ms). */
-function send(limit: LaneLimit, windows: number, latencyOf: (lanes: number) => number): number {
+function send(limit: LaneLimit, windows: number, getLatency: (lanes: number) => number): number {
   for (let window = 0; window < windows; window += 1) {
     const lanes = limit.current;
     limit.noteReached();
-    for (let response = 0; response < lanes; response += 1) limit.noteResponse(latencyOf(lanes));
+    for (let response = 0; response < lanes; response += 1) limit.noteResponse(getLatency(lanes));
   }
   return limit.current;
 }

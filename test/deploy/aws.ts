@@ -280,7 +280,7 @@ export class Aws {
         return [
           {
             action: `secretsmanager:${operation}`,
-            resource: this.secrets.arnOf(String(body.SecretId ?? body.Name)),
+            resource: this.secrets.getArn(String(body.SecretId ?? body.Name)),
           },
         ];
     }
@@ -506,7 +506,7 @@ class SecretsManager {
     return [...this.#secrets.values()].map(({ text }) => text);
   }
 
-  arnOf(id: string): string {
+  getArn(id: string): string {
     return id.startsWith('arn:') ? id : secretArn(this.#region, id);
   }
 
@@ -517,7 +517,7 @@ class SecretsManager {
   answer(operation: string, body: Body): Answer {
     const name = String(body.SecretId ?? body.Name).replace(/^arn:.*:secret:(.*)-[A-Za-z0-9]{6}$/, '$1');
     const found = this.#secrets.get(name);
-    const ARN = this.arnOf(name);
+    const ARN = this.getArn(name);
     const fault = (code: string, message: string) => awsFault('secretsmanager', code, message, 400);
     const well = (answer: Body): Answer => ({
       status: 200,

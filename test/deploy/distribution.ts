@@ -35,11 +35,11 @@ interface Properties {
 export function createDistribution(
   template: StackTemplate,
   cell: Pick<Deployment, 'apiUrl' | 'aws'>,
-  idOf: (logicalId: string) => string,
+  getId: (logicalId: string) => string,
 ): Server {
   const [found] = template.ofType('AWS::CloudFront::Distribution');
   const config = found?.properties.DistributionConfig as unknown as DistributionConfig;
-  const bucket = idOf(template.ofType('AWS::S3::Bucket')[0]?.id ?? '');
+  const bucket = getId(template.ofType('AWS::S3::Bucket')[0]?.id ?? '');
   const s3 = new S3Client({ ...cell.aws, forcePathStyle: true });
   const kept = new Map<string, { readonly answer: Answer; readonly until: number }>();
   const getProperties = (reference: unknown): Properties => {
@@ -126,7 +126,7 @@ export function createDistribution(
     const origin = config.Origins.find(({ Id }) => Id === behaviour.TargetOriginId);
     const own = (origin?.OriginCustomHeaders ?? []).map(({ HeaderName, HeaderValue }) => {
       const { Ref } = HeaderValue as { Ref?: string };
-      return [HeaderName, Ref === undefined ? String(template.resolve(HeaderValue as Value)) : idOf(Ref)];
+      return [HeaderName, Ref === undefined ? String(template.resolve(HeaderValue as Value)) : getId(Ref)];
     });
     const base = new URL(cell.apiUrl);
     const headers = {

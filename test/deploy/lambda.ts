@@ -85,7 +85,7 @@ export class Lambda {
     this.timeoutMs = Number(properties.Timeout) * 1000;
     this.limit = Math.min(most, Number(properties.ReservedConcurrentExecutions ?? most));
     this.#host = host;
-    this.#taskRoot = template.assetOf(resource);
+    this.#taskRoot = template.getAsset(resource);
     if (!existsSync(this.#taskRoot)) throw new Error(`The bundle of ${resource.path} is not there.`);
     const own = (template.resolve(properties.Environment) ?? {}) as { Variables?: Record<string, string> };
     const logging = (template.resolve(properties.LoggingConfig) ?? {}) as { LogGroup?: string };

@@ -413,7 +413,7 @@ const STREAM_HEADER = 'x-jobwire-stream';
  */
 function createGateway(
   port: number,
-  fateOf: (pid: number, call: AwsCall) => CallFate,
+  getFate: (pid: number, call: AwsCall) => CallFate,
   onDenied: (sentence: string) => void,
   onTaken: (call: AwsCall) => void,
 ): Server {
@@ -430,7 +430,7 @@ function createGateway(
     }
     const body = await buffer(incoming);
     const pid = Number(/\bapp\/(\d+)/.exec(incoming.headers['user-agent'] ?? '')?.[1]);
-    const fate = Number.isNaN(pid) ? 'pass' : fateOf(pid, parseCall(incoming, body));
+    const fate = Number.isNaN(pid) ? 'pass' : getFate(pid, parseCall(incoming, body));
     if (fate === 'fail') {
       response.writeHead(500, { 'content-type': 'application/x-amz-json-1.0' });
       response.end(JSON.stringify({ __type: 'InternalServerError', message: 'Injected.' }));

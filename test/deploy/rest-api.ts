@@ -23,13 +23,13 @@ interface Matched {
 }
 
 /** Creates the server. `functionOf` returns a function by its ARN. */
-export function createRestApi(template: StackTemplate, functionOf: (arn: string) => Lambda): Server {
+export function createRestApi(template: StackTemplate, getFunction: (arn: string) => Lambda): Server {
   const [stage] = template.ofType('AWS::ApiGateway::Stage');
   const [api] = template.ofType('AWS::ApiGateway::RestApi');
   if (!stage || !api) throw new Error('The template has no REST API.');
   const stageName = template.ref(stage.id);
   const apiId = template.ref(api.id);
-  const routes = readRoutes(template, functionOf);
+  const routes = readRoutes(template, getFunction);
   const refuse = readOwnAnswers(template);
   const binary = (api.properties.BinaryMediaTypes as readonly string[] | undefined)?.includes('*/*') ?? false;
   const permissions = template.ofType('AWS::Lambda::Permission').map(({ properties }) => ({
@@ -90,7 +90,7 @@ export function createRestApi(template: StackTemplate, functionOf: (arn: string)
   });
 }
 
-function readRoutes(template: StackTemplate, functionOf: (arn: string) => Lambda): Route[] {
+function readRoutes(template: StackTemplate, getFunction: (arn: string) => Lambda): Route[] {
   const resources = new Map(
     template.ofType('AWS::ApiGateway::Resource').map((resource) => [resource.id, resource]),
   );
@@ -119,7 +119,7 @@ function readRoutes(template: StackTemplate, functionOf: (arn: string) => Lambda
       path: `/${segments.join('/')}`,
       segments,
       method: String(HttpMethod),
-      fn: functionOf(arn),
+      fn: getFunction(arn),
       streams,
       patienceMs: Number(integration.TimeoutInMillis ?? PATIENCE_MS),
     };

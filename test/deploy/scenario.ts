@@ -608,11 +608,11 @@ export function scenario(
           expect((await done('POST', `/v1/endpoints/${name}/ping`)).outcome, name).toBe('delivered');
           const messages = await queue.messages();
           expect(messages.at(-1)?.event.type, name).toBe('jobwire.ping');
-          const ofAccount = messages.filter(({ event }) => event.account === 'acme');
+          const accountMessages = messages.filter(({ event }) => event.account === 'acme');
           expect(new Set(messages.map(({ event }) => event.account)), name).toEqual(
             new Set(['acme', '_cell']),
           );
-          for (const { event, body, attributes, group, deduplicationId } of ofAccount) {
+          for (const { event, body, attributes, group, deduplicationId } of accountMessages) {
             const expected = present(byId.get(event.id));
             expect(JSON.parse(body)).toEqual(expected);
             const { lane, values, id } = fields(expected);
@@ -963,11 +963,11 @@ export function scenario(
           const rule = { id: condition.replaceAll('_', '-'), name: condition, condition, threshold, target };
           ids.push((await done('POST', '/v1/alert-rules', rule)).id);
         }
-        const mailsOf = (report: string) =>
+        const getMails = (report: string) =>
           cell.outbox.mails.filter(
             ({ to, raw }) => to[0] === 'ops@desk.example' && raw.toString().includes(`[${report}]`),
           );
-        await until('the rule fires', () => (mailsOf('Alert').length > 0 ? true : undefined));
+        await until('the rule fires', () => (getMails('Alert').length > 0 ? true : undefined));
         expect(await read('/v1/alert-rules')).toMatchObject({ next: null });
         expect(await read('/v1/alert-rules/late-jobs')).toMatchObject({
           state: { problem: null },
@@ -977,7 +977,7 @@ export function scenario(
           sent: true,
           message: null,
         });
-        expect(mailsOf('Test')).toHaveLength(1);
+        expect(getMails('Test')).toHaveLength(1);
         for (const id of ids) await done('DELETE', `/v1/alert-rules/${id}`);
       },
       PATIENCE_MS,

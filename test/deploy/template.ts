@@ -80,7 +80,7 @@ export class StackTemplate {
   }
 
   /** Returns the folder of the unpacked code of a function. */
-  assetOf(fn: Resource): string {
+  getAsset(fn: Resource): string {
     const { S3Key } = fn.properties.Code as { S3Key: string };
     return join(this.#assembly, `asset.${S3Key.replace(/\.zip$/, '')}`);
   }

@@ -293,15 +293,15 @@ describe('a cell with its own key', () => {
       const services = new Set(
         statements.flatMap(({ Action }) => Action).map((action) => action.split(':')[0]),
       );
-      const ofKey = statements.filter(
+      const keyStatements = statements.filter(
         (statement) => isOfKms(statement) && getViaService(statement) !== undefined,
       );
-      const via = ofKey.map((statement) => getViaService(statement));
+      const via = keyStatements.map((statement) => getViaService(statement));
       const encrypted = ['dynamodb', 'secretsmanager', 'sns', 'sqs'].filter((service) =>
         services.has(service),
       );
       expect(via.sort(), id).toEqual(encrypted.map((service) => `${service}.us-east-1.amazonaws.com`));
-      for (const { Action, Resource } of ofKey) {
+      for (const { Action, Resource } of keyStatements) {
         expect(Resource, id).toEqual(KEY);
         expect([Action].flat(), id).toContain('kms:Decrypt');
         expect(
@@ -381,14 +381,14 @@ describe('a cell without `customerKey`', () => {
   test('lets only the functions that use secrets call KMS, for data keys of the cell', () => {
     const condition = { StringEquals: { 'kms:EncryptionContext:jobwire:secrets': 'prod/us' } };
     const users = cell.functions().flatMap(({ id, fn, statements }) => {
-      const ofKms = statements.filter(isOfKms);
-      for (const { Resource, Condition } of ofKms) {
+      const kmsStatements = statements.filter(isOfKms);
+      for (const { Resource, Condition } of kmsStatements) {
         expect(Resource, id).toEqual({ 'Fn::GetAtt': [keyId, 'Arn'] });
         expect(Condition, id).toEqual(condition);
       }
       const isTold = fn.Properties.Environment?.Variables.JOBWIRE_KEY_ARN !== undefined;
-      expect(isTold, id).toBe(ofKms.length > 0);
-      return isTold ? [[id.slice(0, -8), ofKms.flatMap(({ Action }) => Action)]] : [];
+      expect(isTold, id).toBe(kmsStatements.length > 0);
+      return isTold ? [[id.slice(0, -8), kmsStatements.flatMap(({ Action }) => Action)]] : [];
     });
     expect(Object.fromEntries(users)).toEqual({
       AlertsFunction: ['kms:Decrypt'],
@@ -465,14 +465,16 @@ describe('a cell with an event bus', () => {
       expect(resource?.Properties.KmsKeyIdentifier).toEqual({ 'Fn::GetAtt': [keyId, 'Arn'] });
     }
     const statements = key?.Properties.KeyPolicy.Statement as Statement[];
-    const ofEvents = statements.filter(({ Principal }) => JSON.stringify(Principal).includes('events.'));
-    expect(ofEvents).toMatchObject([
+    const eventStatements = statements.filter(({ Principal }) =>
+      JSON.stringify(Principal).includes('events.'),
+    );
+    expect(eventStatements).toMatchObject([
       {
         Condition: { StringEquals: { 'kms:EncryptionContext:aws:events:event-bus:arn': expect.anything() } },
       },
       { Action: 'kms:DescribeKey' },
     ]);
-    expect(JSON.stringify(ofEvents[0])).toContain(String(bus?.Properties.Name));
+    expect(JSON.stringify(eventStatements[0])).toContain(String(bus?.Properties.Name));
   });
 
   test('violates no rule', () => {

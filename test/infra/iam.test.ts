@@ -87,8 +87,8 @@ test('the scheduler may assume its roles for schedules of this AWS account and g
   const condition = {
     StringEquals: { 'aws:SourceAccount': account, 'aws:SourceArn': { 'Fn::Join': group } },
   };
-  const ofScheduler = trusts.filter(({ Principal }) => JSON.stringify(Principal).includes('scheduler'));
-  expect(ofScheduler.map(({ Condition }) => Condition)).toEqual([condition, condition]);
+  const schedulerTrusts = trusts.filter(({ Principal }) => JSON.stringify(Principal).includes('scheduler'));
+  expect(schedulerTrusts.map(({ Condition }) => Condition)).toEqual([condition, condition]);
 });
 
 test('no role may change permissions, pass roles or scan; actions have no wildcards', () => {

@@ -1562,16 +1562,16 @@ describe('permissions', () => {
       });
       await ask('post', `${endpoint}/parked/${verb}`, { all: true });
     }
-    const problemsOf = ({ results }: { results: { problem: unknown }[] }) =>
+    const getProblems = ({ results }: { results: { problem: unknown }[] }) =>
       results.map(({ problem }) => problem);
     for (const action of ['pause', 'resume', 'enable', 'retry', 'discard'])
       for (const which of [{ ids: ['erp'] }, { all: true }])
-        expect(problemsOf(await ask('post', '/v1/endpoints/batch', { action, ...which })), action).toEqual([
+        expect(getProblems(await ask('post', '/v1/endpoints/batch', { action, ...which })), action).toEqual([
           null,
         ]);
     for (const action of ['pause', 'resume'])
       for (const which of [{ ids: ['acme-0'] }, { all: true }])
-        expect(new Set(problemsOf(await ask('post', '/v1/accounts/batch', { action, ...which })))).toEqual(
+        expect(new Set(getProblems(await ask('post', '/v1/accounts/batch', { action, ...which })))).toEqual(
           new Set([null]),
         );
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme-0', 1), at: 0 } });

@@ -767,13 +767,13 @@ eachTable('The event log', (makeTable, kind) => {
 type Fault = 'none' | 'before' | 'after';
 
 /** The table, with faults in its transactions by the number of the call, from 1. */
-function failing(table: Table, faultOf: (call: number) => Fault): Table {
+function failing(table: Table, getFault: (call: number) => Fault): Table {
   let calls = 0;
   return {
     ...table,
     async transact(writes, token) {
       calls += 1;
-      const fault = faultOf(calls);
+      const fault = getFault(calls);
       if (fault === 'before') throw new TableError('transact', 'it was cut off (injected)');
       const outcome = await table.transact(writes, token);
       if (fault === 'after') throw new TableError('transact', 'the answer was lost (injected)');

@@ -747,10 +747,10 @@ test('the file in docs/notifications.md is imported with the documented defaults
   const { deps, table } = await createRig();
   expect(await take(deps, csv)).toMatchObject({ created: 3, invalidRows: [] });
   const { recipients } = await listRecipients(table, ACME);
-  const kindsOf = (start: string) => recipients.find(({ name }) => name?.startsWith(start))?.kinds;
-  expect(kindsOf('Ann')).toEqual(['dispatched', 'tracking']);
-  expect(kindsOf('Jürgen')).toContain('due_date_changed');
-  expect(kindsOf('Émilie')).toEqual(kindsOf('Ann'));
+  const getKinds = (start: string) => recipients.find(({ name }) => name?.startsWith(start))?.kinds;
+  expect(getKinds('Ann')).toEqual(['dispatched', 'tracking']);
+  expect(getKinds('Jürgen')).toContain('due_date_changed');
+  expect(getKinds('Émilie')).toEqual(getKinds('Ann'));
   const rows = section.match(/^\| `.*? \|/gm)?.join('') ?? '';
   expect([...rows.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort()).toEqual([...columns].sort());
 });

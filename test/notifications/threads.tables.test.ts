@@ -1143,7 +1143,7 @@ async function play(
     }
   });
 
-  const ofJob = (job: number) => logged.filter((one) => one.job === job).map(({ event }) => event);
+  const jobEvents = (job: number) => logged.filter((one) => one.job === job).map(({ event }) => event);
   const say = async (count: number) => {
     const some = events.slice(logged.length, logged.length + count);
     if (some.length === 0) return;
@@ -1157,7 +1157,7 @@ async function play(
     const old = again === null ? undefined : logged[again];
     const isOld = old !== undefined && doneSequences.has(old.event.sequence);
     const batch = jobs.flatMap((job) => {
-      const event = ofJob(job)[lanes.get(job)?.done ?? 0];
+      const event = jobEvents(job)[lanes.get(job)?.done ?? 0];
       return event && !(isOld && old.job === job) ? [event] : [];
     });
     for (const { jobNumber = 0 } of batch) {
@@ -1222,7 +1222,7 @@ async function play(
     await say(1);
     await fold(JOBS, null);
   }
-  while (JOBS.some((job) => ofJob(job).length > (lanes.get(job)?.done ?? 0))) await fold(JOBS, null);
+  while (JOBS.some((job) => jobEvents(job).length > (lanes.get(job)?.done ?? 0))) await fold(JOBS, null);
   await store();
   for (let round = 0; round < 40; round += 1) {
     world.state.now += 2 * MINUTE;
@@ -1349,11 +1349,11 @@ function expectNotified({ events, outs, recorded }: Played): void {
     if (now.dateOut === null && !isTooOld('cancelled')) expect(belief.cancelled).toBe(now.cancelled);
 
     const groups = [bornAs(job), ...lived.map(({ life }) => life)].map(({ orderGroup }) => orderGroup);
-    const ofThreads = ordered.filter(({ notice }) =>
+    const threadNotices = ordered.filter(({ notice }) =>
       isIn(groups, notice.content.orderGroup, notice.thread, job),
     );
     if (knowsDays && now.dateOut !== null && !recorded.some(({ reason }) => reason === 'too_old')) {
-      const parcels = ofThreads.flatMap(({ notice }) =>
+      const parcels = threadNotices.flatMap(({ notice }) =>
         notice.content.jobs.flatMap(({ jobNumber, tracking }) => (jobNumber === job ? tracking : [])),
       );
       for (const { number, link } of now.tracking) {
@@ -1363,7 +1363,7 @@ function expectNotified({ events, outs, recorded }: Played): void {
       }
     }
     const isNoted = recorded.some((one) => one.kind === 'dispatched' && one.jobs.includes(job));
-    const isNotified = ofThreads.some(({ notice }) => notice.content.kind === 'dispatched');
+    const isNotified = threadNotices.some(({ notice }) => notice.content.kind === 'dispatched');
     if (types.includes('job.dispatched') && !isNotified) expect(isNoted).toBe(true);
   }
   // Each parcel is news of a job once, and once more when it gets its link.

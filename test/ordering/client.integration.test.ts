@@ -422,7 +422,7 @@ describe('calls', () => {
     expect(client.counts).toEqual({ requests: 5, retries: 0, tokens: 1, errors: {} });
   });
 
-  test('askedAt and answeredAt enclose the request that succeeded, not the failed one before it', async () => {
+  test('requestedAt and respondedAt enclose the request that succeeded, not the failed one before it', async () => {
     let now = NOW;
     const { client } = await connectClient(
       inTurn(status(503), (response) => {
@@ -436,16 +436,16 @@ describe('calls', () => {
         },
       },
     );
-    const { askedAt, answeredAt } = await client.account();
-    expect(askedAt).toBe(NOW + 500);
-    expect(answeredAt).toBe(NOW + 505);
+    const { requestedAt, respondedAt } = await client.account();
+    expect(requestedAt).toBe(NOW + 500);
+    expect(respondedAt).toBe(NOW + 505);
   });
 
   test('a job unknown upstream is a result: the body is undefined', async () => {
     const { client, api } = await connectClient(
       inTurn(status(404), (response) => json(response, 404, { title: 'Not Found', status: 404 })),
     );
-    expect(await client.job(5)).toEqual({ body: undefined, askedAt: NOW, answeredAt: NOW });
+    expect(await client.job(5)).toEqual({ body: undefined, requestedAt: NOW, respondedAt: NOW });
     expect((await client.job(5)).body).toBeUndefined();
     expect(api.seen).toHaveLength(2);
   });

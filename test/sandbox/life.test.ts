@@ -335,8 +335,8 @@ describe('the jobs of a scenario', () => {
         acme.activeCount,
         acme.listJobs({ page: 99, pageSize: 1000, includeClosedJobs: true }).totalCount,
       ];
-      const ofUser = { ...query, customerUserId: acme.users[0]?.id ?? 0 };
-      const found = acme.listJobs(ofUser);
+      const userQuery = { ...query, customerUserId: acme.users[0]?.id ?? 0 };
+      const found = acme.listJobs(userQuery);
       const firstPage = acme.listJobs(query);
       const phases = new Set(allJobs(acme).map(({ phase }) => phase));
       expect(phases).toEqual(new Set(['open', 'closed', 'cancelled']));
@@ -349,7 +349,7 @@ describe('the jobs of a scenario', () => {
       const { acme: seen } = started({ leavesListOnDispatch });
       // Includes jobs that were reopened after closing.
       expect(allJobs(seen).some(({ phase, keptListed }) => phase === 'open' && keptListed)).toBe(true);
-      expect(found).toEqual(seen.listJobs(ofUser));
+      expect(found).toEqual(seen.listJobs(userQuery));
       const listed = JSON.parse(firstPage.itemsJson) as { jobNumber: number; dateOut: string | null }[];
       expect(listed.length).toBeGreaterThan(100);
       expect(listed.filter(({ dateOut }) => dateOut !== null).length > 10).toBe(!leavesListOnDispatch);

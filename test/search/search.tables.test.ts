@@ -9,7 +9,7 @@ import { createKey, OPERATOR } from '../../shared/api/keys.ts';
 import { createRecipient, deleteRecipient, updateRecipient } from '../../shared/notifications/recipients.ts';
 import { unfollowAccount } from '../../shared/notifications/settings.ts';
 import { createAddressSealer } from '../../shared/notifications/unsubscribe.ts';
-import { indexFormerData, removeEntriesOf } from '../../shared/search/indexing.ts';
+import { indexFormerData, removeItemEntries } from '../../shared/search/indexing.ts';
 import { SEARCH_KINDS, type SearchResult, type SearchScope, search } from '../../shared/search/search.ts';
 import { historySchema, keys, snapshotPk } from '../../shared/storage/schema.ts';
 import {
@@ -209,7 +209,7 @@ eachTable('the search index', (makeTable) => {
       ...(await table.query({ pk: snapshotPk(rig.ref) })),
       ...(await table.query({ pk: `RECIPIENTS#us#acme` })),
     ];
-    await removeEntriesOf(table, rig.ref, await stored());
+    await removeItemEntries(table, rig.ref, await stored());
     expect(await find(table, 'former 1')).toEqual([]);
 
     const begin = rig.now();
@@ -219,7 +219,7 @@ eachTable('the search index', (makeTable) => {
     expect(await find(table, 'former 1', ALL, 20)).toHaveLength(20);
     expect(await find(table, 'old@example.com')).toEqual(['recipient Old Friend']);
 
-    await removeEntriesOf(table, rig.ref, await stored());
+    await removeItemEntries(table, rig.ref, await stored());
     expect(await indexFormerData(table, REGION, begin + 60_000, 10)).toBe(false);
     expect(await find(table, 'former 1')).toEqual([]);
     expect(await indexFormerData(table, REGION, begin + 21 * 60_000, 10)).toBe(true);
@@ -256,7 +256,7 @@ eachTable('the search index', (makeTable) => {
         secrets: await openLocalAccountSecrets(table, new Uint8Array(32).fill(7)),
         removeReferences: async () => true,
         unfollowNotifications: unfollowAccount,
-        removeSearchEntries: removeEntriesOf,
+        removeSearchEntries: removeItemEntries,
         regions: [REGION],
         minIntervalSeconds: 1,
       },

@@ -96,7 +96,7 @@ test.runIf(process.getuid?.() === 0)(
     const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     chownSync(folder, 12_345, 12_345);
-    const messageOf = () => {
+    const getMessage = () => {
       try {
         openDataDir(folder).release();
       } catch (cause) {
@@ -104,11 +104,11 @@ test.runIf(process.getuid?.() === 0)(
       }
       return '';
     };
-    expect(messageOf()).toBe(
+    expect(getMessage()).toBe(
       `The data folder ${folder} belongs to the user with the id 12345. Run this command as that user.`,
     );
     chownSync(folder, 1, 1);
-    expect(messageOf()).toContain('belongs to the user daemon.');
+    expect(getMessage()).toContain('belongs to the user daemon.');
   },
 );
 

@@ -25,7 +25,7 @@ const BRACKETS = '['.repeat(5 * MEGABYTE) + ']'.repeat(5 * MEGABYTE);
 const ENTRIES = `{"items":[${'{},'.repeat(3 * MEGABYTE)}{}]}`;
 
 const read = (text: string) => {
-  const answer: Exchanged = { status: 200, headers: new Headers(), text, askedAt: 0, answeredAt: 0 };
+  const answer: Exchanged = { status: 200, headers: new Headers(), text, requestedAt: 0, respondedAt: 0 };
   return readJson('GET /x', answer, z.unknown());
 };
 

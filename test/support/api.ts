@@ -16,7 +16,7 @@ import {
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { unfollowAccount } from '../../shared/notifications/settings.ts';
-import { removeEntriesOf } from '../../shared/search/indexing.ts';
+import { removeItemEntries } from '../../shared/search/indexing.ts';
 import { openSealedTexts, type SealedTexts } from '../../shared/secrets.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
@@ -79,7 +79,7 @@ export function apiParts(
         secrets: accountSecrets(),
         removeReferences: createReferenceRemover(endpoints),
         unfollowNotifications: unfollowAccount,
-        removeSearchEntries: removeEntriesOf,
+        removeSearchEntries: removeItemEntries,
         minIntervalSeconds: 60,
       },
       endpoints,

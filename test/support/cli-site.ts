@@ -65,7 +65,7 @@ export async function startSite(end: End, names: readonly string[], more: object
       env: { ...env, ...options.env },
     });
     end(() => void running.child.kill('SIGKILL'));
-    void running.ended.then(({ code }) => code === 0 && started.add(cli.nameOf(args)));
+    void running.ended.then(({ code }) => code === 0 && started.add(cli.getName(args)));
     return running;
   };
   /** Runs a command line in this process, which costs a hundredth of a process. */
@@ -77,7 +77,7 @@ export async function startSite(end: End, names: readonly string[], more: object
   };
   /** Runs a command line of `names` as a process, until a process of its command has succeeded; others in this process. */
   const exec = (args: readonly string[], options: RunOptions = {}) => {
-    const name = cli.nameOf(args);
+    const name = cli.getName(args);
     return isTested(name) && !started.has(name) ? start(args, options).ended : runHere(args, options);
   };
   const run = (...args: string[]) => exec(args);
@@ -99,7 +99,7 @@ export async function loadCli(folder: string) {
   return {
     commands,
     /** Returns the name of the command of a command line that begins with it. */
-    nameOf([first = '', second]: readonly string[]): string {
+    getName([first = '', second]: readonly string[]): string {
       return first in commands ? first : `${first} ${second}`;
     },
     /** Runs a command line in this process, without a terminal. */

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
-import type { Known, Look, Sighting, Step } from '../../shared/tracking/diff/step.ts';
+import type { Known, ListEntry, Step, ViewResponse } from '../../shared/tracking/diff/step.ts';
 import { applyDetail, applyListEntry } from '../../shared/tracking/diff.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from '../../shared/tracking/views.ts';
@@ -30,9 +30,9 @@ export const parcel = (trackingNumber: string | null, trackingLink: string | nul
   trackingLink,
 });
 
-export const lookAt = (time: number, view: Look['view'] = 'list'): Look => ({
-  askedAt: time,
-  answeredAt: time + 10,
+export const responseAt = (time: number, view: ViewResponse['view'] = 'list'): ViewResponse => ({
+  requestedAt: time,
+  respondedAt: time + 10,
   view,
 });
 /** The state of the account in a poll: tracked since the baseline, last crawled a minute ago. */
@@ -44,21 +44,21 @@ export const knownAt = (time: number): Known => ({
 });
 export const beforeBaseline = (time: number): Known => ({ ...knownAt(time), baselineStartedAt: null });
 
-export const sighting = (fields: object, poll: number): Sighting => ({
+export const listEntry = (fields: object, poll: number): ListEntry => ({
   view: listed(fields),
-  look: lookAt(listedAt(poll)),
+  response: responseAt(listedAt(poll)),
 });
 
 /** Compares a listed job in a poll. `before` is undefined if it was never listed. */
 export function list(before: Snapshot | undefined, fields: object, poll: number, known = knownAt(at(poll))) {
-  return checked(applyListEntry(1, before, sighting(fields, poll), known));
+  return checked(applyListEntry(1, before, listEntry(fields, poll), known));
 }
 
 /** Compares a job detail in a poll. `shown`: the list view of the job then; absent if the job is delisted. */
 export function detail(before: Snapshot, fields: object, poll: number, shown?: object) {
-  const look = lookAt(detailedAt(poll), 'detail');
+  const response = responseAt(detailedAt(poll), 'detail');
   return checked(
-    applyDetail(before, detailed(fields), shown && sighting(shown, poll), look, knownAt(at(poll))),
+    applyDetail(before, detailed(fields), shown && listEntry(shown, poll), response, knownAt(at(poll))),
   );
 }
 

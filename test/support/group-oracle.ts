@@ -120,7 +120,7 @@ export function createGroupLedger(history: History, problems: string[]) {
         if (orderGroup !== null) groups.set(orderGroup, [...(groups.get(orderGroup) ?? []), snapshot]);
       }
       for (const [group, members] of groups) {
-        const open = members.some(({ announced, ended }) => announced.dateOut === null && ended === null);
+        const open = members.some(({ emitted, ended }) => emitted.dateOut === null && ended === null);
         const openInTruth = history.jobs.some((job) => {
           const stand = history.now(job);
           return (
@@ -140,14 +140,14 @@ export function createGroupLedger(history: History, problems: string[]) {
         // A group without a listed job cannot be investigated.
         const shown = history.jobs.some((job) => counts(history.now(job), group));
         // A dispatch that no detail has shown never counts as revoked after the departure (rule 4).
-        const contradicted = members.some(({ jobNumber, announced }) => {
+        const contradicted = members.some(({ jobNumber, emitted }) => {
           const stand = history.now(jobNumber);
-          return announced.dateOut !== null && counts(stand, group) && stand.list?.dateOut === null;
+          return emitted.dateOut !== null && counts(stand, group) && stand.list?.dateOut === null;
         });
         if (open || openInTruth || lost || !shown || contradicted) continue;
-        for (const { jobNumber, announced } of members) {
+        for (const { jobNumber, emitted } of members) {
           const own = dispatched.get(jobNumber);
-          if (announced.dateOut === null || own?.group !== group) continue;
+          if (emitted.dateOut === null || own?.group !== group) continue;
           // A list that omits the job may omit others too. Null means "not given", so it does not prove that the job left the
           // group.
           const { where, list } = history.now(jobNumber);

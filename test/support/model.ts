@@ -101,7 +101,7 @@ const turns = {
   slow: rarely(2, fc.integer({ min: 1, max: 10 })),
   crash: rarely(5, fc.record({ write: fc.integer({ min: 1, max: 3 }), when })),
 };
-const roundsOf = <T extends typeof turns>(turns: T) =>
+const getRounds = <T extends typeof turns>(turns: T) =>
   fc.record({
     ...turns,
     overlap: rarely(
@@ -127,7 +127,7 @@ const common = {
 /** Histories of up to a dozen jobs, on a few pages. */
 export const histories: fc.Arbitrary<ModelHistory> = fc.record({
   ...common,
-  rounds: fc.array(roundsOf(turns), { minLength: 1, maxLength: 12 }),
+  rounds: fc.array(getRounds(turns), { minLength: 1, maxLength: 12 }),
 });
 
 /** A rename before the baseline is not one for a tracker that never read the former name. */
@@ -167,7 +167,7 @@ export const freeHistories: fc.Arbitrary<ModelHistory> = fc.record({
   past: fc.array(freePast, { maxLength: 4 }),
   baselined: fc.constant(true),
   freedom: worldFreedoms,
-  rounds: fc.array(roundsOf(freeTurns), { minLength: 1, maxLength: 12 }),
+  rounds: fc.array(getRounds(freeTurns), { minLength: 1, maxLength: 12 }),
 });
 
 /**
@@ -203,8 +203,8 @@ export function farewellWaits(jobs: number, fetchesPerPoll: number): number[] {
   return [60, 8 * DAY, 60].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
 
-function hasOtherDateThanList({ list, announced }: Snapshot): boolean {
-  return list !== null && list.dateOut !== null && !sameTime(list.dateOut, announced.dateOut);
+function hasOtherDateThanList({ list, emitted }: Snapshot): boolean {
+  return list !== null && list.dateOut !== null && !sameTime(list.dateOut, emitted.dateOut);
 }
 
 function repeated(seconds: number, jobs: number, fetchesPerPoll: number): number[] {

@@ -13,7 +13,7 @@ import type { SinkPort } from '../../shared/delivery/sink.ts';
 import { epochFloor } from '../../shared/log/head.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { unfollowAccount } from '../../shared/notifications/settings.ts';
-import { removeEntriesOf } from '../../shared/search/indexing.ts';
+import { removeItemEntries } from '../../shared/search/indexing.ts';
 import { SecretError } from '../../shared/secrets.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
@@ -66,7 +66,7 @@ export async function createOperator(options: Options = {}) {
     ...{ table, history, log, now, newId: randomUUID },
     removeReferences: createReferenceRemover(endpoints),
     unfollowNotifications: unfollowAccount,
-    removeSearchEntries: removeEntriesOf,
+    removeSearchEntries: removeItemEntries,
     secrets:
       options.accountSecrets ??
       createAccountSecrets(texts, {

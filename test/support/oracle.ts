@@ -432,7 +432,7 @@ function createLeeway() {
   const takenOver = new Set<string>();
 
   return {
-    note({ jobNumber, list, detail, announced, unsure: fields }: Snapshot): void {
+    note({ jobNumber, list, detail, emitted, unsure: fields }: Snapshot): void {
       for (const field of fields) unsure.add(`${jobNumber} ${field}`);
       if (detail === null) return;
       // The first list view has nothing to be compared with.
@@ -448,26 +448,26 @@ function createLeeway() {
       read.set(jobNumber, detail.dateOut);
       // Changed and changed back between two detail fetches, and the list contained the first change: the second was not
       // observed.
-      if (before !== null && before === detail.dateOut && announced.dateOut !== before) {
+      if (before !== null && before === detail.dateOut && emitted.dateOut !== before) {
         takenOver.add(`${jobNumber} dateOut ${before}`);
       } else if (before !== detail.dateOut) takenOver.delete(`${jobNumber} dateOut ${before}`);
       if (detail.dateOut !== null) {
         shownOnce.add(`${jobNumber} dateOut`);
-        const other = announced.dateOut !== null && announced.dateOut !== detail.dateOut;
+        const other = emitted.dateOut !== null && emitted.dateOut !== detail.dateOut;
         if (before === null && other) takenOver.add(`${jobNumber} dateOut ${detail.dateOut}`);
       }
       const tracking = JSON.stringify(detail.tracking);
       if (tracking !== parcels.get(jobNumber)) {
         wentBack.delete(jobNumber);
         parcels.set(jobNumber, tracking);
-      } else if (announced.tracking.some((one) => !tracking.includes(JSON.stringify(one)))) {
+      } else if (emitted.tracking.some((one) => !tracking.includes(JSON.stringify(one)))) {
         wentBack.add(jobNumber);
       }
       for (const { number, link } of detail.tracking) {
         const parcel = `${jobNumber} ${number ?? link}`;
         shownOnce.add(parcel);
-        const same = announced.tracking.some((emitted) => emitted.number === number && emitted.link === link);
-        if (first && announced.tracking.length > 0 && !same) takenOver.add(parcel);
+        const same = emitted.tracking.some((emitted) => emitted.number === number && emitted.link === link);
+        if (first && emitted.tracking.length > 0 && !same) takenOver.add(parcel);
         // It stays the same parcel when it gets a number.
         if (number !== null && takenOver.has(`${jobNumber} ${link}`)) takenOver.add(parcel);
       }

@@ -193,7 +193,7 @@ export function createFunction({ time, random, ...options }: FunctionOptions): V
 
   return {
     async invoke(event) {
-      const askedAt = time.now();
+      const requestedAt = time.now();
       let process = idle.pop();
       if (!process) {
         await time.sleep(500 + 700 * random());
@@ -211,7 +211,7 @@ export function createFunction({ time, random, ...options }: FunctionOptions): V
       });
       process.die = undefined;
       const endedAt = time.now();
-      options.onEnd({ startedAt, endedAt, billedMs: endedAt - askedAt, died: outcome === 'died' });
+      options.onEnd({ startedAt, endedAt, billedMs: endedAt - requestedAt, died: outcome === 'died' });
       if (environment.alive) idle.push(process);
       return outcome;
     },

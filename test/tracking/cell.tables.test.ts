@@ -878,7 +878,7 @@ describe('failure statistics of a region (pure)', () => {
   const letters = [...'abcdefghijklmnopqrst'];
 
   /** The emitted events, with the second. */
-  function announced(...heard: readonly Heard[]): { said: string[]; upstream: Upstream } {
+  function emitted(...heard: readonly Heard[]): { said: string[]; upstream: Upstream } {
     let upstream: Upstream = { revision: 0, run: null, openedAt: null };
     const said: string[] = [];
     for (const [second, account] of heard) {
@@ -952,25 +952,25 @@ describe('failure statistics of a region (pure)', () => {
     ],
     ['hundreds of failures a second', fails(0, 60, 0.005, ...letters), ['outage 60']],
   ])('%s', (_, heard, said) => {
-    expect(announced(...heard).said).toEqual(said);
+    expect(emitted(...heard).said).toEqual(said);
   });
 
   test('writes only a few of hundreds of failures per second', () => {
-    const { upstream } = announced(...fails(0, 59, 0.005, ...letters));
+    const { upstream } = emitted(...fails(0, 59, 0.005, ...letters));
     expect(upstream.revision).toBeGreaterThan(10);
     expect(upstream.revision).toBeLessThan(70);
   });
 
   test('stores ten of thousands of accounts by name', () => {
     const accounts = Array.from({ length: 1000 }, (_, n) => `a${n}`);
-    const { said, upstream } = announced(...fails(0, 70, 0.5, ...accounts));
+    const { said, upstream } = emitted(...fails(0, 70, 0.5, ...accounts));
     expect(said).toEqual(['outage 60']);
     expect(upstream.run?.accounts).toHaveLength(10);
   });
 
   test('accounts hold back their alarms during an outage, and at most for the minute before it can start', () => {
     const held = (second: number, ...heard: readonly Heard[]) =>
-      failsForAll(announced(...heard).upstream, START + second * 1000);
+      failsForAll(emitted(...heard).upstream, START + second * 1000);
     expect(held(0)).toBe(false);
     expect(held(3, fail(0, 'a'), fail(1, 'b'), fail(2, 'c'))).toBe(false);
     expect(held(20, ...fails(0, 16, 4, 'a', 'b'))).toBe(false);

@@ -97,7 +97,12 @@ describe('A renamed status', () => {
 });
 
 /** Polls, and returns the changes of a field that the log has for a job. */
-async function changesOf(rig: Rig, job: number, field: string, polls: number): Promise<[unknown, unknown][]> {
+async function getChanges(
+  rig: Rig,
+  job: number,
+  field: string,
+  polls: number,
+): Promise<[unknown, unknown][]> {
   for (let n = 0; n < polls; n += 1) await rig.poll();
   return (await rig.fresh()).flatMap(({ subject, data }) => {
     const change = (data.changes as Record<string, { from: unknown; to: unknown }> | undefined)?.[field];
@@ -117,7 +122,7 @@ describe('A detail that is a quarter of an hour behind the list', () => {
     for (const waitSeconds of [0, 900, DAY, 0]) {
       rig.pass(waitSeconds);
       rig.upstream.dispatch(job);
-      for (const [from, to] of await changesOf(rig, job, 'dateOut', 1)) {
+      for (const [from, to] of await getChanges(rig, job, 'dateOut', 1)) {
         expect(from).toBe(dates.at(-1));
         dates.push(to);
       }
@@ -125,7 +130,7 @@ describe('A detail that is a quarter of an hour behind the list', () => {
     expect(dates.slice(1)).toEqual([...new Set(dates.slice(1))].toSorted());
     expect(dates).toHaveLength(5);
     rig.pass(DAY);
-    expect(await changesOf(rig, job, 'dateOut', 20)).toEqual([]);
+    expect(await getChanges(rig, job, 'dateOut', 20)).toEqual([]);
   });
 });
 
@@ -144,9 +149,9 @@ describe('A list that is behind', () => {
     rig.pass(30);
     rig.upstream.edit(job, { description: 'Front print' });
     rig.upstream.close(job);
-    expect(await changesOf(rig, job, 'description', 1)).toEqual([['Front print', 'Back print']]);
+    expect(await getChanges(rig, job, 'description', 1)).toEqual([['Front print', 'Back print']]);
     rig.pass(2 * 3600);
-    expect(await changesOf(rig, job, 'description', 20)).toEqual([['Back print', 'Front print']]);
+    expect(await getChanges(rig, job, 'description', 20)).toEqual([['Back print', 'Front print']]);
   });
 });
 
@@ -249,7 +254,7 @@ describe('The first detail', () => {
     for (let n = 0; n < 12; n += 1) {
       upstream.setStatus(job, `Stage ${n}`);
       if (n === 2) upstream.dispatch(job);
-      changes.push(...(await changesOf(rig, job, 'dateOut', 1)));
+      changes.push(...(await getChanges(rig, job, 'dateOut', 1)));
     }
     const { dateOut } = upstream.jobDetail(job) ?? {};
     expect(changes).toEqual([[expect.any(String), dateOut]]);
@@ -269,11 +274,11 @@ describe('A job that leaves the list while its detail is undecided', () => {
     rig.upstream.dispatch(job);
     await rig.pollTypes(2);
     rig.upstream.edit(job, { description: 'B' });
-    expect(await changesOf(rig, job, 'description', 1)).toEqual([['A', 'B']]);
+    expect(await getChanges(rig, job, 'description', 1)).toEqual([['A', 'B']]);
     rig.upstream.edit(job, { description: last });
     rig.upstream.hide(job);
-    expect(await changesOf(rig, job, 'description', 1)).toEqual([]);
+    expect(await getChanges(rig, job, 'description', 1)).toEqual([]);
     rig.upstream.unhide(job);
-    expect(await changesOf(rig, job, 'description', 20)).toEqual([['B', last]]);
+    expect(await getChanges(rig, job, 'description', 20)).toEqual([['B', last]]);
   });
 });

@@ -16,7 +16,7 @@ describe('a dispatch that only the first detail shows (rule 4)', () => {
     const old = record(tolerated - 1, parcel('A'), parcel('B'));
     const first = detail(start(view), old, 1, view);
     expect(types(first)).toEqual([]);
-    expect(first.snapshot.announced).toEqual({
+    expect(first.snapshot.emitted).toEqual({
       dateOut: old.dateOut,
       tracking: [
         { number: 'A', link: null },
@@ -68,7 +68,7 @@ describe('a dispatch that only the first detail shows (rule 4)', () => {
     expect(first.events).toMatchObject([
       { type: 'job.tracking_added', data: { tracking: [{ number: 'B', link: null }] } },
     ]);
-    expect(first.snapshot.announced.dateOut).toBe(shown.dateOut);
+    expect(first.snapshot.emitted.dateOut).toBe(shown.dateOut);
   });
 });
 

@@ -451,7 +451,7 @@ describe('transaction chunks', () => {
         { length: events },
         () => ({ type: 'job.closed', jobNumber, time: BASELINE, data: { text } }) as never,
       ),
-      shown: [],
+      observedStatuses: [],
       fingerprint: jobNumber,
     };
   }
@@ -557,6 +557,6 @@ describe("the time of a job's next detail fetch", () => {
       seconds.push(((snapshot.owed?.at ?? 0) - at) / 1000);
     }
     expect(seconds).toEqual([60, 120, 240, 480, 900, 900, 900]);
-    expect(snapshot.settling).toEqual({ since: BASELINE, looks: 0 });
+    expect(snapshot.settling).toEqual({ since: BASELINE, fetches: 0 });
   });
 });

@@ -60,7 +60,7 @@ function oneByOne(
 /** Changes many jobs at certain times, and waits for all events. */
 function atTimes(
   act: (rig: Rig, job: number) => unknown,
-  secondsOf: (n: number) => number,
+  getSeconds: (n: number) => number,
   prepare: (rig: Rig, jobs: readonly number[]) => unknown = () => {},
 ): Row['measure'] {
   return async (rig, event) => {
@@ -68,7 +68,7 @@ function atTimes(
     await prepare(rig, jobs);
     const start = rig.now();
     const open = new Map<number, number>();
-    const planned = jobs.map((job, n) => ({ job, at: start + secondsOf(n) * 1000 }));
+    const planned = jobs.map((job, n) => ({ job, at: start + getSeconds(n) * 1000 }));
     const delays: number[] = [];
     while (planned.length > 0) {
       for (let next = planned[0]; next && next.at <= rig.now(); next = planned[0]) {

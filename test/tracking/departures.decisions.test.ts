@@ -5,16 +5,16 @@ import { OrderingError, type OrderingErrorKind } from '../../shared/ordering/err
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { type Evidence, investigate, judge, searchesFind } from '../../shared/tracking/departures.ts';
 import { listView } from '../../shared/tracking/views.ts';
-import { BASELINE, detailed, listed, lookAt } from '../support/decisions.ts';
+import { BASELINE, detailed, listed, responseAt } from '../support/decisions.ts';
 
 describe('the verdict on a missing job (rule 3)', () => {
-  const look = lookAt(BASELINE, 'search');
+  const response = responseAt(BASELINE, 'search');
   const evidence = (fields: Partial<Evidence>): Evidence => ({
-    look,
+    response,
     detail: detailed({ permissions: { canEdit: false } }),
-    detailLook: look,
+    detailResponse: response,
     active: null,
-    activeLook: look,
+    activeLook: response,
     amongClosed: false,
     searched: true,
     ...fields,
@@ -52,16 +52,16 @@ describe('the verdict on a missing job (rule 3)', () => {
 });
 
 describe('an entry of the full list that shows an undispatched job as editable (rule 3)', () => {
-  const look = lookAt(BASELINE, 'search');
+  const response = responseAt(BASELINE, 'search');
   const editable = { permissions: { canEdit: true } };
   const evidence = (fields: Partial<Evidence> = {}, entry: object = editable): Evidence => ({
-    look,
+    response,
     detail: detailed({ permissions: { canEdit: false } }),
-    detailLook: look,
+    detailResponse: response,
     active: null,
-    activeLook: look,
+    activeLook: response,
     amongClosed: true,
-    closed: { view: listed(entry), look },
+    closed: { view: listed(entry), response },
     searched: true,
     ...fields,
   });
@@ -119,7 +119,7 @@ function scripted(script: Script) {
   let now = BASELINE;
   const answered = <T>(body: T) => {
     now += 1000;
-    return { body, askedAt: now - 10, answeredAt: now };
+    return { body, requestedAt: now - 10, respondedAt: now };
   };
   const nth = <T>(answers: readonly T[], question: Asked): T =>
     answers[Math.min(asked.filter((other) => other === question).length, answers.length) - 1] as T;
@@ -225,15 +225,15 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
     expect(service.asked).toEqual(asked);
     expect(judge(evidence)).toEqual(verdict);
     // From the first request to the last response, a second each (rule 13).
-    expect(evidence.look).toEqual({
-      askedAt: BASELINE + 990,
-      answeredAt: BASELINE + asked.length * 1000,
+    expect(evidence.response).toEqual({
+      requestedAt: BASELINE + 990,
+      respondedAt: BASELINE + asked.length * 1000,
       view: 'search',
     });
     const record = asked.lastIndexOf('detail') + 1;
-    expect(evidence.detailLook).toEqual({
-      askedAt: BASELINE + record * 1000 - 10,
-      answeredAt: BASELINE + record * 1000,
+    expect(evidence.detailResponse).toEqual({
+      requestedAt: BASELINE + record * 1000 - 10,
+      respondedAt: BASELINE + record * 1000,
       view: 'detail',
     });
   });
@@ -245,11 +245,11 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
         const script: Script = { details: [dispatched], withClosed: [HERE], fails: [question, kind] };
         const evidence = await investigate(scripted(script).client, 1);
         expect(judge(evidence)).toEqual({ kind: 'dispatched' });
-        const look = { askedAt: BASELINE + 990, answeredAt: BASELINE + 1000, view: 'detail' };
+        const response = { requestedAt: BASELINE + 990, respondedAt: BASELINE + 1000, view: 'detail' };
         expect(evidence).toMatchObject({
-          look,
-          detailLook: look,
-          activeLook: look,
+          response,
+          detailResponse: response,
+          activeLook: response,
           detail: { dateOut: '2026-03-02' },
           amongClosed: false,
           searched: false,
@@ -272,7 +272,11 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
     const { active, activeLook } = await investigate(scripted({ active: [[[10], [11, 1]]] }).client, 1);
     expect(active).toEqual(listed({ masterJobStatus: null }));
     // From the request for the first page to the answer of the page that contains it.
-    expect(activeLook).toEqual({ askedAt: BASELINE + 1990, answeredAt: BASELINE + 3000, view: 'search' });
+    expect(activeLook).toEqual({
+      requestedAt: BASELINE + 1990,
+      respondedAt: BASELINE + 3000,
+      view: 'search',
+    });
   });
 
   test('a search with many prefix matches is read to its last page, for exactly this number', async () => {
@@ -300,7 +304,7 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
       expect([target, judge(evidence).kind]).toEqual([target, found ? 'listed' : 'suspected']);
       const active = queries.filter(({ includeClosedJobs }) => !includeClosedJobs);
       expect(active.length).toBeLessThanOrEqual(10 + 5);
-      expect(evidence.activeLook.answeredAt - evidence.activeLook.askedAt).toBeGreaterThan(0);
+      expect(evidence.activeLook.respondedAt - evidence.activeLook.requestedAt).toBeGreaterThan(0);
       expect(evidence.activeLook.view).toBe('search');
     }
   });
@@ -388,8 +392,8 @@ describe('a detail that cannot be read', () => {
     const evidence = await investigate(service.client, 1);
     expect(service.asked).toEqual(asked);
     const searches = asked.length - 1;
-    const look = { askedAt: BASELINE + 990, answeredAt: BASELINE + searches * 1000, view: 'search' };
-    expect(evidence).toMatchObject({ detail: null, look, detailLook: look, searched: true });
+    const response = { requestedAt: BASELINE + 990, respondedAt: BASELINE + searches * 1000, view: 'search' };
+    expect(evidence).toMatchObject({ detail: null, response, detailResponse: response, searched: true });
     expect(evidence.detailProblem).toMatchObject({ kind: 'server_error' });
     if ('kind' in verdict) expect(judge(evidence)).toMatchObject(verdict);
     const closed = 'withClosed' in script;
@@ -398,7 +402,7 @@ describe('a detail that cannot be read', () => {
       closed
         ? {
             view: listView(ActiveJob.parse({ jobNumber: 1 })),
-            look: { askedAt: BASELINE + 1990, answeredAt: BASELINE + 2000, view: 'search' },
+            response: { requestedAt: BASELINE + 1990, respondedAt: BASELINE + 2000, view: 'search' },
           }
         : undefined,
     );

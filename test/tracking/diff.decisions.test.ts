@@ -16,9 +16,9 @@ import {
   list,
   listed,
   listedAt,
-  lookAt,
   parcel,
   polls,
+  responseAt,
   start,
   types,
 } from '../support/decisions.ts';
@@ -183,7 +183,7 @@ describe('equivalent answers (rule 6)', () => {
         data: { tracking: [{ from: { number: null, link }, to: { number: 'A', link } }] },
       },
     ]);
-    expect(snapshot.announced.tracking).toHaveLength(2);
+    expect(snapshot.emitted.tracking).toHaveLength(2);
   });
 
   test('a missing status or flag is no change, and the evidence starts at its last value', () => {
@@ -517,7 +517,7 @@ describe('the two views of one job (rule 4)', () => {
   test('a first observation without a status or a flag is like any other', () => {
     const silent = start({ masterJobStatus: null });
     const first = detail(silent, { jobStatus: null, lines: [{ jobLineId: 7 }] }, 1, {});
-    expect([types(first), first.shown]).toEqual([[], []]);
+    expect([types(first), first.observedStatuses]).toEqual([[], []]);
     const flags = { permissions: { canEdit: true }, mustDate: true };
     expect(types(list(first.snapshot, { ...flags, masterJobStatus: null }, 2))).toEqual([]);
   });
@@ -786,7 +786,7 @@ describe('dispatch and tracking, in either view (rules 4 and 8)', () => {
       { type: 'job.tracking_removed', data: { tracking: [{ number: 'B', link: null }] } },
     ]);
     // Only the list ever showed A, and C was no news when both views showed different parcels.
-    expect(left.snapshot.announced.tracking).toEqual([{ number: 'A', link: null }]);
+    expect(left.snapshot.emitted.tracking).toEqual([{ number: 'A', link: null }]);
     expect(types(detail(left.snapshot, record(parcel('C'), parcel('D')), 3))).toEqual(['job.tracking_added']);
   });
 
@@ -816,7 +816,7 @@ describe('dispatch and tracking, in either view (rules 4 and 8)', () => {
     expect(events).toMatchObject(
       to ? [{ type: 'job.tracking_updated', data: { tracking: [{ from: was, to }] } }] : [],
     );
-    expect(snapshot.announced.tracking).toEqual([to ?? was]);
+    expect(snapshot.emitted.tracking).toEqual([to ?? was]);
   });
 });
 
@@ -880,12 +880,12 @@ describe('scheduling detail fetches of listed jobs', () => {
 
 describe('the evidence of a change (rule 13)', () => {
   test('has no earlier time if there is none, or if it is from before the clock was set back', () => {
-    const look = lookAt(at(1));
-    const { answeredAt } = look;
-    expect(toObserved(look, answeredAt)).toEqual({
-      ...{ at: iso(answeredAt), since: iso(answeredAt), view: 'list' },
+    const response = responseAt(at(1));
+    const { respondedAt } = response;
+    expect(toObserved(response, respondedAt)).toEqual({
+      ...{ at: iso(respondedAt), since: iso(respondedAt), view: 'list' },
     });
-    for (const since of [null, 0, answeredAt + 1]) expect(toObserved(look, since).since).toBeNull();
+    for (const since of [null, 0, respondedAt + 1]) expect(toObserved(response, since).since).toBeNull();
   });
 
   const known = { lastGoodCrawlStartedAt: at(5) };
@@ -895,7 +895,7 @@ describe('the evidence of a change (rule 13)', () => {
     ['or was observed since', { listAt: listedAt(6) }, known, listedAt(6)],
     ['no crawl was complete yet', {}, { lastGoodCrawlStartedAt: null }, listedAt(3)],
     ['a missing job', { departure: { tries: 0, suspected: null } }, known, listedAt(3)],
-    ['a delisted job', { settling: { since: at(4), looks: 0 } }, known, listedAt(3)],
+    ['a delisted job', { settling: { since: at(4), fetches: 0 } }, known, listedAt(3)],
     ['a job not known to be new', { unproven: listedAt(3) }, known, listedAt(3)],
     ['a job of which the list lacks something', { heldBack: true as const }, known, listedAt(3)],
   ])('last known as listed: %s', (_, fields, account, time) => {
@@ -958,9 +958,9 @@ describe('the evidence of a change (rule 13)', () => {
     const closed = start();
     const out = '2026-03-02T08:01:00Z';
     const [a] = detailed({ shippingAddresses: [parcel('A')] }).tracking;
-    const emitted = (dateOut: string | null, tracking: Snapshot['announced']['tracking']): Snapshot => ({
-      ...{ ...closed, ended: 'closed', detailPending: true, settling: { since: at(1), looks: 0 } },
-      announced: { ...closed.announced, dateOut, tracking },
+    const emitted = (dateOut: string | null, tracking: Snapshot['emitted']['tracking']): Snapshot => ({
+      ...{ ...closed, ended: 'closed', detailPending: true, settling: { since: at(1), fetches: 0 } },
+      emitted: { ...closed.emitted, dateOut, tracking },
     });
     for (const [before, type] of [
       [emitted(out, []), 'job.dispatch_revoked'],
@@ -1012,7 +1012,7 @@ describe('the evidence of a change (rule 13)', () => {
 
 describe('the status names of an observation', () => {
   const observed = (step: ReturnType<typeof list>) =>
-    step.shown.map(({ status, observed }) => [status, observed.since, observed.view]);
+    step.observedStatuses.map(({ status, observed }) => [status, observed.since, observed.view]);
 
   test('in the list: its own, dated like a change', () => {
     expect(observed(list(undefined, {}, 1))).toEqual([['Proof', null, 'list']]);
@@ -1115,7 +1115,7 @@ describe('a job whose dispatch was revoked (rule 3)', () => {
   const revoked = (): Snapshot => detail(list(start(out), locked, 1).snapshot, locked, 1, locked).snapshot;
 
   test('is known as returned until a view shows it as editable', () => {
-    expect(revoked()).toMatchObject({ returned: true, announced: { dateOut: null } });
+    expect(revoked()).toMatchObject({ returned: true, emitted: { dateOut: null } });
     expect(list(revoked(), { ...locked, description: 'b' }, 2).snapshot.returned).toBe(true);
     expect(detail(revoked(), locked, 2).snapshot.returned).toBe(true);
     expect(list(revoked(), editable, 2).snapshot.returned).toBeUndefined();

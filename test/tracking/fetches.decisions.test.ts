@@ -4,7 +4,7 @@ import { OrderingError } from '../../shared/ordering/errors.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { concernsDetail, judge } from '../../shared/tracking/departures.ts';
 import { selectFetches } from '../../shared/tracking/detail-fetches.ts';
-import { applyClosedEntry, showsMore } from '../../shared/tracking/diff/closed-entry.ts';
+import { applyClosedEntry, hasUnemittedValues } from '../../shared/tracking/diff/closed-entry.ts';
 import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
 import { findEarliestDueTime } from '../../shared/tracking/diff/overdue.ts';
 import type { Known } from '../../shared/tracking/diff/step.ts';
@@ -16,7 +16,7 @@ import type { Work } from '../../shared/tracking/work.ts';
 
 const NOW = Date.parse('2026-03-02T08:00:00Z');
 const DAY_MS = 86_400_000;
-const LOOK = { askedAt: NOW, answeredAt: NOW + 1, view: 'search' } as const;
+const LOOK = { requestedAt: NOW, respondedAt: NOW + 1, view: 'search' } as const;
 const known: Known = {
   startedAt: NOW,
   lastGoodCrawlStartedAt: NOW - 60_000,
@@ -27,14 +27,22 @@ const known: Known = {
 const view = (fields: Partial<ActiveJob> = {}): ListView =>
   listView(ActiveJob.parse({ jobNumber: 1, ...fields }));
 const snapshot = (fields: Partial<Snapshot> = {}): Snapshot => ({
-  ...createSnapshot(1, view(), LOOK.askedAt),
+  ...createSnapshot(1, view(), LOOK.requestedAt),
   ...fields,
 });
 
 describe('selectFetches', () => {
-  const work = (jobNumber: number, lookSince: number, more: Partial<Work> = {}): Work => ({
-    ...{ jobNumber, entry: undefined, stored: undefined, events: [], shown: [], fingerprint: 0, lookSince },
-    listed: { view: view(), look: LOOK },
+  const work = (jobNumber: number, owedSince: number, more: Partial<Work> = {}): Work => ({
+    ...{
+      jobNumber,
+      entry: undefined,
+      stored: undefined,
+      events: [],
+      observedStatuses: [],
+      fingerprint: 0,
+      owedSince,
+    },
+    listed: { view: view(), response: LOOK },
     snapshot: snapshot(),
     ...more,
   });
@@ -134,7 +142,7 @@ describe('A job among the closed ones whose detail cannot be read', () => {
 
   it('is closed, unless it is in the active list', () => {
     const evidence = {
-      ...{ look: LOOK, detail: null, detailLook: LOOK, active: null, activeLook: LOOK },
+      ...{ response: LOOK, detail: null, detailResponse: LOOK, active: null, activeLook: LOOK },
       ...{ amongClosed: true, searched: true, detailProblem: problem({}) },
     };
     expect(judge(evidence)).toEqual({ kind: 'left', closed: true });
@@ -151,7 +159,7 @@ describe('A job among the closed ones whose detail cannot be read', () => {
   });
 
   it('has a first dispatch and first tracking by its entry, and no correction', () => {
-    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z', tracking: [parcel] }), look: LOOK };
+    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z', tracking: [parcel] }), response: LOOK };
     const first = applyClosedEntry(snapshot(), entry, known);
     expect(first.events.map(({ type }) => type)).toEqual(['job.dispatched', 'job.tracking_added']);
     expect(first.events[0]?.data).toMatchObject({ zone: null });
@@ -160,34 +168,34 @@ describe('A job among the closed ones whose detail cannot be read', () => {
       zone: 'Pacific/Auckland',
     });
     const corrected = view({ dateOut: '2026-03-02T06:00:00Z', tracking: [parcel] });
-    expect(applyClosedEntry(first.snapshot, { view: corrected, look: LOOK }, known).events).toEqual([]);
-    expect(showsMore(first.snapshot, entry.view)).toBe(false);
-    expect(showsMore(first.snapshot, corrected)).toBe(true);
-    expect(showsMore(first.snapshot, view())).toBe(false);
+    expect(applyClosedEntry(first.snapshot, { view: corrected, response: LOOK }, known).events).toEqual([]);
+    expect(hasUnemittedValues(first.snapshot, entry.view)).toBe(false);
+    expect(hasUnemittedValues(first.snapshot, corrected)).toBe(true);
+    expect(hasUnemittedValues(first.snapshot, view())).toBe(false);
     const second = view({ tracking: [parcel, { trackingNumber: 'T2', trackingLink: null }] });
-    expect(showsMore(first.snapshot, second)).toBe(true);
+    expect(hasUnemittedValues(first.snapshot, second)).toBe(true);
     // A new name of a status waits for the detail, for which the lookup is read.
-    const shown = { view: view({ masterJobStatus: 'Shipped' }), look: LOOK };
-    expect(applyClosedEntry(snapshot(), shown, known).shown).toEqual([]);
+    const shown = { view: view({ masterJobStatus: 'Shipped' }), response: LOOK };
+    expect(applyClosedEntry(snapshot(), shown, known).observedStatuses).toEqual([]);
     const linked = view({ tracking: [{ ...parcel, trackingLink: 'https://carrier.example/T1' }] });
-    expect(showsMore(first.snapshot, linked)).toBe(true);
-    const known2 = applyClosedEntry(snapshot(), { view: linked, look: LOOK }, known).snapshot;
-    expect([linked, view({ tracking: [parcel] })].map((entry) => showsMore(known2, entry))).toEqual([
+    expect(hasUnemittedValues(first.snapshot, linked)).toBe(true);
+    const known2 = applyClosedEntry(snapshot(), { view: linked, response: LOOK }, known).snapshot;
+    expect([linked, view({ tracking: [parcel] })].map((entry) => hasUnemittedValues(known2, entry))).toEqual([
       false,
       false,
     ]);
   });
 
   it('is not dispatched again by an outdated entry after the dispatch was revoked', () => {
-    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z', tracking: [parcel] }), look: LOOK };
+    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z', tracking: [parcel] }), response: LOOK };
     const outdated = applyClosedEntry({ ...snapshot(), returned: true }, entry, known);
-    expect(outdated).toMatchObject({ events: [], snapshot: { announced: { dateOut: null, tracking: [] } } });
+    expect(outdated).toMatchObject({ events: [], snapshot: { emitted: { dateOut: null, tracking: [] } } });
   });
 
   it('has a corrected dispatch date if the list shows another one later', () => {
-    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z' }), look: LOOK };
+    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z' }), response: LOOK };
     const { snapshot: closed } = applyClosedEntry(snapshot(), entry, known);
-    const corrected = { view: view({ dateOut: '2026-03-02T06:00:00Z' }), look: LOOK };
+    const corrected = { view: view({ dateOut: '2026-03-02T06:00:00Z' }), response: LOOK };
     expect(applyListEntry(1, closed, corrected, known).events).toMatchObject([
       {
         type: 'job.updated',
@@ -210,10 +218,10 @@ describe('A job among the closed ones whose detail cannot be read', () => {
 
   it('has a revoked dispatch since a time before the first detail that lacked it', () => {
     const read = { ...snapshot(), detail: detailView(JobDetail.parse({ jobNumber: 1 })), detailAt: NOW - 9 };
-    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z' }), look: LOOK };
+    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z' }), response: LOOK };
     const { snapshot: closed } = applyClosedEntry(read, entry, known);
     const detail = detailView(JobDetail.parse({ jobNumber: 1 }));
-    const lacking = applyDetail(closed, detail, undefined, { ...LOOK, askedAt: NOW + 60_000 }, known);
+    const lacking = applyDetail(closed, detail, undefined, { ...LOOK, requestedAt: NOW + 60_000 }, known);
     expect([lacking.events, lacking.snapshot.detailAt]).toEqual([[], NOW - 9]);
   });
 });

@@ -7,14 +7,14 @@ import {
   isPartial,
   judgeGroup,
   judgePartial,
+  type ListedMember,
   type MemberPhase,
   type RecordedState,
-  type ShownMember,
   toRecordedState,
   withMember,
 } from '../../shared/tracking/groups.ts';
 import { membershipChanges, type Work } from '../../shared/tracking/work.ts';
-import { listed, lookAt } from '../support/decisions.ts';
+import { listed, responseAt } from '../support/decisions.ts';
 
 const OUT = '2026-03-02T09:00:00Z';
 
@@ -31,7 +31,7 @@ function group(members: Record<number, MemberPhase>): Group {
 }
 
 /** The answer: dispatched jobs as positive numbers, others as negative ones. */
-const answer = (...jobs: number[]): ShownMember[] =>
+const answer = (...jobs: number[]): ListedMember[] =>
   jobs.map((job) => ({ jobNumber: Math.abs(job), dateOut: job > 0 ? OUT : null }));
 
 const judged = (
@@ -86,16 +86,16 @@ describe('a pending order group (rule 18)', () => {
 
   test('is not complete because of a dispatched job that joins it from another group without an event', () => {
     const stored = createSnapshot(3, listed({ orderGroup: 'G2' }), 0);
-    const { announced } = stored;
+    const { emitted } = stored;
     const snapshot = {
       ...createSnapshot(3, listed({ orderGroup: 'G1' }), 1),
-      announced: { ...announced, dateOut: OUT },
+      emitted: { ...emitted, dateOut: OUT },
     };
-    const base = { jobNumber: 3, entry: undefined, stored, shown: [], fingerprint: 0 };
+    const base = { jobNumber: 3, entry: undefined, stored, observedStatuses: [], fingerprint: 0 };
     const join = (events: Work['events']) =>
       membershipChanges({ ...base, snapshot, events }).find(({ orderGroup }) => orderGroup === 'G1');
     expect(join([])).toMatchObject({ phase: 'dispatched', silent: true });
-    const [dispatched] = buildStep(snapshot, lookAt(1), 0, [
+    const [dispatched] = buildStep(snapshot, responseAt(1), 0, [
       { type: 'job.dispatched', changes: {} } as never,
     ]).events;
     expect(join(dispatched ? [dispatched] : [])).toMatchObject({ phase: 'dispatched', silent: false });

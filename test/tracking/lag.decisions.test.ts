@@ -15,11 +15,11 @@ import {
   iso,
   knownAt,
   list,
+  listEntry,
   listed,
-  lookAt,
   MINUTE,
   parcel,
-  sighting,
+  responseAt,
   start,
   types,
 } from '../support/decisions.ts';
@@ -39,9 +39,9 @@ const caught = (
   values: ListAhead | undefined,
   was: object | null,
   next: object,
-  askedAt = AT + 1,
+  requestedAt = AT + 1,
   newer = false,
-) => catchUp({ ahead: values, detail: was && detailed(was) }, detailed(next), askedAt, newer);
+) => catchUp({ ahead: values, detail: was && detailed(was) }, detailed(next), requestedAt, newer);
 
 const NOTHING = { ahead: undefined, from: {}, repeated: [], undecided: [] };
 
@@ -459,12 +459,12 @@ describe('a dispatch date', () => {
   const pickDate = (name: string, date: object | undefined) => ({ [name]: Object.values(date ?? {})[0] });
 
   test('that the list has shown before is no correction, of a listed and of a delisted job', () => {
-    expect(corrected.announced).toMatchObject(two ?? {});
+    expect(corrected.emitted).toMatchObject(two ?? {});
     for (const entry of [three, undefined]) {
       // Spelled in another way.
       const behind = detail(twice, { dateOut: '2026-03-02 08:02:00.000Z' }, 5, entry);
       expect(types(behind)).toEqual([]);
-      expect(behind.snapshot.announced).toMatchObject(three ?? {});
+      expect(behind.snapshot.emitted).toMatchObject(three ?? {});
       expect(types(detail(behind.snapshot, three ?? {}, 6, entry))).toEqual([]);
       expect(detail(behind.snapshot, one ?? {}, 70).events).toMatchObject(changes(three, one));
     }
@@ -474,7 +474,7 @@ describe('a dispatch date', () => {
     for (const entry of [two, undefined]) {
       const early = detail(corrected, three ?? {}, 62, entry);
       expect(types(early)).toEqual([]);
-      expect(early.snapshot.announced).toMatchObject(two ?? {});
+      expect(early.snapshot.emitted).toMatchObject(two ?? {});
     }
     const early = detail(corrected, three ?? {}, 62).snapshot;
     expect(detail(early, three ?? {}, 64).events).toMatchObject(changes(two, three));
@@ -502,9 +502,9 @@ describe('a dispatch that was revoked before the detail showed it', () => {
     expect(types(revoked)).toEqual(['job.dispatch_revoked']);
     for (const entry of [{}, undefined]) {
       const behind = detail(revoked.snapshot, out, 3, entry);
-      expect([types(behind), behind.snapshot.announced.dateOut]).toEqual([[], null]);
+      expect([types(behind), behind.snapshot.emitted.dateOut]).toEqual([[], null]);
       const still = detail(behind.snapshot, out, 61, entry);
-      expect([types(still), still.snapshot.announced.dateOut]).toEqual([[], null]);
+      expect([types(still), still.snapshot.emitted.dateOut]).toEqual([[], null]);
       expect(types(detail(still.snapshot, {}, 62, entry))).toEqual([]);
     }
   });
@@ -534,7 +534,7 @@ describe('a dispatch that was revoked before the detail showed it', () => {
     const former = { dateOut: '2026-03-02T08:00:30Z' };
     for (const entry of [{}, undefined]) {
       const behind = detail(revoked.snapshot, former, 3, entry);
-      expect([types(behind), behind.snapshot.announced.dateOut]).toEqual([[], null]);
+      expect([types(behind), behind.snapshot.emitted.dateOut]).toEqual([[], null]);
       expect(types(detail(behind.snapshot, {}, 4, entry))).toEqual([]);
       expect(types(detail(behind.snapshot, former, 63, entry))).toEqual(['job.dispatched']);
     }
@@ -622,7 +622,7 @@ describe('a job is new', () => {
   const unproven = { ...start(), jobNumber: 8, unproven: BASELINE + MINUTE, listAt: BASELINE + 5 * MINUTE };
   const known = { ...knownAt(BASELINE + 5 * MINUTE), newAbove: 7 };
   const prove = (dateIn: string | null, over: object = {}, jobNumber = 8) =>
-    proveCreated({ ...unproven, jobNumber }, detailed({ dateIn }), lookAt(BASELINE + 6 * MINUTE), {
+    proveCreated({ ...unproven, jobNumber }, detailed({ dateIn }), responseAt(BASELINE + 6 * MINUTE), {
       ...known,
       ...over,
     });
@@ -652,7 +652,7 @@ describe('a job is new', () => {
   test('unless its history may have expired: 180 days after it came in, if a complete crawl followed', () => {
     const now = BASELINE + 300 * DAY;
     const prove = (dateIn: number | null, lastGoodCrawlStartedAt: number | null, newAbove: number | null) =>
-      proveCreated(unproven, detailed({ dateIn: dateIn && iso(dateIn) }), lookAt(now), {
+      proveCreated(unproven, detailed({ dateIn: dateIn && iso(dateIn) }), responseAt(now), {
         ...knownAt(now),
         ...{ lastGoodCrawlStartedAt, newAbove },
       }).created;
@@ -674,7 +674,7 @@ describe('a job is new', () => {
     const shown = { tracking: [parcel('A')] };
     const first = detail(hidden, { shippingAddresses: [parcel('A'), parcel('B')] }, 1, shown);
     expect(types(first)).toEqual([]);
-    expect(first.snapshot.announced.tracking.map(({ number }) => number)).toEqual(['A', 'B']);
+    expect(first.snapshot.emitted.tracking.map(({ number }) => number)).toEqual(['A', 'B']);
     const without = detail({ ...start(), unproven: BASELINE }, { shippingAddresses: [parcel('B')] }, 1, {});
     expect(types(without)).toEqual(['job.tracking_added']);
   });
@@ -761,7 +761,7 @@ describe('a parcel that was withdrawn', () => {
 
   test('is not added again by an outdated entry of a job whose detail cannot be read', () => {
     const gone = detail(list(list(first, a, 2).snapshot, {}, 3).snapshot, {}, 3, {}).snapshot;
-    const entry = (poll: number) => applyClosedEntry(gone, sighting(a, poll), knownAt(at(poll)));
+    const entry = (poll: number) => applyClosedEntry(gone, listEntry(a, poll), knownAt(at(poll)));
     expect([entry(9), entry(64)].map(types)).toEqual([[], ['job.tracking_added']]);
   });
 
@@ -824,7 +824,7 @@ describe('a dispatch that was revoked before the list showed it', () => {
       3,
       editable,
     ).snapshot;
-    const entry = (poll: number) => applyClosedEntry(back, sighting(one, poll), knownAt(at(poll)));
+    const entry = (poll: number) => applyClosedEntry(back, listEntry(one, poll), knownAt(at(poll)));
     expect(back.returned).toBeUndefined();
     expect([entry(9), entry(64)].map(types)).toEqual([[], ['job.dispatched']]);
   });

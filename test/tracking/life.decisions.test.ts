@@ -17,9 +17,9 @@ import {
   list,
   listed,
   listedAt,
-  lookAt,
   parcel,
   polls,
+  responseAt,
   start,
   types,
 } from '../support/decisions.ts';
@@ -39,7 +39,7 @@ const cameAndWent = (poll: number): Snapshot => ({
   detailAt: 0,
   unsure: [],
   unproven: at(poll),
-  announced: nothingSaid,
+  emitted: nothingSaid,
   ended: null,
   departure: { tries: 0, suspected: null },
   settling: null,
@@ -56,7 +56,7 @@ describe('the baseline (rule 5)', () => {
     const { events, snapshot } = polls(view, view);
     expect(events.flat()).toEqual([]);
     expect(snapshot).toMatchObject({ unproven: null, owed: null });
-    expect(snapshot.announced).toEqual({
+    expect(snapshot.emitted).toEqual({
       dateOut: out.dateOut,
       tracking: [{ number: 'A', link: null }],
       overdueFor: null,
@@ -78,7 +78,7 @@ describe('a job that was not there before (rule 5)', () => {
     expect(snapshot).toMatchObject({
       unproven: listedAt(5),
       owed: { at: at(5), tries: 0 },
-      announced: nothingSaid,
+      emitted: nothingSaid,
     });
   });
 
@@ -107,7 +107,7 @@ describe('a job that was not there before (rule 5)', () => {
           { ...cameAndWent(0), unproven: now },
           detailed({ dateIn: iso(dateIn) }),
           undefined,
-          lookAt(now, 'detail'),
+          responseAt(now, 'detail'),
           knownAt(now),
         ),
       );
@@ -120,7 +120,7 @@ describe('a job that was not there before (rule 5)', () => {
       appeared({}, 5),
       detailed({ dateIn: iso(at(4)) }),
       undefined,
-      lookAt(detailedAt(5), 'detail'),
+      responseAt(detailedAt(5), 'detail'),
       beforeBaseline(at(5)),
     );
     expect(step.events).toEqual([]);
@@ -137,11 +137,13 @@ describe('a job that was not there before (rule 5)', () => {
 
     const due = { dateDue: '2026-03-01T10:00:00Z' };
     step = detail(appeared(due, 5), { ...due, dateIn }, 5, due);
-    expect(checkOverdue(step.snapshot, lookAt(listedAt(6)), knownAt(at(6))).events).toEqual([]);
+    expect(checkOverdue(step.snapshot, responseAt(listedAt(6)), knownAt(at(6))).events).toEqual([]);
     // Later changes are emitted.
     const later = list(step.snapshot, { dateDue: '2026-03-02T08:06:00Z' }, 6);
     expect(types(later)).toEqual(['job.due_date_changed']);
-    expect(types(checkOverdue(later.snapshot, lookAt(listedAt(6)), knownAt(at(6))))).toEqual(['job.overdue']);
+    expect(types(checkOverdue(later.snapshot, responseAt(listedAt(6)), knownAt(at(6))))).toEqual([
+      'job.overdue',
+    ]);
   });
 
   test('an old one that the active list never contained is adopted from its detail', () => {
@@ -206,7 +208,13 @@ describe('a job that was not there before (rule 5)', () => {
     const record = { ...shippedRecord, dateIn: iso(at(4) + 1), invoiceNumber: 'INV-1' };
     const step = detail(cameAndWent(5), record, 5);
     const since = sinceListed(step.snapshot, knownAt(at(5)));
-    const end = applyEnding(step.snapshot, 'closed', lookAt(detailedAt(5), 'search'), since, knownAt(at(5)));
+    const end = applyEnding(
+      step.snapshot,
+      'closed',
+      responseAt(detailedAt(5), 'search'),
+      since,
+      knownAt(at(5)),
+    );
     const events = [...step.events, ...end.events];
     expect(types({ events })).toEqual([
       'job.created',
@@ -240,12 +248,12 @@ describe('a job that was not there before (rule 5)', () => {
 describe('job.overdue (rule 15)', () => {
   const due = { dateDue: '2026-03-02T08:05:00Z' };
   const check = (snapshot: Snapshot, time: number, known: Known = knownAt(time)) =>
-    checked(checkOverdue(snapshot, lookAt(time), known));
+    checked(checkOverdue(snapshot, responseAt(time), known));
   const record = (timezone: string | null) => ({ location: { timezone } });
 
   test('is emitted for a job observed undispatched after its due time, not at it, with that time as evidence', () => {
     const snapshot = start(due);
-    expect(check(snapshot, at(5))).toEqual({ snapshot, events: [], shown: [] });
+    expect(check(snapshot, at(5))).toEqual({ snapshot, events: [], observedStatuses: [] });
     expect(check(snapshot, at(5) + 1).events).toMatchObject([
       {
         type: 'job.overdue',
@@ -264,8 +272,8 @@ describe('job.overdue (rule 15)', () => {
   });
 
   test('is not emitted for jobs of the baseline that were overdue already', () => {
-    const { snapshot, events, shown } = check(start(due), at(6), beforeBaseline(at(6)));
-    expect([events, shown]).toEqual([[], []]);
+    const { snapshot, events, observedStatuses } = check(start(due), at(6), beforeBaseline(at(6)));
+    expect([events, observedStatuses]).toEqual([[], []]);
     expect(check(snapshot, at(7)).events).toEqual([]);
   });
 
@@ -329,7 +337,7 @@ describe('the end of a job (rules 3 and 7)', () => {
   const read = (): Snapshot => detail(left(), { jobStatus: 'Void' }, 4).snapshot;
   const endings = ['closed', 'cancelled', 'unavailable'] as const;
   const end = (before: Snapshot, ending: (typeof endings)[number], since = at(2)) =>
-    checked(applyEnding(before, ending, lookAt(at(5), 'search'), since, knownAt(at(5))));
+    checked(applyEnding(before, ending, responseAt(at(5), 'search'), since, knownAt(at(5))));
 
   test.each([
     ['closed', read, {}],
@@ -338,7 +346,7 @@ describe('the end of a job (rules 3 and 7)', () => {
     // Its detail is gone, so it has no status.
     ['unavailable', read, { inferred: true, jobStatus: null }],
   ] as const)('%s: one event with its evidence', (ending, before, data) => {
-    const { events, snapshot, shown } = end(before(), ending);
+    const { events, snapshot, observedStatuses } = end(before(), ending);
     expect(events).toEqual([
       {
         type: `job.${ending}`,
@@ -352,12 +360,12 @@ describe('the end of a job (rules 3 and 7)', () => {
         },
       },
     ]);
-    expect(shown).toEqual([]);
+    expect(observedStatuses).toEqual([]);
     expect(snapshot).toMatchObject({
       ended: ending,
       departure: null,
       // Its detail is fetched for some days from now on.
-      settling: { since: at(5), looks: 0 },
+      settling: { since: at(5), fetches: 0 },
     });
   });
 
@@ -394,8 +402,8 @@ describe('the end of a job (rules 3 and 7)', () => {
   });
 
   test('settling starts when the departure is known, and continues with every fetch', () => {
-    expect(read()).toMatchObject({ departure: null, settling: { since: at(4), looks: 0 } });
-    const settling = { since: at(4), looks: 3 };
+    expect(read()).toMatchObject({ departure: null, settling: { since: at(4), fetches: 0 } });
+    const settling = { since: at(4), fetches: 3 };
     expect(detail({ ...read(), settling }, {}, 6).snapshot.settling).toEqual(settling);
   });
 });

@@ -378,7 +378,7 @@ function createService(time: VirtualTime, random: Random, natures: ReadonlyMap<s
 
     async function answer<T>(signal: AbortSignal | undefined, body: () => T): Promise<Answer<T>> {
       counts.requests += 1;
-      const askedAt = time.now();
+      const requestedAt = time.now();
       if (nature === 'hanging') {
         await time.sleep(15_000, signal);
         throw new OrderingError({ kind: 'timeout', operation: 'GET /Jobs/active' });
@@ -390,7 +390,7 @@ function createService(time: VirtualTime, random: Random, natures: ReadonlyMap<s
       if (nature === 'failing') {
         throw new OrderingError({ kind: 'unavailable', operation: 'GET /Jobs/active', status: 503 });
       }
-      return { body: body(), askedAt, answeredAt: time.now(), token: 'token' };
+      return { body: body(), requestedAt, respondedAt: time.now(), token: 'token' };
     }
 
     return {

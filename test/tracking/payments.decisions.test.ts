@@ -24,7 +24,7 @@ function read(state: Payments, pages: readonly PaymentTransaction[][], since: nu
   let next: Payments = startReading(state, at);
   const events: string[] = [];
   for (const [n, page] of pages.entries()) {
-    const applied = applyPayments(next, page, { answeredAt: at, since });
+    const applied = applyPayments(next, page, { respondedAt: at, since });
     events.push(
       ...applied.events.map(
         ({ type, data }) =>
@@ -88,7 +88,7 @@ describe('payments', () => {
     expect(known.recent).toHaveLength(50);
     const begun = startReading(known, AT);
     const page = (from: number, to: number) =>
-      endPage(applyPayments(begun, range(from, to), { answeredAt: AT, since: AT }).state, {
+      endPage(applyPayments(begun, range(from, to), { respondedAt: AT, since: AT }).state, {
         ...{ hasNext: true, total: 300, isFirst: false },
       }).reading;
     expect(page(150, 51)).toBeNull();
@@ -116,8 +116,8 @@ describe('payments', () => {
 
   test('a page that moved contains no payment twice, and newer ones wait for the next reading', () => {
     const known = first(payment(1));
-    const begun = applyPayments(startReading(known, AT), range(6, 4), { answeredAt: AT, since: AT }).state;
-    const moved = applyPayments(begun, range(7, 2), { answeredAt: AT, since: AT });
+    const begun = applyPayments(startReading(known, AT), range(6, 4), { respondedAt: AT, since: AT }).state;
+    const moved = applyPayments(begun, range(7, 2), { respondedAt: AT, since: AT });
     expect(moved.events).toHaveLength(2);
     const done = endPage(moved.state, { hasNext: false, total: 7, isFirst: false });
     expect(done.recent).toEqual([6, 5, 4, 3, 2, 1]);
@@ -150,7 +150,7 @@ describe('payments', () => {
         startReading(first(payment(1)), AT),
         [payment(2, 'Failed', { cardNumber, cardName })],
         {
-          ...{ answeredAt: AT, since: AT },
+          ...{ respondedAt: AT, since: AT },
         },
       );
       const [event] = events;

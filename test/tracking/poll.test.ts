@@ -116,11 +116,11 @@ describe('the crawl', () => {
           totalPages: page + 1,
           hasNextPage: true,
         };
-        return { body, askedAt: 0, answeredAt: 0 };
+        return { body, requestedAt: 0, respondedAt: 0 };
       },
     } as unknown as OrderingClient;
     expect(
-      (await crawl(client, { now: () => 0, notice: (_, look) => ({ ...UNCHANGED, look }) })).complete,
+      (await crawl(client, { now: () => 0, notice: (_, response) => ({ ...UNCHANGED, response }) })).complete,
     ).toBe(false);
     expect(asked).toBeLessThanOrEqual(501);
   });
@@ -575,12 +575,12 @@ describe('an unread list entry (rule 2)', () => {
             totalPages: Math.ceil(jobs / pageSize),
             hasNextPage: page * pageSize < jobs,
           };
-          return { body, askedAt: 0, answeredAt: 0 };
+          return { body, requestedAt: 0, respondedAt: 0 };
         },
       } as unknown as OrderingClient;
       const seen = await crawl(client, {
         now: () => 0,
-        notice: (_, look) => ({ ...UNCHANGED, look }),
+        notice: (_, response) => ({ ...UNCHANGED, response }),
         ...(signal ? { signal } : {}),
       });
       const { complete, unread, observations, pages } = seen;
@@ -767,9 +767,9 @@ describe('a job that is missing from the list (rule 3)', () => {
     rig.upstream.hide(a);
     rig.sandbox.requests.clear();
     expect(await rig.pollTypes(120)).toEqual([]);
-    const looks = rig.sandbox.requests.list({ operation: 'job' }).map(({ at }) => (at - START) / 60_000);
+    const fetches = rig.sandbox.requests.list({ operation: 'job' }).map(({ at }) => (at - START) / 60_000);
     // Two details an investigation: at once, then after 5 and after 30 minutes.
-    expect(looks).toEqual([2, 2, 7, 7, 37, 37]);
+    expect(fetches).toEqual([2, 2, 7, 7, 37, 37]);
     rig.upstream.unhide(a);
     expect(await rig.pollTypes(2)).toEqual([]);
   });
@@ -1402,7 +1402,7 @@ describe('after a job was delisted (rule 7)', () => {
     for (let n = 0; n < 60; n += 1) fetches += (await rig.poll()).detailFetches;
     // After 5 and 30 minutes.
     expect(fetches).toBe(2);
-    expect((await rig.snapshot(a))?.settling?.looks).toBe(2);
+    expect((await rig.snapshot(a))?.settling?.fetches).toBe(2);
     rig.pass(7 * 86_400);
     await rig.pollTypes(2);
     expect((await rig.index()).get(a)).toBeUndefined();
@@ -1809,8 +1809,8 @@ describe('job.overdue (rule 15)', () => {
     const rig = await baselined(1);
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 503 } });
     rig.upstream.createJob({ dateDue: START - 3_600_000 });
-    let looks = 0;
-    for (let n = 0; n < 30; n += 1) looks += (await rig.poll()).detailFetches;
-    expect(looks).toBe(5);
+    let fetches = 0;
+    for (let n = 0; n < 30; n += 1) fetches += (await rig.poll()).detailFetches;
+    expect(fetches).toBe(5);
   });
 });

@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import {
   type Absence,
-  addToTally,
-  countTally,
+  addVerdicts,
+  countVerdicts,
   findAllowance,
   judgeAbsence,
   missingJobs,
-  readTally,
+  readVerdictCounter,
 } from '../../shared/tracking/quarantine.ts';
 
 const HOUR_MS = 3_600_000;
@@ -46,13 +46,13 @@ describe('the decision (rule 10)', () => {
 
   test('an emitted verdict counts for 24 hours, and not much longer', () => {
     const at = Date.parse('2026-03-02T08:59:59Z');
-    let tally = addToTally([], 3, at);
-    tally = addToTally(tally, 2, at + 60_000);
-    expect(countTally(tally, at + 60_000)).toBe(5);
-    expect(countTally(tally, at + 24 * HOUR_MS)).toBe(5);
-    expect(countTally(tally, at + 25 * HOUR_MS)).toBe(2);
-    expect(countTally(tally, at + 26 * HOUR_MS)).toBe(0);
-    expect(addToTally(tally, 1, at + 100 * HOUR_MS)).toHaveLength(1);
+    let tally = addVerdicts([], 3, at);
+    tally = addVerdicts(tally, 2, at + 60_000);
+    expect(countVerdicts(tally, at + 60_000)).toBe(5);
+    expect(countVerdicts(tally, at + 24 * HOUR_MS)).toBe(5);
+    expect(countVerdicts(tally, at + 25 * HOUR_MS)).toBe(2);
+    expect(countVerdicts(tally, at + 26 * HOUR_MS)).toBe(0);
+    expect(addVerdicts(tally, 1, at + 100 * HOUR_MS)).toHaveLength(1);
   });
 
   test('a confirmation raises the limit until it expires, and then by the verdicts before that which still count', () => {
@@ -74,12 +74,12 @@ describe('the decision (rule 10)', () => {
   });
 
   test('a new verdict removes none that still counts, and the stored list is bounded', () => {
-    let tally = addToTally([], 3, 0);
-    tally = addToTally(tally, 1, 24 * HOUR_MS);
-    expect(countTally(tally, 24 * HOUR_MS)).toBe(4);
-    for (let hour = 25; hour < 100; hour += 1) tally = addToTally(tally, 1, hour * HOUR_MS);
+    let tally = addVerdicts([], 3, 0);
+    tally = addVerdicts(tally, 1, 24 * HOUR_MS);
+    expect(countVerdicts(tally, 24 * HOUR_MS)).toBe(4);
+    for (let hour = 25; hour < 100; hour += 1) tally = addVerdicts(tally, 1, hour * HOUR_MS);
     expect(tally).toHaveLength(25);
-    expect(countTally(tally, 99 * HOUR_MS)).toBe(25);
+    expect(countVerdicts(tally, 99 * HOUR_MS)).toBe(25);
   });
 });
 
@@ -89,6 +89,6 @@ test('missing jobs are those without an answer, suspected, and with contradictor
 });
 
 test('the counter of verdicts is stored in the head', () => {
-  expect(readTally({})).toEqual([]);
-  expect(readTally({ goneTally: ['7:3'] })).toEqual(['7:3']);
+  expect(readVerdictCounter({})).toEqual([]);
+  expect(readVerdictCounter({ goneTally: ['7:3'] })).toEqual(['7:3']);
 });

@@ -16,7 +16,7 @@ async function baselined(jobs: number): Promise<{ rig: Rig; jobs: number[] }> {
   return { rig, jobs: numbers };
 }
 
-const ofAccount = (types: readonly string[]) => types.filter((type) => type.startsWith('account.'));
+const accountTypes = (types: readonly string[]) => types.filter((type) => type.startsWith('account.'));
 const negative = (types: readonly string[]) =>
   types.filter((type) => /^job\.(cancelled|unavailable)/.test(type));
 
@@ -34,7 +34,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
   test('emits one account event and a state, and never job.cancelled, for any duration', async () => {
     const { rig } = await emptied();
     const types = await rig.pollTypes(3 * CONFIRMED);
-    expect(ofAccount(types)).toEqual(['account.quarantined']);
+    expect(accountTypes(types)).toEqual(['account.quarantined']);
     expect(negative(types)).toEqual([]);
     expect(await rig.status()).toMatchObject({ state: 'quarantined', openJobs: 0 });
     expect((await rig.status()).missing).toEqual({ unanswered: 0, suspected: 0, contradictory: 40 });
@@ -54,7 +54,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     const { rig, jobs } = await emptied();
     await rig.pollTypes(CONFIRMED);
     for (const job of jobs.slice(0, 20)) rig.upstream.unhide(job);
-    expect(ofAccount(await rig.pollTypes(CONFIRMED))).toEqual([]);
+    expect(accountTypes(await rig.pollTypes(CONFIRMED))).toEqual([]);
     expect((await rig.status()).state).toBe('quarantined');
   });
 
@@ -73,7 +73,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     await rig.pollTypes(CONFIRMED);
     expect(await confirmAccount(rig.deps, rig.ref)).toEqual({ kind: 'confirmed', was: 'quarantined' });
     const types = await rig.pollTypes(2 * CONFIRMED);
-    expect(ofAccount(types)).toEqual(['account.resumed']);
+    expect(accountTypes(types)).toEqual(['account.resumed']);
     expect(negative(types).sort()).toEqual(jobs.slice(0, 30).map((job) => `job.cancelled ${job}`));
     expect((await rig.status()).state).toBe('tracking');
     expect(await confirmAccount(rig.deps, rig.ref)).toEqual({
@@ -97,7 +97,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     rig.pass(86_400 - 30 * 60);
     rig.upstream.cancel(next);
     const types = await rig.pollTypes(CONFIRMED + 1);
-    expect(ofAccount(types)).toEqual([]);
+    expect(accountTypes(types)).toEqual([]);
     expect(negative(types)).toEqual([`job.cancelled ${next}`]);
   });
 
@@ -110,15 +110,15 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect(await rig.pollTypes()).toEqual(['account.resumed']);
     for (let day = 0; day < 3; day += 1) {
       rig.pass(86_400);
-      expect(ofAccount(await rig.pollTypes(3))).toEqual([]);
+      expect(accountTypes(await rig.pollTypes(3))).toEqual([]);
     }
     // Jobs that are listed again are not confirmed any more.
     for (const job of jobs.slice(0, 10)) rig.upstream.unhide(job);
-    expect(ofAccount(await rig.pollTypes(3))).toEqual([]);
+    expect(accountTypes(await rig.pollTypes(3))).toEqual([]);
     for (const job of jobs.slice(20, 30)) rig.upstream.hide(job);
-    expect(ofAccount(await rig.pollTypes(3))).toEqual([]);
+    expect(accountTypes(await rig.pollTypes(3))).toEqual([]);
     for (const job of jobs.slice(0, 1)) rig.upstream.hide(job);
-    expect(ofAccount(await rig.pollTypes(3))).toEqual(['account.quarantined']);
+    expect(accountTypes(await rig.pollTypes(3))).toEqual(['account.quarantined']);
   });
 
   test('is not confirmed once the account was moved to another cell: its log is closed', async () => {
@@ -137,7 +137,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     };
     expect(await rig.poll()).toMatchObject({ outcome: 'fenced' });
     expect((await rig.status()).quarantinedAt).toBeNull();
-    expect(ofAccount(await rig.pollTypes())).toEqual(['account.resumed']);
+    expect(accountTypes(await rig.pollTypes())).toEqual(['account.resumed']);
   });
 });
 
@@ -145,7 +145,7 @@ describe('many jobs at once (rule 10)', () => {
   test('contradictory ones alone are sufficient: they are in no list and yet editable', async () => {
     const { rig, jobs } = await baselined(40);
     for (const job of jobs.slice(0, 11)) rig.upstream.hide(job);
-    expect(ofAccount(await rig.pollTypes(3))).toEqual(['account.quarantined']);
+    expect(accountTypes(await rig.pollTypes(3))).toEqual(['account.quarantined']);
     for (const job of jobs) rig.upstream.unhide(job);
     expect(await rig.pollTypes(2)).toEqual(['account.resumed']);
   });
@@ -159,18 +159,18 @@ describe('many jobs at once (rule 10)', () => {
       rig.pass(1800);
     }
     expect(negative(said)).toHaveLength(9);
-    expect(ofAccount(said)).toEqual(['account.quarantined']);
+    expect(accountTypes(said)).toEqual(['account.quarantined']);
     // A day later the first ones no longer count.
     rig.pass(86_400);
     const later = await rig.pollTypes(2 * CONFIRMED);
-    expect(ofAccount(later)).toEqual(['account.resumed']);
+    expect(accountTypes(later)).toEqual(['account.resumed']);
     expect(negative(later)).toHaveLength(3);
   });
 
   test('closed ones do not count: they are among the closed', async () => {
     const { rig, jobs } = await baselined(40);
     for (const job of jobs.slice(0, 30)) rig.upstream.close(job);
-    expect(ofAccount(await rig.pollTypes(CONFIRMED))).toEqual([]);
+    expect(accountTypes(await rig.pollTypes(CONFIRMED))).toEqual([]);
     expect((await rig.status()).state).toBe('tracking');
   });
 
@@ -207,10 +207,10 @@ describe('an identity mismatch (rule 9)', () => {
     const { rig, jobs } = await baselined(3);
     const other = rig.world.addAccount({ region: 'us', name: 'other' });
     rig.actAs(other);
-    expect(ofAccount(await rig.pollTypes(2))).toEqual(['account.identity_mismatch']);
+    expect(accountTypes(await rig.pollTypes(2))).toEqual(['account.identity_mismatch']);
     // Confirmed too early: it is found again.
     await confirmAccount(rig.deps, rig.ref);
-    expect(ofAccount(await rig.pollTypes(2))).toEqual(['account.resumed', 'account.identity_mismatch']);
+    expect(accountTypes(await rig.pollTypes(2))).toEqual(['account.resumed', 'account.identity_mismatch']);
     rig.actAs(rig.upstream);
     const [job = 0] = jobs;
     rig.upstream.setStatus(job, 'In production');
@@ -225,7 +225,7 @@ describe('an identity mismatch (rule 9)', () => {
     rig.actAs(other);
     await rig.pollTypes();
     await confirmAccount(rig.deps, rig.ref, { upstreamId: other.id });
-    expect(ofAccount(await rig.pollTypes(2))).toEqual(['account.resumed']);
+    expect(accountTypes(await rig.pollTypes(2))).toEqual(['account.resumed']);
     expect((await rig.status()).state).toBe('tracking');
   });
 });

@@ -440,8 +440,8 @@ describe('the open jobs', () => {
     await baselined(3, { table: inner });
     const view = { status: 'Proof', dateDue: '2026-03-01', dateOut: null } as ListView;
     const kind = new OpenKinds().of(view);
-    const look = { askedAt: 0, answeredAt: 0, view: 'list' as const };
-    const observations = new Map([1, 2].map((n) => [n, { kind, look }]));
+    const response = { requestedAt: 0, respondedAt: 0, view: 'list' as const };
+    const observations = new Map([1, 2].map((n) => [n, { kind, response }]));
     const other = tallyOpen({ observations, startedAt: START });
     const zeta = { region: 'us', account: 'zeta' };
     await inner.transact([openJobsWrite(zeta, other, { changedAt: START }).write], 'zeta');
@@ -472,7 +472,7 @@ describe('the open jobs', () => {
 
   test('of a day with many due times count as late exactly, at each crawl', () => {
     const kinds = new OpenKinds();
-    const look = { askedAt: 0, answeredAt: 0, view: 'list' as const };
+    const response = { requestedAt: 0, respondedAt: 0, view: 'list' as const };
     const due = (n: number) => START + (n - 20) * 420_000;
     const observations = new Map(
       Array.from({ length: 60 }, (_, n) => {
@@ -481,7 +481,7 @@ describe('the open jobs', () => {
           dateDue: new Date(due(n)).toISOString(),
           dateOut: null,
         } as ListView;
-        return [n, { print: n, kind: kinds.of(view), look }] as const;
+        return [n, { print: n, kind: kinds.of(view), response }] as const;
       }),
     );
     for (let startedAt = START - 1; startedAt < START + 3 * 3_600_000; startedAt += 420_000) {
@@ -497,14 +497,14 @@ describe('the open jobs', () => {
 
   test('are a small item for any 50,000 jobs; the sums are complete, and no job is late too early', () => {
     const kinds = new OpenKinds();
-    const look = { askedAt: 0, answeredAt: 0, view: 'list' as const };
+    const response = { requestedAt: 0, respondedAt: 0, view: 'list' as const };
     const due = (n: number) => START - 200 * DAY + n * 700_001;
     const observations = new Map(
       Array.from({ length: 50_000 }, (_, n) => {
         const dateDue = n % 7 === 0 ? null : new Date(due(n)).toISOString();
         const status = n % 11 === 0 ? 'x'.repeat(500) : `Status ${n % 300}`;
         const view = { status, dateDue, dateOut: n % 13 === 0 ? '2026-03-01' : null } as ListView;
-        return [n, { print: n, kind: kinds.of(view), look }] as const;
+        return [n, { print: n, kind: kinds.of(view), response }] as const;
       }),
     );
     const figures = tallyOpen({ observations, startedAt: START });

@@ -14,11 +14,11 @@ import {
   iso,
   knownAt,
   list,
+  listEntry,
   listedAt,
-  lookAt,
   MINUTE,
   parcel,
-  sighting,
+  responseAt,
   start,
   types,
 } from '../support/decisions.ts';
@@ -38,9 +38,9 @@ const ruled = (time: number, more: Partial<EventRules> = {}): Known => ({
 });
 /** As in `detail` of the helpers, for an account with rules. */
 const read = (before: Snapshot, fields: object, poll: number, shown?: object, more?: Partial<EventRules>) => {
-  const look = lookAt(detailedAt(poll), 'detail');
-  const entry = shown && sighting(shown, poll);
-  return checked(applyDetail(before, detailed(fields), entry, look, ruled(at(poll), more)));
+  const response = responseAt(detailedAt(poll), 'detail');
+  const entry = shown && listEntry(shown, poll);
+  return checked(applyDetail(before, detailed(fields), entry, response, ruled(at(poll), more)));
 };
 /** A job that is first listed after the baseline. */
 const appeared = (fields: object, poll: number): Snapshot =>
@@ -181,7 +181,7 @@ describe('the timers of a job that was not there before (rule 20)', () => {
     const first = appeared({ dateDue }, 5);
     expect(first.timers).toBe('a');
     const { snapshot } = read(first, { ...created, dateDue }, 5, { dateDue });
-    expect(types(checkTimers(snapshot, lookAt(time), ruled(time)))).toEqual(['job.due_soon']);
+    expect(types(checkTimers(snapshot, responseAt(time), ruled(time)))).toEqual(['job.due_soon']);
   });
 
   test('a job without configured times has no fingerprint of them', () => {
@@ -192,7 +192,7 @@ describe('the timers of a job that was not there before (rule 20)', () => {
   test('a job that was only hidden and is due within the lead time has none', () => {
     const { snapshot, events } = read(appeared({ dateDue }, 5), { ...hidden, dateDue }, 5, { dateDue });
     expect(events).toEqual([]);
-    expect(types(checkTimers(snapshot, lookAt(time), ruled(time)))).toEqual([]);
+    expect(types(checkTimers(snapshot, responseAt(time), ruled(time)))).toEqual([]);
   });
 });
 
@@ -254,7 +254,7 @@ describe('a dispatch before the baseline that only the first detail shows (rule 
   test('causes no event, and neither do its parcels', () => {
     const first = detail(start(), old, 1, {});
     expect(types(first)).toEqual([]);
-    expect(first.snapshot.announced).toMatchObject({ dateOut: old.dateOut, tracking: [{ number: 'A' }] });
+    expect(first.snapshot.emitted).toMatchObject({ dateOut: old.dateOut, tracking: [{ number: 'A' }] });
     expect(types(list(first.snapshot, { dateOut: old.dateOut, tracking: [parcel('A')] }, 2))).toEqual([]);
     expect(types(detail(start(), recent, 1, {}))).toEqual(['job.dispatched', 'job.tracking_added']);
   });
@@ -262,7 +262,7 @@ describe('a dispatch before the baseline that only the first detail shows (rule 
   test('nor for a job that was only hidden', () => {
     const first = detail(appeared({}, 5), { ...hidden, ...old }, 5, {});
     expect(types(first)).toEqual([]);
-    expect(first.snapshot.announced.dateOut).toBe(old.dateOut);
+    expect(first.snapshot.emitted.dateOut).toBe(old.dateOut);
   });
 
   test('but follows the creation of a new job', () => {

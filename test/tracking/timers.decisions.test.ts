@@ -15,12 +15,12 @@ import {
   iso,
   knownAt,
   list,
+  listEntry,
   listed,
   listedAt,
-  lookAt,
   MINUTE,
   polls,
-  sighting,
+  responseAt,
   start,
   types,
 } from '../support/decisions.ts';
@@ -37,7 +37,7 @@ const rules = (more: Partial<EventRules> = {}): EventRules => ({
 });
 const known = (time: number, more?: Partial<EventRules>): Known => ({ ...knownAt(time), rules: rules(more) });
 const check = (snapshot: Snapshot, time: number, more?: Partial<EventRules>) =>
-  checked(checkTimers(snapshot, lookAt(time), known(time, more)));
+  checked(checkTimers(snapshot, responseAt(time), known(time, more)));
 /** A job of the baseline whose timers were checked before. */
 const job = (fields: object): Snapshot => ({ ...start(fields), timers: 'a' });
 
@@ -60,11 +60,11 @@ describe('job.due_soon', () => {
   test('is not emitted before the baseline, nor when the settings changed, and not later either', () => {
     const before = { ...known(due - HOUR, soon), baselineStartedAt: null };
     for (const first of [
-      checkTimers(open, lookAt(due - HOUR), before),
+      checkTimers(open, responseAt(due - HOUR), before),
       check({ ...open, timers: 'b' }, due - HOUR, soon),
     ]) {
       expect(first.events).toEqual([]);
-      expect(first.snapshot).toMatchObject({ timers: 'a', announced: { dueSoonFor: iso(due) } });
+      expect(first.snapshot).toMatchObject({ timers: 'a', emitted: { dueSoonFor: iso(due) } });
       expect(types(check(first.snapshot, due - MINUTE, soon))).toEqual([]);
     }
     expect(check(open, due - HOUR, { timers: '' }).snapshot).not.toHaveProperty('timers');
@@ -75,20 +75,20 @@ describe('job.due_soon', () => {
     const silent = check({ ...open, timers: 'b' }, due - DAY + 1, soon).snapshot;
     expect(silent.silent).toEqual({ dueSoonFor: iso(due) });
     const changed = check(silent, due - DAY + 2, later);
-    expect([types(changed), changed.snapshot.announced]).toEqual([[], open.announced]);
+    expect([types(changed), changed.snapshot.emitted]).toEqual([[], open.emitted]);
     expect(changed.snapshot).not.toHaveProperty('silent');
     expect(types(check(changed.snapshot, due - HOUR + 1, later))).toEqual(['job.due_soon']);
     // Emitted.
     const emitted = check(open, due - DAY + 1, soon).snapshot;
     expect(emitted).not.toHaveProperty('silent');
     const kept = check(emitted, due - DAY + 2, later).snapshot;
-    expect(kept.announced.dueSoonFor).toBe(iso(due));
+    expect(kept.emitted.dueSoonFor).toBe(iso(due));
     expect(types(check(kept, due - HOUR + 1, later))).toEqual([]);
     // Emitted for the due date that was only marked before, and a mark of the stay that stays.
     const again = { ...open, silent: { dueSoonFor: iso(due), stalledSince: 5 } };
     const last = check(again, due - DAY + 1, soon).snapshot;
     expect(last.silent).toEqual({ stalledSince: 5 });
-    expect(check(last, due - DAY + 2, later).snapshot.announced.dueSoonFor).toBe(iso(due));
+    expect(check(last, due - DAY + 2, later).snapshot.emitted.dueSoonFor).toBe(iso(due));
   });
 
   test('sets the next check of a job, until it was emitted', () => {
@@ -109,8 +109,8 @@ describe('job.due_soon', () => {
     expect(findZoneTime(open, rules(soon))).toBeUndefined();
     // Then it is not certain that the time has not passed.
     const silent = check({ ...local, timers: 'b' }, earliest - DAY + 1, soon);
-    expect(silent.snapshot.announced.dueSoonFor).toBe('2026-03-10T17:00:00');
-    expect(check(local, earliest - DAY + 1, soon).snapshot.announced).not.toHaveProperty('dueSoonFor');
+    expect(silent.snapshot.emitted.dueSoonFor).toBe('2026-03-10T17:00:00');
+    expect(check(local, earliest - DAY + 1, soon).snapshot.emitted).not.toHaveProperty('dueSoonFor');
   });
 
   test('waits for the due time in UTC−12 while the detail with the zone is owed', () => {
@@ -123,7 +123,7 @@ describe('job.due_soon', () => {
   test('is neither emitted nor marked without a lead time', () => {
     const step = check(open, due + 1);
     expect(types(step)).toEqual(['job.overdue']);
-    expect(step.snapshot.announced).not.toHaveProperty('dueSoonFor');
+    expect(step.snapshot.emitted).not.toHaveProperty('dueSoonFor');
     expect(findNextTimer(step.snapshot, rules())).toBeUndefined();
   });
 });
@@ -195,7 +195,7 @@ describe('job.stalled', () => {
   test('is not emitted for a job of which either view has shown a dispatch', () => {
     const dateOut = iso(at(0));
     const inList = { ...open, list: listed({ dateOut }) };
-    const inDetail = { ...open, announced: { ...open.announced, dateOut } };
+    const inDetail = { ...open, emitted: { ...open.emitted, dateOut } };
     for (const snapshot of [inList, inDetail])
       expect(types(check(snapshot, since + 9 * DAY, stalled))).toEqual([]);
   });
@@ -213,7 +213,7 @@ describe('job.stalled', () => {
 
   test('a stay begins with a status, and continues with other changes', () => {
     const next = (snapshot: Snapshot, fields: object, returns = false) =>
-      followStay(snapshot, listed(fields), lookAt(at(9)), returns);
+      followStay(snapshot, listed(fields), responseAt(at(9)), returns);
     const anew = { since: at(9) + 10 };
     expect(next(open, { description: 'x' })).toEqual({ since });
     expect(next(open, { masterJobStatus: 'Other' })).toEqual(anew);
@@ -231,7 +231,7 @@ test('the passing of time observes no status names', () => {
   const due = at(0) + 5 * DAY;
   for (const snapshot of [job({ dateDue: iso(due) }), job({}), start({})])
     for (const time of [at(1), due - HOUR, due + 1])
-      expect(check(snapshot, time, settings).shown).toEqual([]);
+      expect(check(snapshot, time, settings).observedStatuses).toEqual([]);
 });
 
 describe('job.needs_attention', () => {
@@ -286,10 +286,17 @@ describe('job.production_started', () => {
       found = false,
     }: { repeated?: readonly 'status'[]; delisted?: boolean; dispatched?: boolean; found?: boolean } = {},
   ) => {
-    const look = lookAt(detailedAt(minutes), 'detail');
-    const shown = sighting({}, minutes);
-    const entry = found ? { ...shown, look: { ...shown.look, view: 'search' as const } } : shown;
-    return compareCancelable(snapshot, view, { repeated }, delisted ? undefined : entry, look, dispatched);
+    const response = responseAt(detailedAt(minutes), 'detail');
+    const shown = listEntry({}, minutes);
+    const entry = found ? { ...shown, response: { ...shown.response, view: 'search' as const } } : shown;
+    return compareCancelable(
+      snapshot,
+      view,
+      { repeated },
+      delisted ? undefined : entry,
+      response,
+      dispatched,
+    );
   };
   const started = [{ type: 'job.production_started', changes: { isCancelable: { from: true, to: false } } }];
 

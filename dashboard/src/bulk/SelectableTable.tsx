@@ -24,10 +24,10 @@ export interface Bulk<T> {
 export function SelectableTable<T>(props: Parameters<typeof DataTable<T>>[0] & { readonly bulk: Bulk<T> }) {
   const { bulk, ...table } = props;
   const { may } = useSession();
-  const { rows, keyOf } = table;
+  const { rows, getKey } = table;
   const { isSelectable, ...bar } = bulk;
   const selectable = isSelectable ? rows.filter(isSelectable) : rows;
-  const selection = useSelection(selectable.map(keyOf));
+  const selection = useSelection(selectable.map(getKey));
   const [isUsed, setIsUsed] = useState(false);
   const isActive = selection.selected.size > 0;
   if (isActive && !isUsed) setIsUsed(true);
@@ -41,7 +41,7 @@ export function SelectableTable<T>(props: Parameters<typeof DataTable<T>>[0] & {
       {isUsed ? (
         <BulkBar
           {...bar}
-          rows={selectable.filter((row) => selection.selected.has(keyOf(row)))}
+          rows={selectable.filter((row) => selection.selected.has(getKey(row)))}
           total={selectable.length}
           selection={selection}
         />

@@ -77,10 +77,10 @@ export async function runBatches(
 ): Promise<BulkResult[]> {
   const results: BulkResult[] = [];
   const byRegion = Object.entries(Object.groupBy(rows, ({ region }) => region));
-  for (const [region, ofRegion] of byRegion) {
+  for (const [region, inRegion] of byRegion) {
     // Ids are unique within a region.
     const toName = (id: string): string => (byRegion.length > 1 ? `${id} (${region.toUpperCase()})` : id);
-    const ids = (ofRegion ?? []).map(({ id }) => id);
+    const ids = (inRegion ?? []).map(({ id }) => id);
     for (let at = 0; at < ids.length; at += MAX_BATCH) {
       const batch = ids.slice(at, at + MAX_BATCH);
       try {

@@ -99,7 +99,7 @@ function AccountsPage() {
               <Link href={link(ACCOUNTS_PATH)}>Go to accounts</Link>
             </>
           }
-          keyOf={({ id }) => id}
+          getKey={({ id }) => id}
           columns={{
             Account: ({ id }) => <Link href={href(id, '')}>{id}</Link>,
             Region: ({ region }) => region.toUpperCase(),

@@ -217,7 +217,7 @@ function Report({ report }: { readonly report: ImportReport }) {
           <DataTable
             label="Invalid rows, which are not imported"
             rows={invalidRows}
-            keyOf={({ line, field, reason }) => `${line} ${field} ${reason}`}
+            getKey={({ line, field, reason }) => `${line} ${field} ${reason}`}
             columns={{
               Line: ({ line }) => line,
               Field: ({ field }) => field ?? 'Row',

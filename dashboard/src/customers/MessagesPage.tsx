@@ -99,7 +99,7 @@ export function MessageList(props: {
       query={messages}
       empty={empty}
       more="Load older messages"
-      keyOf={({ id }) => id}
+      getKey={({ id }) => id}
       columns={{
         Message: ({ id, kind, orderGroup, jobs }) => (
           <>

@@ -137,9 +137,9 @@ function TestEmail(props: {
   const [to, setTo] = useState(user?.name?.includes('@') ? user.name : '');
   const { run, busy, failure } = useActions([]);
   const send = async (): Promise<void> => {
-    const { channel: _, ...asked } = body;
+    const { channel: _, ...request } = body;
     const path = '/v1/accounts/{id}/notifications/test';
-    const result = await api.post(path, { ...withId(account), body: { ...asked, to: to.trim() } });
+    const result = await api.post(path, { ...withId(account), body: { ...request, to: to.trim() } });
     if (!result.sent) throw new Error(result.message ?? 'The mail server did not accept the e-mail.');
   };
   return (

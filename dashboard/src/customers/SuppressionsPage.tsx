@@ -145,7 +145,7 @@ function Suppressions({ account }: { readonly account: string }) {
         query={suppressions}
         empty="No suppressed addresses. An address appears here when its recipient unsubscribes, answers STOP or marks mail as spam, or when its mail bounces."
         more="Load more"
-        keyOf={({ id }) => id}
+        getKey={({ id }) => id}
         columns={{
           Address: formatAddress,
           Channel: ({ channel }) => channelNames[channel],

@@ -34,7 +34,7 @@ export default function TemplatesPage({ account }: { readonly account: string })
             <DataTable
               label="Templates"
               rows={ROWS}
-              keyOf={({ kind, channel }) => `${kind} ${channel}`}
+              getKey={({ kind, channel }) => `${kind} ${channel}`}
               columns={{
                 'Message kind': ({ kind, channel }) => (
                   <>

@@ -36,7 +36,7 @@ export async function importInParts(
     sum.created += report.created;
     sum.updated += report.updated;
     sum.unchanged += report.unchanged;
-    sum.invalidRows.push(...report.invalidRows.map((row) => ({ ...row, line: part.lineOf(row.line) })));
+    sum.invalidRows.push(...report.invalidRows.map((row) => ({ ...row, line: part.toLine(row.line) })));
   }
   onProgress({ done: parts.length, total: parts.length });
   return sum;

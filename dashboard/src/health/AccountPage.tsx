@@ -145,7 +145,7 @@ function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
     <DataTable
       label="Failed and partial polls"
       rows={rows}
-      keyOf={({ startedAt }) => startedAt}
+      getKey={({ startedAt }) => startedAt}
       columns={{
         Started: {
           isTime: true,
@@ -175,7 +175,7 @@ function AccountEvents({ id }: { readonly id: string }) {
         label="Account events"
         query={useAccountEvents(id)}
         empty={`No account events among the last ${SCANNED_EVENTS.toLocaleString()} events of the log. Baselines, polling failures and quarantines appear here.`}
-        keyOf={(event) => event.id}
+        getKey={(event) => event.id}
         columns={{
           Time: { isTime: true, render: ({ time }) => <Timestamp at={time} /> },
           Event: { wide: true, render: (event) => <EventSummary event={event} /> },

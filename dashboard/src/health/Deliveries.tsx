@@ -64,7 +64,7 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
             ? 'No deliveries in the last 30 days. Attempts appear here when events are sent.'
             : 'No attempts with this outcome in the last 30 days.'
         }
-        keyOf={({ event, at, cause }) => `${event} ${at} ${cause}`}
+        getKey={({ event, at, cause }) => `${event} ${at} ${cause}`}
         columns={{
           Time: { isTime: true, render: ({ at }) => <Timestamp at={at} as="clock" /> },
           Outcome: (one) => <StateBadge state={ATTEMPT_OUTCOMES[one.outcome]} />,

@@ -193,7 +193,7 @@ function EndpointView(props: {
             <DataTable
               label="Longest backlogs"
               rows={backlog.accounts}
-              keyOf={({ account }) => account}
+              getKey={({ account }) => account}
               columns={{
                 Account: ({ account }) =>
                   account.startsWith('_') ? (

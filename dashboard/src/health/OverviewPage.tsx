@@ -189,7 +189,7 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
               Pages: { hiddenName: true, right: true, render: renderTabs },
             }}
             rows={rows}
-            keyOf={({ region, id }) => `${region}/${id}`}
+            getKey={({ region, id }) => `${region}/${id}`}
           />
         ) : (
           <Empty>

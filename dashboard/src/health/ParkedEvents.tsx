@@ -104,7 +104,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         label="Parked events"
         query={list}
         empty="No parked events of the accounts of your key."
-        keyOf={({ event }) => event}
+        getKey={({ event }) => event}
         columns={{
           ...parkedColumns,
           'Next attempt': ({ retryAt }) => (
@@ -148,7 +148,7 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
         label="Dead events"
         query={list}
         empty="No dead events of the accounts of your key."
-        keyOf={({ event, diedAt }) => `${event} ${diedAt}`}
+        getKey={({ event, diedAt }) => `${event} ${diedAt}`}
         columns={{
           ...parkedColumns,
           'Dead since': ({ diedAt }) => <RelativeTime at={diedAt} />,

@@ -117,7 +117,7 @@ function Preview({ report: { parked, dead, complete, events } }: { readonly repo
         <DataTable
           label="Selected events"
           rows={events}
-          keyOf={({ state, event }) => `${state} ${event}`}
+          getKey={({ state, event }) => `${state} ${event}`}
           columns={{
             Event: ({ type }) => getTypeLabel(type),
             Subject: (one) => <Subject {...one} />,

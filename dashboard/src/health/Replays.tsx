@@ -70,7 +70,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
         label="Replays"
         query={replays}
         empty="No recent replays. A replay sends recorded events to this endpoint again."
-        keyOf={(replay) => replay.id}
+        getKey={(replay) => replay.id}
         columns={{
           Started: { isTime: true, render: ({ startedAt }) => <Timestamp at={startedAt} /> },
           State: ({ state }) => <StateBadge state={REPLAY_STATES[state]} />,

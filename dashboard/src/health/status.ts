@@ -153,9 +153,9 @@ export function sortAccounts(accounts: readonly Account[], nowMs: number): Accou
 
 function sortByRank<T extends Pick<Account, 'region' | 'id'>>(
   all: readonly T[],
-  toRankOf: (one: T) => number,
+  getRank: (one: T) => number,
 ): T[] {
-  const rank = new Map(all.map((one) => [one, toRankOf(one)]));
+  const rank = new Map(all.map((one) => [one, getRank(one)]));
   return [...all].sort(
     (a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0) || compare(a.region, b.region) || compare(a.id, b.id),
   );

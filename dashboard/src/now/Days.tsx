@@ -61,7 +61,7 @@ function DaysTable({ days }: { readonly days: readonly Rollup[] }) {
     <DataTable
       label="Jobs by day"
       rows={[...days].reverse()}
-      keyOf={({ day }) => day}
+      getKey={({ day }) => day}
       columns={{
         Day: ({ day }) => <Day day={day} />,
         Created: { right: true, render: ({ created }) => created.toLocaleString() },

@@ -126,7 +126,7 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
       >
         <Filters items={items} />
         {error ? <Failure error={error} again={refetch} /> : null}
-        {runner.failure && !items.some((item) => isOf(item, runner.failed)) ? (
+        {runner.failure && !items.some((item) => isNamed(item, runner.failed)) ? (
           <Failure error={runner.failure} />
         ) : null}
         {items.length === 0 && !error ? <EmptyQueue page={data} /> : null}
@@ -161,7 +161,7 @@ export function QueuePanel({ children }: { readonly children: ReactNode }) {
 }
 
 /** Whether an action is of an item: its name begins with the id of the item. */
-const isOf = ({ id }: AttentionItem, name: string | null): boolean => name?.split(' ')[0] === id;
+const isNamed = ({ id }: AttentionItem, name: string | null): boolean => name?.split(' ')[0] === id;
 
 /** Numbers of hidden items, with links to them. */
 function Hiding({ counts }: Pick<AttentionPage, 'counts'>) {
@@ -454,7 +454,7 @@ const Row = memo(function Row(props: {
           others={actions.slice(BUTTONS).map((action) => ({ ...action, perform: () => perform(action) }))}
         />
       </span>
-      {runner.failure && isOf(item, runner.failed) ? (
+      {runner.failure && isNamed(item, runner.failed) ? (
         <div className={css.details} data-details>
           <Failure error={runner.failure} />
         </div>

@@ -36,14 +36,14 @@ export function Tiles(props: { readonly figures: Figures | undefined; readonly i
       <Statistic
         name="Open jobs"
         value={open?.jobs}
-        note={open && `${open.dispatched.toLocaleString()} of them dispatched${ofPaused(paused?.jobs)}`}
+        note={open && `${open.dispatched.toLocaleString()} of them dispatched${formatPaused(paused?.jobs)}`}
         href={href('/jobs', { which: 'open' })}
       />
       <Statistic
         name="Late"
         value={open?.late}
         tone={(open?.late ?? 0) > 0 ? 'bad' : 'plain'}
-        note={`past due, not dispatched${ofPaused(paused?.late)}`}
+        note={`past due, not dispatched${formatPaused(paused?.late)}`}
         href={href('/jobs', { late: 'true' })}
       />
       <Statistic
@@ -73,7 +73,8 @@ export function Tiles(props: { readonly figures: Figures | undefined; readonly i
 }
 
 /** Formats the part of a number that belongs to paused accounts. */
-const ofPaused = (jobs = 0): string => (jobs === 0 ? '' : `; ${jobs.toLocaleString()} of paused accounts`);
+const formatPaused = (jobs = 0): string =>
+  jobs === 0 ? '' : `; ${jobs.toLocaleString()} of paused accounts`;
 
 /** `day`: `false` if the name of the statistic contains it. */
 function DayNote({ day, text }: { readonly day: string | false; readonly text: string }) {

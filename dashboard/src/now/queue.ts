@@ -135,7 +135,7 @@ function toRowAction(
 ): RowAction | undefined {
   const { region, account, subject, cause } = item;
   const at = withEndpoint({ region, id: subject.id });
-  const ofAccount = withId(account ?? subject.id);
+  const accountParams = withId(account ?? subject.id);
   switch (operation) {
     case 'sendNote':
       return { label: 'Notify', opens: 'notify' };
@@ -169,14 +169,14 @@ function toRowAction(
       return {
         label: 'Resume',
         done: `Polling of ${subject.name} is resumed.`,
-        run: (api) => api.post('/v1/accounts/{id}/resume', ofAccount),
+        run: (api) => api.post('/v1/accounts/{id}/resume', accountParams),
       };
     case 'testAccount':
       return {
         label: 'Test',
         done: `The credentials of ${subject.name} are valid.`,
         run: async (api) => {
-          const { ok, steps } = await api.post('/v1/accounts/{id}/test', ofAccount);
+          const { ok, steps } = await api.post('/v1/accounts/{id}/test', accountParams);
           const problem = steps.find((step) => !step.ok)?.message ?? 'The test failed.';
           if (!ok) throw new Error(`${subject.name}: ${problem}`);
         },
@@ -198,7 +198,7 @@ function toRowAction(
               : 'Confirm only if the credentials have been corrected. The next poll verifies them.',
           verb: 'Confirm',
         },
-        run: (api) => api.post('/v1/accounts/{id}/confirm', { ...ofAccount, body: {} }),
+        run: (api) => api.post('/v1/accounts/{id}/confirm', { ...accountParams, body: {} }),
       };
     default:
       return undefined;

@@ -25,7 +25,7 @@ const STATES = {
   firing: { label: 'Firing', tone: 'bad' },
 } as const;
 
-function StateOf({ rule: { enabled, state } }: { readonly rule: AlertRule }) {
+function RuleState({ rule: { enabled, state } }: { readonly rule: AlertRule }) {
   if (!enabled) return <Badge>Off</Badge>;
   if (state.since === null) return <Badge>Not evaluated yet</Badge>;
   return <Badge tone={STATES[state.status].tone}>{STATES[state.status].label}</Badge>;
@@ -62,7 +62,7 @@ export function AlertRulesPage() {
       query={query}
       csv={(options) => api.csv('/v1/alert-rules', { params: { query: { region } }, ...options })}
       empty="No alert rules yet. Each rule that you create appears here."
-      keyOf={({ region, id }) => `${region}/${id}`}
+      getKey={({ region, id }) => `${region}/${id}`}
       columns={{
         Rule: (rule) => (
           <>
@@ -71,7 +71,7 @@ export function AlertRulesPage() {
           </>
         ),
         Region: ({ region }) => region.toUpperCase(),
-        State: (rule) => <StateOf rule={rule} />,
+        State: (rule) => <RuleState rule={rule} />,
         Value: { right: true, render: ({ state }) => state.value?.toLocaleString() ?? '–' },
         Target: {
           wide: true,
@@ -183,7 +183,7 @@ function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readon
     <Panel title="State">
       <Facts
         rows={{
-          State: <StateOf rule={rule} />,
+          State: <RuleState rule={rule} />,
           Since: state.since === null ? undefined : <RelativeTime at={state.since} />,
           Condition: formatCondition(rule),
           Value: state.value?.toLocaleString() ?? 'Not known',

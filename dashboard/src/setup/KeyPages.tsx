@@ -65,7 +65,7 @@ function AllKeys() {
       query={{ ...keys, data }}
       empty="No keys yet. Each key that you create appears here."
       csv={(options) => api.csv('/v1/keys', { ...options })}
-      keyOf={({ id }) => id}
+      getKey={({ id }) => id}
       columns={{
         Key: ({ id, name }) => (
           <>

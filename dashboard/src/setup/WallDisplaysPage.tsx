@@ -127,7 +127,7 @@ function Screens({ expected }: { readonly expected: string | null }) {
             <DataTable
               label="Paired screens"
               rows={screens}
-              keyOf={({ id }) => id}
+              getKey={({ id }) => id}
               columns={{
                 Screen: ({ name }) => (
                   <span className={ui.name}>{name?.slice(WALL_KEY_PREFIX.length + 1)}</span>

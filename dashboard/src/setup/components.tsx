@@ -23,13 +23,13 @@ export function ListPage<T>(props: {
   readonly query: LoadedQuery<readonly T[]>;
   readonly empty: string;
   readonly columns: Columns<T>;
-  readonly keyOf: (row: T) => string;
+  readonly getKey: (row: T) => string;
   /** Content of the exported file. */
   readonly csv: CsvSource;
   /** Content above the list. */
   readonly children?: ReactNode;
 }) {
-  const { title, noun, newHref, query, columns, keyOf } = props;
+  const { title, noun, newHref, query, columns, getKey } = props;
   const link = useHref();
   return (
     <Page
@@ -57,7 +57,7 @@ export function ListPage<T>(props: {
                 </div>
               }
             >
-              <DataTable {...{ rows, keyOf, columns }} label={title} />
+              <DataTable {...{ rows, getKey, columns }} label={title} />
             </Panel>
           )
         }

@@ -143,10 +143,10 @@ function useEntries(text: string): {
   const session = useSession();
   const region = useRegion() ?? undefined;
   const [recent] = useState(recentEntries.read);
-  const asked = text.trim();
-  const [settled] = useDebouncedValue(asked, DEBOUNCE_MS);
-  const isLong = [...asked].length >= MIN_LENGTH;
-  const isSettled = settled === asked;
+  const query = text.trim();
+  const [settled] = useDebouncedValue(query, DEBOUNCE_MS);
+  const isLong = [...query].length >= MIN_LENGTH;
+  const isSettled = settled === query;
   const { data, error, isPending } = useQuery({
     queryKey: ['search', region, settled],
     queryFn: ({ signal }) =>
@@ -156,11 +156,11 @@ function useEntries(text: string): {
   });
   const found = isLong && isSettled ? data : undefined;
   const groups = useMemo(() => {
-    const commands = listCommands(session, asked);
-    if (asked === '')
+    const commands = listCommands(session, query);
+    if (query === '')
       return recent.length > 0 ? [{ name: 'Recent', entries: recent }, ...commands] : commands;
     return [...toGroups(found?.results ?? []), ...commands];
-  }, [session, asked, recent, found]);
+  }, [session, query, recent, found]);
   if (!isLong) return { groups, status: `Type at least ${MIN_LENGTH} characters to search.`, error: null };
   if (isSettled && error) return { groups, status: '', error: toErrorMessage(error) };
   if (!found || isPending) return { groups, status: 'Searching…', error: null };

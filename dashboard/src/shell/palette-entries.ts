@@ -1,5 +1,5 @@
 /** Entries of the command palette: pages and actions that the key permits, results of a search, and recent ones. Independent of React. */
-import type { DataOf } from '../../../client/index.ts';
+import type { ResponseData } from '../../../client/index.ts';
 import { RECENT_KEY, type Session } from '../session.ts';
 import { sessionStore } from '../storage.ts';
 import { ACCOUNTS_PATH, accountHref, ENDPOINTS_PATH, endpointHref, jobHref } from '../urls.ts';
@@ -25,7 +25,7 @@ export interface Group {
   readonly entries: readonly Entry[];
 }
 
-export type SearchResult = DataOf<'get', '/v1/search'>['results'][number];
+export type SearchResult = ResponseData<'get', '/v1/search'>['results'][number];
 
 const page = (label: string, path: string, params?: Readonly<Record<string, string>>): Entry => ({
   id: `page ${label}`,

@@ -9,7 +9,7 @@ import type { Message } from '../../notifications/records.ts';
 import { isUndelivered, messageReasons } from '../../notifications/types.ts';
 import { staleSince } from '../../stale.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import { outageOf, type Upstream } from '../../tracking/breaker.ts';
+import { describeOutage, type Upstream } from '../../tracking/breaker.ts';
 import { type Role, roleAllows } from '../key-input.ts';
 import { formatHours, rankItem } from './rank.ts';
 import { type Material, toLevel } from './state.ts';
@@ -320,7 +320,7 @@ export function toAccountItem(
 
 /** Returns the item of a region. `undefined`: its ordering API responds. */
 export function toRegionItem(region: string, upstream: Upstream, now: number): Candidate | undefined {
-  const outage = outageOf(upstream);
+  const outage = describeOutage(upstream);
   if (outage === undefined || upstream.run === null) return undefined;
   const { since, reason } = upstream.run;
   return toCandidate(

@@ -8,7 +8,7 @@ import { toSink, withHealthOfParts } from '../../delivery/sink.ts';
 import type { EventLog } from '../../log/log.ts';
 import { listMessages } from '../../notifications/message-history.ts';
 import { readSettingsOfAccounts } from '../../notifications/settings.ts';
-import type { RecordOf } from '../../representation.ts';
+import type { SchemaOutput } from '../../representation.ts';
 import { getRevision, modified, notFound, type Rejection, revisionUnchanged } from '../../resources.ts';
 import { type AccountRef, attentionHistoryPk, keys } from '../../storage/schema.ts';
 import type { Item, Key, Table } from '../../storage/table.ts';
@@ -72,7 +72,7 @@ export async function listAttention(
   deps: QueueDeps,
   caller: Caller,
   query: QueueQuery,
-): Promise<RecordOf<typeof AttentionPage>> {
+): Promise<SchemaOutput<typeof AttentionPage>> {
   const regions = deps.regions.filter((region) => query.region === undefined || region === query.region);
   const { items, complete, accounts, endpoints } = await collect(deps, regions, caller);
   const matching = items.filter((item) => matches(item, query)).sort(compareRanked);

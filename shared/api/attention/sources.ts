@@ -220,15 +220,15 @@ async function findJobs(
     findMarkedJobs(table, region, caller),
   ]);
   const found = new Map([...late.jobs, ...marked.jobs].map((item) => [`${item.pk}\n${item.sk}`, item]));
-  const accountOf = (item: Item): string => item.pk.slice(item.pk.lastIndexOf('#') + 1);
-  const accounts = new Set([...found.values()].map(accountOf));
+  const getAccount = (item: Item): string => item.pk.slice(item.pk.lastIndexOf('#') + 1);
+  const accounts = new Set([...found.values()].map(getAccount));
   const statuses = await readStatuses(
     table,
     [...accounts].map((account) => ({ region, account })),
   );
   const byId = new Map(owners.map((owner) => [owner.account, owner]));
   const items = [...found.values()].flatMap((item) => {
-    const account = accountOf(item);
+    const account = getAccount(item);
     const status = statuses.get(account);
     if (!status) return [];
     const context = toContext(status, byId.get(account));

@@ -1,7 +1,7 @@
 /** Items of the attention queue as returned by the API. Records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
 import { messageStates } from '../../notifications/types.ts';
-import { count, type RecordOf, textOrNull, timestamp, timestampOrNull } from '../../representation.ts';
+import { count, type SchemaOutput, textOrNull, timestamp, timestampOrNull } from '../../representation.ts';
 
 /** Kinds of items, with their meaning. */
 export const attentionKinds = {
@@ -87,7 +87,7 @@ const Rank = z
       .describe('Parts of the score.'),
   })
   .meta({ id: 'AttentionRank' });
-export type Rank = RecordOf<typeof Rank>;
+export type Rank = SchemaOutput<typeof Rank>;
 
 /** An item of the queue. */
 export const AttentionItem = z
@@ -172,7 +172,7 @@ export const AttentionItem = z
     changedBy: Actor.nullable().describe('API key or user that performed the last action.'),
   })
   .meta({ id: 'AttentionItem', description: 'An item of the attention queue.' });
-export type AttentionItem = RecordOf<typeof AttentionItem>;
+export type AttentionItem = SchemaOutput<typeof AttentionItem>;
 
 const kindCounts = z.array(z.object({ kind: z.enum(ATTENTION_KINDS), items: count }));
 
@@ -187,7 +187,7 @@ export const AttentionCounts = z
     complete: z.boolean().describe('`false`: the real numbers can be higher.'),
   })
   .meta({ id: 'AttentionCounts' });
-export type AttentionCounts = RecordOf<typeof AttentionCounts>;
+export type AttentionCounts = SchemaOutput<typeof AttentionCounts>;
 
 /** A page of the queue. */
 export const AttentionPage = z
@@ -224,4 +224,4 @@ export const AttentionEntry = z
     cause: z.string().describe('Cause of the item at that time.'),
   })
   .meta({ id: 'AttentionEntry' });
-export type AttentionEntry = RecordOf<typeof AttentionEntry>;
+export type AttentionEntry = SchemaOutput<typeof AttentionEntry>;

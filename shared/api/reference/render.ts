@@ -8,7 +8,7 @@ import type { JsonSchema } from '../../json-schema.ts';
 import { meanings } from '../problem-meanings.ts';
 import { type ProblemKind, problems } from '../problems.ts';
 import { getAssetVersion, SCHEMAS_PAGE, START_PAGE, toAssetFile, toPageFile, toPageName } from './pages.ts';
-import { code, esc, limitsOf, link, nameOf, toSample, toSchemaHref, typeOf } from './schema.ts';
+import { code, esc, getRefName, link, renderLimits, renderType, toSample, toSchemaHref } from './schema.ts';
 
 interface Described {
   readonly description?: string;
@@ -154,7 +154,7 @@ export function renderReference(document: OpenApi): ReadonlyMap<string, string> 
   const examples = new Map(
     places
       .flatMap(({ operation }) => Object.values(operation.requestBody?.content ?? {}))
-      .flatMap(({ schema, example }) => (schema.$ref && example ? [[nameOf(schema.$ref), example]] : [])),
+      .flatMap(({ schema, example }) => (schema.$ref && example ? [[getRefName(schema.$ref), example]] : [])),
   );
   const assets = ['page.css', 'page.js'].map(
     (name) => [name, readFileSync(new URL(name, import.meta.url), 'utf8')] as const,
@@ -321,7 +321,7 @@ ${table(
       const names = rows.filter(({ html }) => optional.has(html)).map(({ name }) => code(name));
       const { data = {} } = resolve(getBody(operation).schema).properties ?? {};
       return `<section>${heading(operation.summary, operation.operationId)}
-<p class="muted">${code(operation.operationId)} · Schema of ${code('data')}: ${typeOf(data)}</p>
+<p class="muted">${code(operation.operationId)} · Schema of ${code('data')}: ${renderType(data)}</p>
 ${text(operation.description)}${names.length > 0 ? `<p>With ${names.join(', ')}.</p>` : ''}${tables(rows.filter((row) => !isCommon(row)))}</section>
 `;
     });
@@ -337,7 +337,7 @@ ${sections.join('')}`;
   function webhookRows(webhook: Operation): Row[] {
     return [
       ...(webhook.parameters ?? []).map((one) => parameterRow('Headers', one)),
-      ...rowsOf(getBody(webhook).schema, 2).map((row) => {
+      ...toRows(getBody(webhook).schema, 2).map((row) => {
         const general = generalFields[row.name];
         return general ? { ...row, html: field(row.name, general, general) } : row;
       }),
@@ -364,7 +364,7 @@ ${sections.join('')}`;
       .filter(([type]) => type !== PROBLEM)
       .map(
         ([type, { schema }]) =>
-          `<div>${code(type)}: ${typeOf(schema)}${itemsOf(schema)}${fields(schema, 0)}</div>`,
+          `<div>${code(type)}: ${renderType(schema)}${renderItems(schema)}${fields(schema, 0)}</div>`,
       );
     const links = (kinds ?? [])
       .filter((kind) => !omitted.includes(kind))
@@ -378,9 +378,9 @@ ${sections.join('')}`;
   }
 
   /** Renders links to the schemas of items, such as those of a page. */
-  function itemsOf(schema: JsonSchema): string {
+  function renderItems(schema: JsonSchema): string {
     const all = Object.values((schema.$ref && resolve(schema).properties) || {});
-    const items = all.flatMap((one) => (one.items?.$ref ? typeOf(one.items) : []));
+    const items = all.flatMap((one) => (one.items?.$ref ? renderType(one.items) : []));
     return items.length > 0 ? ` with ${items.join(', ')}` : '';
   }
 
@@ -392,7 +392,7 @@ ${sections.join('')}`;
 
   /** Returns the webhook whose body has a schema. */
   function getEvent(name: string): Operation | undefined {
-    const isBody = ({ operation }: Place) => nameOf(getBody(operation).schema.$ref ?? '') === name;
+    const isBody = ({ operation }: Place) => getRefName(getBody(operation).schema.$ref ?? '') === name;
     return webhooks.find(isBody)?.operation;
   }
 
@@ -403,25 +403,25 @@ ${sections.join('')}`;
       return `<section>${heading(name, name)}<p>Event: ${link(toHref(event), code(event.summary))}</p></section>`;
     const schema = resolve({ $ref });
     const rows = fields({ $ref }, 1);
-    return `<section>${heading(name, name)}${text(schema.description)}${rows && schema.type === 'object' ? '' : `<p>${typeOf(schema)}</p>`}${rows}</section>`;
+    return `<section>${heading(name, name)}${text(schema.description)}${rows && schema.type === 'object' ? '' : `<p>${renderType(schema)}</p>`}${rows}</section>`;
   }
 
   function resolve(schema: JsonSchema): JsonSchema {
-    return schema.$ref === undefined ? schema : (schemas[nameOf(schema.$ref)] ?? {});
+    return schema.$ref === undefined ? schema : (schemas[getRefName(schema.$ref)] ?? {});
   }
 
   function fields(schema: JsonSchema, depth: number): string {
-    const rows = rowsOf(schema, depth).map(getHtml);
+    const rows = toRows(schema, depth).map(getHtml);
     return rows.length === 0 ? '' : table('Name', rows);
   }
 
   /** `depth`: number of nested named schemas that are expanded. Others are links. Request bodies expand all. */
-  function rowsOf(schema: JsonSchema, depth: number, prefix = '', within: readonly string[] = []): Row[] {
+  function toRows(schema: JsonSchema, depth: number, prefix = '', within: readonly string[] = []): Row[] {
     const { $ref, properties = {}, required = [], items, additionalProperties: map, anyOf = [] } = schema;
-    const rest = (one: JsonSchema, path: string) => rowsOf(one, depth, path, within);
+    const rest = (one: JsonSchema, path: string) => toRows(one, depth, path, within);
     if ($ref !== undefined) {
       if (within.includes($ref) || within.length >= depth) return [];
-      return rowsOf(resolve(schema), depth, prefix, [...within, $ref]);
+      return toRows(resolve(schema), depth, prefix, [...within, $ref]);
     }
     const alternatives = anyOf.map((part) => rest(part, prefix)).filter((rows) => rows.length > 0);
     const [ifRequired, ifOptional] =
@@ -450,14 +450,14 @@ ${sections.join('')}`;
   ): string {
     const stated = description?.replaceAll('`', '') ?? '';
     // A limit that the description states is not repeated.
-    const limits = limitsOf(schema).filter((limit) => {
+    const limits = renderLimits(schema).filter((limit) => {
       const [before, after] = stated.split(limit.replace(/<[^>]+>|\.$/g, ''), 2);
       return after === undefined || /\w$/.test(before ?? '') || /^\w/.test(after);
     });
     const wrap = (part: string) => esc(part).replace(/(?<=[a-z])(?=[A-Z])|(?<=\.)/g, '<wbr>');
     const before = prefix && `<span class="prefix">${wrap(prefix)}</span>`;
     return row(
-      `<code>${before}${wrap(name)}</code><small>${typeOf(schema)}${note}</small>`,
+      `<code>${before}${wrap(name)}</code><small>${renderType(schema)}${note}</small>`,
       `${text(description)}${limits.length > 0 ? `<small>${limits.join(' ')}</small>` : ''}`,
       id,
     );

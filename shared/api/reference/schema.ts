@@ -23,7 +23,7 @@ export const code = (value: unknown) =>
   `<code>${esc(typeof value === 'string' ? value : JSON.stringify(value))}</code>`;
 export const link = (href: string, html: string) => `<a href="${esc(href)}">${html}</a>`;
 /** Returns the name of a referenced schema. */
-export const nameOf = (ref: string) => ref.split('/').at(-1) ?? '';
+export const getRefName = (ref: string) => ref.split('/').at(-1) ?? '';
 
 /** Returns the link of a named schema. */
 export function toSchemaHref(name: string): string {
@@ -31,34 +31,34 @@ export function toSchemaHref(name: string): string {
 }
 
 /** Returns the type of a schema as HTML. Named schemas are links. */
-export function typeOf(schema: JsonSchema): string {
+export function renderType(schema: JsonSchema): string {
   const { $ref, type, format, items, additionalProperties: map, anyOf, oneOf } = schema;
-  if ($ref !== undefined) return link(toSchemaHref(nameOf($ref)), esc(nameOf($ref)));
+  if ($ref !== undefined) return link(toSchemaHref(getRefName($ref)), esc(getRefName($ref)));
   const parts = anyOf ?? oneOf;
-  if (parts) return [...new Set(parts.map(typeOf))].join(' or ');
+  if (parts) return [...new Set(parts.map(renderType))].join(' or ');
   const types = [type ?? 'any value'].flat().map((one) => {
     if (one === 'array' && items) return `array of ${inBrackets(items)}`;
     if (one === 'object' && typeof map === 'object' && Object.keys(map).length > 0)
       return `map of ${inBrackets(map)}`;
     const isNumber = one === 'integer' || one === 'number';
-    return `${esc(one)}${format && one !== 'null' ? ` (${esc(format)})` : ''}${isNumber ? boundOf(schema) : ''}`;
+    return `${esc(one)}${format && one !== 'null' ? ` (${esc(format)})` : ''}${isNumber ? renderBound(schema) : ''}`;
   });
   return types.join(' or ');
 }
 
 /** Renders the limit of a number that has only a lower limit. */
-function boundOf({ minimum, maximum, exclusiveMinimum }: JsonSchema): string {
+function renderBound({ minimum, maximum, exclusiveMinimum }: JsonSchema): string {
   if (exclusiveMinimum !== undefined) return ` &gt; ${exclusiveMinimum}`;
   return minimum === undefined || maximum !== undefined ? '' : ` ≥ ${minimum}`;
 }
 
 function inBrackets(schema: JsonSchema): string {
-  const type = typeOf(schema);
+  const type = renderType(schema);
   return type.includes(' or ') ? `(${type})` : type;
 }
 
 /** Returns the constraints of a schema as HTML sentences. */
-export function limitsOf(schema: JsonSchema): string[] {
+export function renderLimits(schema: JsonSchema): string[] {
   const { items, additionalProperties: map, minimum, maximum, pattern } = schema;
   const range = (from: number | undefined, to: number | undefined, unit: string) => {
     if (from === undefined && to === undefined) return [];
@@ -79,9 +79,9 @@ export function limitsOf(schema: JsonSchema): string[] {
     ...range(schema.minItems, schema.maxItems, ' items'),
     ...range(schema.minProperties, schema.maxProperties, ' fields'),
     ...(pattern === undefined ? [] : [`Pattern: ${code(pattern)}.`]),
-    ...(items ? limitsOf(items).map((limit) => `Each item: ${limit}`) : []),
-    ...(schema.anyOf ?? []).flatMap(limitsOf),
-    ...(typeof map === 'object' ? limitsOf(map).map((limit) => `Each value: ${limit}`) : []),
+    ...(items ? renderLimits(items).map((limit) => `Each item: ${limit}`) : []),
+    ...(schema.anyOf ?? []).flatMap(renderLimits),
+    ...(typeof map === 'object' ? renderLimits(map).map((limit) => `Each value: ${limit}`) : []),
   ];
 }
 
@@ -89,7 +89,7 @@ export function limitsOf(schema: JsonSchema): string[] {
 export function toSample(schema: JsonSchema, named: Named, within: readonly string[] = []): unknown {
   const { $ref, type, items, properties, additionalProperties: map, minimum, exclusiveMinimum } = schema;
   if ($ref !== undefined) {
-    const name = nameOf($ref);
+    const name = getRefName($ref);
     const target = named.schemas[name];
     if (!target || within.includes(name)) return {};
     return named.examples.get(name) ?? toSample(target, named, [...within, name]);

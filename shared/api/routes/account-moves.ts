@@ -4,12 +4,12 @@ import { NewAccount, NewCredentials } from '../../accounts/account-input.ts';
 import { AccountRecord } from '../../accounts/account-views.ts';
 import { textOrNull } from '../../representation.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import { ofAccountRecord } from '../access.ts';
+import { accountRecordSubject } from '../access.ts';
 import { isPagePlace } from '../account-items.ts';
 import { beginMove, cancelMove, exportAccount, importAccount } from '../account-move.ts';
-import { partOf, type Route, routesOf, toAnswer } from '../route.ts';
+import { createRouteFactory, type Route, toAnswer, toPartAnswer } from '../route.ts';
 
-const route = routesOf('Accounts');
+const route = createRouteFactory('Accounts');
 
 const NEXT_RULE = 'must be the `next` of a previous page';
 
@@ -27,7 +27,7 @@ export const moveRoutes: readonly Route[] = [
       description:
         'Pauses the account, closes its log and stops its customer notifications. Repeat the request until `waitingFor` is `null`, then export the data. The account cannot be resumed in this cell.',
       allAccounts: true,
-      of: ofAccountRecord,
+      subject: accountRecordSubject,
       conditional: true,
       body: z
         .strictObject({
@@ -59,7 +59,7 @@ export const moveRoutes: readonly Route[] = [
   route(
     {
       ...{ method: 'delete', path: '/v1/accounts/{id}/move', id: 'cancelAccountMove' },
-      ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, conditional: true },
+      ...{ role: 'admin', allAccounts: true, subject: accountRecordSubject, conditional: true },
       summary: 'Cancel the move of an account',
       description:
         'Opens the log of the account again. The account stays paused. Delete the account in the other cell first. Otherwise, both cells can emit its events.',
@@ -67,12 +67,12 @@ export const moveRoutes: readonly Route[] = [
       problems: ['conflict', 'unprocessable-content'],
     },
     async ({ subject, expected }, { manage }) =>
-      partOf(await cancelMove(manage.accounts, toRef(subject), expected), 'account'),
+      toPartAnswer(await cancelMove(manage.accounts, toRef(subject), expected), 'account'),
   ),
   route(
     {
       ...{ method: 'post', path: '/v1/accounts/{id}/export', id: 'exportAccount' },
-      ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, repeatable: true },
+      ...{ role: 'admin', allAccounts: true, subject: accountRecordSubject, repeatable: true },
       summary: 'Export an account that is moved to another cell',
       description:
         'Returns the jobs, settings, recipients and unsent messages of the account, page by page. Includes personal data and the key that signs unsubscribe links, but no credentials.',
@@ -123,7 +123,7 @@ export const moveRoutes: readonly Route[] = [
       answer: { description: 'The account in this cell.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ body }, { manage }) => partOf(await importAccount(manage.accounts, body), 'account'),
+    async ({ body }, { manage }) => toPartAnswer(await importAccount(manage.accounts, body), 'account'),
   ),
 ];
 

@@ -29,17 +29,17 @@ import {
   reportPolls,
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
-import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
+import { accountRecordSubject, accountSubject, isFor } from '../access.ts';
 import { accountItem } from '../attention/items.ts';
 import { recordAction } from '../attention/recording.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { partOf, type Route, routesOf, type Subject } from '../route.ts';
+import { createRouteFactory, type Route, type Subject, toPartAnswer } from '../route.ts';
 import { moveRoutes, toRef } from './account-moves.ts';
 
-const route = routesOf('Accounts');
+const route = createRouteFactory('Accounts');
 
 const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the ordering API';
 
@@ -51,7 +51,7 @@ const Listed = AccountRecord.extend({
 
 const accounts = defineResource({
   ...{ name: 'account', names: 'accounts', one: 'an account', current: 'The current account.' },
-  ...{ tag: 'Accounts', path: '/v1/accounts', schema: AccountRecord, of: ofAccountRecord },
+  ...{ tag: 'Accounts', path: '/v1/accounts', schema: AccountRecord, subject: accountRecordSubject },
 });
 
 /** Returns whether `text` can be a cursor of the list of accounts: `<region>/<account>`. */
@@ -61,15 +61,15 @@ function isAccountPlace(text: string): boolean {
 }
 
 /** An account that exists or is being deleted. */
-const ofDeletable: Subject<AccountRef & { readonly revision: number }> = {
-  params: ofAccount.params,
+const deletableSubject: Subject<AccountRef & { readonly revision: number }> = {
+  params: accountSubject.params,
   getRevision: ({ revision }) => revision,
-  async find(asked, parts) {
-    const found = await ofAccountRecord.find(asked, parts);
+  async find(lookup, parts) {
+    const found = await accountRecordSubject.find(lookup, parts);
     if (!(found instanceof Response))
       return { region: found.region, account: found.id, revision: found.revision };
-    const { id: account = '' } = asked.params;
-    if (isId(account) && isFor(asked.caller, account)) {
+    const { id: account = '' } = lookup.params;
+    if (isId(account) && isFor(lookup.caller, account)) {
       for (const region of parts.feed.regions) {
         const note = await readDeletion(parts.feed.table, { region, account });
         if (note) return { region, account, revision: getRevision(note) };
@@ -95,10 +95,10 @@ export const accountRoutes: readonly Route[] = [
         after: afterId('accounts', isAccountPlace),
       }),
     },
-    async ({ c, caller, query: { include, ...asked } }, { feed, isDeclared }) => {
+    async ({ c, caller, query: { include, ...lookup } }, { feed, isDeclared }) => {
       const { table, regions } = feed;
       const read = include === 'status' ? pageAccountsWithStatus : pageAccounts;
-      const page = await read({ table, regions, isDeclared }, { ...asked, only: caller.accounts });
+      const page = await read({ table, regions, isDeclared }, { ...lookup, only: caller.accounts });
       return page.kind === 'page' ? page : badParameter(c, page.reason);
     },
   ),
@@ -145,7 +145,7 @@ export const accountRoutes: readonly Route[] = [
       summary: 'Delete an account and its data',
       description:
         'The account no longer exists after the first request. If the response is 202, some data remains. Repeat the request until it returns 204 or 404. On AWS, only further requests continue the deletion.',
-      of: ofDeletable,
+      subject: deletableSubject,
       result: 'The account and its data are deleted. Only delivery attempts remain until they expire.',
       also: [
         {
@@ -183,12 +183,12 @@ export const accountRoutes: readonly Route[] = [
       id: 'testAccount',
       summary: 'Test the credentials of an account',
       role: 'operate',
-      of: ofAccount,
+      subject: accountSubject,
       repeatable: true,
       description: 'Requests a token, verifies the identity and reads one page of jobs.',
       answer: { description: 'Result of each step.', schema: TestReport },
     },
-    async ({ subject }, { manage }) => partOf(await testAccount(manage.accounts, subject), 'report'),
+    async ({ subject }, { manage }) => toPartAnswer(await testAccount(manage.accounts, subject), 'report'),
   ),
   route(
     {
@@ -205,7 +205,7 @@ export const accountRoutes: readonly Route[] = [
       answer: { description: 'Result of each step.', schema: TestReport },
       problems: ['unprocessable-content'],
     },
-    async ({ body }, { manage }) => partOf(await testCredentials(manage.accounts, body), 'report'),
+    async ({ body }, { manage }) => toPartAnswer(await testCredentials(manage.accounts, body), 'report'),
   ),
   accounts.act(
     'pause',
@@ -260,7 +260,7 @@ export const accountRoutes: readonly Route[] = [
         return { body: { results: await run(items), next: page.next } };
       }
       const find = async (id: string) => {
-        const found = await ofAccountRecord.find({ c, caller, params: { id }, query: {} }, parts);
+        const found = await accountRecordSubject.find({ c, caller, params: { id }, query: {} }, parts);
         const isOther = !(found instanceof Response) && region !== undefined && found.region !== region;
         const detail = 'There is no such account in this region.';
         return { id, found: isOther ? problem(c, 'not-found', { detail }) : found };
@@ -274,7 +274,7 @@ export const accountRoutes: readonly Route[] = [
       id: 'getAccountStatus',
       summary: 'Get the polling state of an account',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       answer: { description: 'Polling state of the account.', schema: AccountReport },
     },
     async ({ c, subject }, { feed }) => {
@@ -289,7 +289,7 @@ export const accountRoutes: readonly Route[] = [
       summary: 'List recent polls of an account',
       description: 'Returns up to 20 polls, newest first.',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       query: z.strictObject({ limit, after: afterInTime('polls') }),
       answer: pageAnswer('polls', PollRecord, 'A page of the stored polls.'),
     },
@@ -310,7 +310,7 @@ export const accountRoutes: readonly Route[] = [
       description:
         'In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials have been corrected or, with `upstreamId`, that they belong to the right account now.',
       role: 'operate',
-      of: ofAccount,
+      subject: accountSubject,
       body: z
         .strictObject({
           upstreamId: z

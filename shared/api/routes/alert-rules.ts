@@ -34,7 +34,7 @@ interface FoundRule extends AlertRule {
 }
 
 /** A rule by its id, which is looked up in each served region. */
-const ofRule: Subject<FoundRule> = {
+const ruleSubject: Subject<FoundRule> = {
   params: { id: one.describe('Id of the rule.') },
   query: {
     region: one.optional().describe('Required if several regions have this id.'),
@@ -65,7 +65,7 @@ const TestResult = z
 const rules = defineResource({
   ...{ name: 'alertRule', names: 'alertRules', one: 'an alert rule', tag: 'Alerts' },
   ...{ path: '/v1/alert-rules', schema: AlertRuleView, current: 'The alert rule.' },
-  of: ofRule as Subject<AlertRule>,
+  subject: ruleSubject as Subject<AlertRule>,
   view: (rule, caller) => {
     const { target } = rule;
     const to = roleAllows(caller.role, 'operate') ? target.to : (target.to?.map(maskAddress) ?? null);
@@ -160,7 +160,7 @@ export const alertRuleRoutes: readonly Route[] = [
   rules.get(),
   rules.update(
     {
-      of: ofRule,
+      subject: ruleSubject,
       body: AlertRuleUpdate,
       example: { threshold: 10, quietHours: null },
     },
@@ -171,7 +171,7 @@ export const alertRuleRoutes: readonly Route[] = [
       return toResult(await updateAlertRule(alerts.rules, stored, body, expected, newId));
     },
   ),
-  rules.remove({ of: ofRule }, ({ subject: { stored }, expected }, { alerts }) =>
+  rules.remove({ subject: ruleSubject }, ({ subject: { stored }, expected }, { alerts }) =>
     deleteAlertRule(alerts.rules, stored, expected),
   ),
   route(
@@ -183,7 +183,7 @@ export const alertRuleRoutes: readonly Route[] = [
       summary: 'Send a test message of an alert rule',
       description: 'The state of the rule does not change.',
       role: 'admin',
-      of: ofRule,
+      subject: ruleSubject,
       answer: { description: 'The result.', schema: TestResult },
     },
     async ({ subject: { stored } }, { alerts }) => {

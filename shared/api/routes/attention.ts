@@ -24,14 +24,14 @@ import {
   type SubjectAction,
 } from '../attention/views.ts';
 import { Figures, readFigures } from '../figures.ts';
-import { afterBy, day, encodePlace, limit, listOf, one, textUpTo } from '../parameters.ts';
+import { afterBy, commaSeparated, day, encodePlace, limit, one, textUpTo } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { partOf, type Route, routesOf, type Subject } from '../route.ts';
+import { createRouteFactory, type Route, type Subject, toPartAnswer } from '../route.ts';
 
-const route = routesOf('Attention');
+const route = createRouteFactory('Attention');
 
-const kinds = listOf(ATTENTION_KINDS, `must be comma-separated kinds: ${ATTENTION_KINDS.join(', ')}`);
+const kinds = commaSeparated(ATTENTION_KINDS, `must be comma-separated kinds: ${ATTENTION_KINDS.join(', ')}`);
 
 const STATE_RULE = `must be ${ATTENTION_STATES.join(', ')} or all`;
 const MAX_SNOOZE_DAYS = 90;
@@ -41,7 +41,7 @@ const noteText = line(500);
 const note = noteText.optional().describe('Note for colleagues, which replaces the current one.');
 
 /** An item by its id, if the key can access its subject. It may not need attention at present. */
-const ofItem: Subject<ItemId> = {
+const itemSubject: Subject<ItemId> = {
   params: { id: one.describe('Id of the item.') },
   async find({ c, params }, { feed }) {
     const id = parseItemId(params.id ?? '');
@@ -85,13 +85,13 @@ export const attentionRoutes: readonly Route[] = [
       const deps = toQueueDeps(parts);
       const unknown = findUnknownRegion(query.region, deps.regions);
       if (unknown) return badParameter(c, unknown);
-      const asked = {
+      const lookup = {
         ...query,
         kinds: kind,
         assignee: assignee === 'none' ? null : assignee,
         state: state === 'all' ? undefined : state,
       };
-      return { body: await listAttention(deps, caller, asked) };
+      return { body: await listAttention(deps, caller, lookup) };
     },
   ),
   route(
@@ -100,7 +100,7 @@ export const attentionRoutes: readonly Route[] = [
       id: 'getAttention',
       summary: 'Get an item of the attention queue',
       role: 'read',
-      of: ofItem,
+      subject: itemSubject,
       answer: { description: 'The item.', schema: AttentionItem },
     },
     async ({ c, caller, subject }, parts) => {
@@ -115,7 +115,7 @@ export const attentionRoutes: readonly Route[] = [
       summary: 'List the actions of users on an item',
       description: `Returns the actions, newest first. They are kept for ${STATE_DAYS} days.`,
       role: 'read',
-      of: ofItem,
+      subject: itemSubject,
       query: z.strictObject({ limit, after: afterBy('entries', decodeEntryPlace) }),
       answer: pageAnswer('entries', AttentionEntry, 'A page of the history.'),
     },
@@ -191,12 +191,12 @@ export const attentionRoutes: readonly Route[] = [
       }),
       answer: { description: 'The figures.', schema: Figures },
     },
-    async ({ c, caller, query: { region, day: asked } }, parts) => {
+    async ({ c, caller, query: { region, day: lookup } }, parts) => {
       const deps = toQueueDeps(parts);
       const unknown = findUnknownRegion(region, deps.regions);
       if (unknown) return badParameter(c, unknown);
       const regions = region === undefined ? deps.regions : [region];
-      const today = asked ?? new Date(deps.now()).toISOString().slice(0, 10);
+      const today = lookup ?? new Date(deps.now()).toISOString().slice(0, 10);
       return { body: await readFigures(deps, caller, { regions, day: today }) };
     },
   ),
@@ -220,7 +220,7 @@ function act<B extends z.ZodType>(
       summary,
       description,
       role: 'operate',
-      of: ofItem,
+      subject: itemSubject,
       body: body.meta({ id: `${title}Attention` }),
       example,
       answer: { description: 'The item.', schema: AttentionItem },
@@ -230,7 +230,7 @@ function act<B extends z.ZodType>(
       const deps = { ...toQueueDeps(parts), newId: randomUUID };
       const action = toAction(given as z.output<B>, deps.now());
       if (typeof action === 'string') return { kind: 'rejected', reason: action };
-      return partOf(await actOnAttention(deps, caller, subject, action), 'item');
+      return toPartAnswer(await actOnAttention(deps, caller, subject, action), 'item');
     },
   );
 }

@@ -5,17 +5,17 @@ import { toEndpoint } from '../../delivery/endpoint.ts';
 import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
 import { Delivery, DeliveryStatistics, EndpointHealth } from '../../delivery/endpoint-views.ts';
 import { keys } from '../../storage/schema.ts';
-import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofOwnEndpoint } from '../access.ts';
+import { accountSubject, endpointSubject, isFor, isForEndpoint, ownEndpointSubject } from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import { afterId, afterInTime, integer, limit, pageInTime, time, typePatterns } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, type RouteParts, route, routesOf } from '../route.ts';
-import { ofEvent } from './events.ts';
+import { createRouteFactory, type Route, type RouteParts, route } from '../route.ts';
+import { eventSubject } from './events.ts';
 import { afterJobEvent, jobParams } from './jobs.ts';
 
-const endpointRoute = routesOf('Endpoints');
+const endpointRoute = createRouteFactory('Endpoints');
 
 const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
 
@@ -49,7 +49,7 @@ export const deliveryRoutes: readonly Route[] = [
       id: 'getEndpointHealth',
       summary: 'Get the health of an endpoint',
       role: 'read',
-      of: ofEndpoint,
+      subject: endpointSubject,
       answer: { description: 'Health of the endpoint.', schema: EndpointHealth },
     },
     async ({ c, subject: { region, id } }, { feed, deliveries }) => {
@@ -65,7 +65,7 @@ export const deliveryRoutes: readonly Route[] = [
       summary: 'Get the delivery statistics of an endpoint',
       description: 'New attempts are included within a minute. Only webhooks and queues have statistics.',
       role: 'read',
-      of: ofOwnEndpoint,
+      subject: ownEndpointSubject,
       query: z.strictObject({
         window: z
           .enum(['1h', '24h', '7d'], 'must be 1h, 24h or 7d')
@@ -89,7 +89,7 @@ export const deliveryRoutes: readonly Route[] = [
       summary: 'List deliveries to an endpoint',
       description: 'Returns deliveries, newest first.',
       role: 'read',
-      of: ofEndpoint,
+      subject: endpointSubject,
       query: DeliveriesQuery,
       answer: pageAnswer('deliveries', Delivery, 'A page of deliveries.'),
     },
@@ -111,7 +111,7 @@ export const deliveryRoutes: readonly Route[] = [
       summary: 'List deliveries of an event',
       description: `Returns the last ${EVENT_DELIVERIES} attempts, oldest first. The most recent attempts can be missing for a short time.`,
       role: 'read',
-      of: ofEvent,
+      subject: eventSubject,
       query: z.strictObject({ limit, after: afterInTime('deliveries of an event') }),
       answer: pageAnswer('deliveries', Delivery, 'A page of deliveries of the event.'),
     },
@@ -132,7 +132,7 @@ export const deliveryRoutes: readonly Route[] = [
       description:
         'Returns deliveries, grouped by event, newest event first. The most recent attempts can be missing for a short time.',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       params: jobParams,
       query: z.strictObject({
         limit: integer(1, MAX_JOB_EVENTS)

@@ -18,7 +18,7 @@ import { resendEvent } from '../../delivery/replays.ts';
 import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
-import { isFor, isForAll, isForEndpoint, ofEndpoint, ofOwnEndpoint } from '../access.ts';
+import { endpointSubject, isFor, isForAll, isForEndpoint, ownEndpointSubject } from '../access.ts';
 import { endpointItem } from '../attention/items.ts';
 import { type ActionCall, recordAction } from '../attention/recording.ts';
 import type { SubjectAction } from '../attention/views.ts';
@@ -27,9 +27,9 @@ import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one, parseEventId } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource } from '../resource.ts';
-import { type Route, type RouteParts, routesOf, toAnswer } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts, toAnswer } from '../route.ts';
 
-const route = routesOf('Endpoints');
+const route = createRouteFactory('Endpoints');
 
 function decodeEndpointPlace(text: string) {
   const [, id, region] = /^([^/]+)\/([^/]+)$/.exec(decodePlace(text) ?? '') ?? [];
@@ -40,7 +40,7 @@ const EVENT_RULE = 'must be an event id: `<account>.<epoch>.<sequence>`';
 
 const endpoints = defineResource({
   ...{ name: 'endpoint', names: 'endpoints', one: 'an endpoint', current: 'The current endpoint.' },
-  ...{ tag: 'Endpoints', path: '/v1/endpoints', schema: Endpoint, of: ofEndpoint },
+  ...{ tag: 'Endpoints', path: '/v1/endpoints', schema: Endpoint, subject: endpointSubject },
 });
 
 /** Actions of a batch. */
@@ -153,7 +153,7 @@ export const endpointRoutes: readonly Route[] = [
     {
       description:
         'The parked and dead events of removed accounts are deleted. A restricted API key cannot add other accounts.',
-      of: ofOwnEndpoint,
+      subject: ownEndpointSubject,
       body: EndpointUpdate,
       example: { types: ['job.dispatched', 'job.tracking_added'], ratePerSecond: null },
     },
@@ -172,7 +172,7 @@ export const endpointRoutes: readonly Route[] = [
     {
       summary: 'Delete an endpoint and its data',
       description: 'Entries in the delivery log are kept until they expire.',
-      of: ofOwnEndpoint,
+      subject: ownEndpointSubject,
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       deleteEndpoint(manage.endpoints, region, id, expected),
@@ -182,7 +182,7 @@ export const endpointRoutes: readonly Route[] = [
     {
       summary: 'Pause an endpoint',
       description: 'Delivery stops within about 2 seconds. Events are kept.',
-      of: ofOwnEndpoint,
+      subject: ownEndpointSubject,
       record: ({ subject, ...by }, parts) => recordAction('pause', endpointItem(subject), by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
@@ -193,7 +193,7 @@ export const endpointRoutes: readonly Route[] = [
     {
       summary: 'Resume a paused endpoint',
       description: 'Deliveries resume where they stopped.',
-      of: ofOwnEndpoint,
+      subject: ownEndpointSubject,
       record: ({ subject, ...by }, parts) => recordAction('resume', endpointItem(subject), by, parts),
     },
     ({ subject: { region, id }, expected }, { manage }) =>
@@ -231,11 +231,11 @@ export const endpointRoutes: readonly Route[] = [
       const run = (items: Parameters<typeof runBatch<Endpoint>>[2]) =>
         runBatch(c, parts, items, (endpoint) => runAction(action, endpoint, { c, caller }, parts));
       if (ids) {
-        const of = action === 'pause' || action === 'resume' ? ofOwnEndpoint : ofEndpoint;
+        const subject = action === 'pause' || action === 'resume' ? ownEndpointSubject : endpointSubject;
         const query: Readonly<Record<string, string>> = region === undefined ? {} : { region };
         const find = async (id: string) => ({
           id,
-          found: await of.find({ c, caller, params: { id }, query }, parts),
+          found: await subject.find({ c, caller, params: { id }, query }, parts),
         });
         return { body: { results: await run(await findEach(ids, find)), next: null } };
       }
@@ -264,7 +264,7 @@ export const endpointRoutes: readonly Route[] = [
       description:
         'Immediately sends an event of type `jobwire.ping`, even if the endpoint is paused or disabled. The event is not recorded in a log.',
       role: 'operate',
-      of: ofOwnEndpoint,
+      subject: ownEndpointSubject,
       repeatable: true,
       answer: { description: 'Result of the attempt.', schema: AttemptReport },
       problems: ['conflict'],
@@ -281,7 +281,7 @@ export const endpointRoutes: readonly Route[] = [
       description:
         'Sends one event of the log immediately, even if a filter excludes its type, or if the endpoint is paused or disabled.',
       role: 'operate',
-      of: ofOwnEndpoint,
+      subject: ownEndpointSubject,
       body: z
         .strictObject({
           event: z
@@ -318,7 +318,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Rotate the signing secret of an endpoint',
       description: 'Requests are also signed with the previous secrets until these expire.',
       role: 'admin',
-      of: ofOwnEndpoint,
+      subject: ownEndpointSubject,
       body: Rotation,
       example: { gracePeriodSeconds: 86_400 },
       answer: {

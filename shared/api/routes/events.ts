@@ -10,7 +10,7 @@ import { createEncoder, timestampOrNull } from '../../representation.ts';
 import { type AccountRef, isCell, keys } from '../../storage/schema.ts';
 import { shareCalls } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';
-import { isFor, ofAccount, ofRegion } from '../access.ts';
+import { accountSubject, isFor, regionSubject } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
 import {
   type Crowded,
@@ -41,10 +41,10 @@ import {
 import { cursorBy, eventLimit, integer, MAX_EVENTS, one, parseEventId, typePatterns } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { rateLimitHeaders } from '../rate-limit-headers.ts';
-import { type Route, type RouteParts, routesOf, type Subject } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../waiting-limit.ts';
 
-const route = routesOf('Events');
+const route = createRouteFactory('Events');
 
 const MAX_WAIT_SECONDS = 25;
 /** Time after the end of a stream at which an unread response is aborted. */
@@ -165,7 +165,7 @@ const STREAM = {
 /** Returns the feed and stream routes of a log of an account or a region. */
 function logRoutes<S extends { readonly region: string; readonly account: string }>(
   path: `/${string}`,
-  of: Subject<S>,
+  subject: Subject<S>,
   names: { readonly id: string; readonly log: string },
 ): Route[] {
   return [
@@ -175,24 +175,24 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         id: `list${names.id}Events`,
         summary: `List events of ${names.log}`,
         role: 'read',
-        of,
+        subject,
         query: EventsQuery.superRefine(checkOrder),
         answer: { description: 'A page of the log.', schema: EventPage },
         problems: ['cursor-gone'],
         waits: true,
       },
-      async ({ c, caller, subject: ref, query: { wait, order, before, ...asked } }, parts) => {
+      async ({ c, caller, subject: ref, query: { wait, order, before, ...lookup } }, parts) => {
         const { feed } = parts;
         if (order === 'newest') {
-          return sendPage(c, parts, written(ref, await readNewestPage(feed, ref, { ...asked, before })));
+          return sendPage(c, parts, written(ref, await readNewestPage(feed, ref, { ...lookup, before })));
         }
         const waitMs = await getWaitMs(wait, caller, parts);
         await using hold = createHold(c, parts, waitMs);
         const signal = c.req.raw.signal;
         const page =
           waitMs > 0
-            ? written(ref, await readPage(feed, ref, { ...asked, waitMs, mayWait: hold.take }, signal))
-            : await createPageReader(feed)({ ref: { region: ref.region, account: ref.account }, ...asked });
+            ? written(ref, await readPage(feed, ref, { ...lookup, waitMs, mayWait: hold.take }, signal))
+            : await createPageReader(feed)({ ref: { region: ref.region, account: ref.account }, ...lookup });
         return sendPage(c, parts, page);
       },
     ),
@@ -202,7 +202,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         id: `stream${names.id}Events`,
         summary: `Stream events of ${names.log}`,
         role: 'read',
-        of,
+        subject,
         query: StreamQuery,
         headers: LAST_EVENT_ID,
         answer: STREAM,
@@ -244,18 +244,18 @@ function written<P extends FeedPage | Gone | Crowded | undefined>(
 }
 
 type AskedPage = { readonly ref: AccountRef } & Pick<PageQuery, 'after' | 'limit' | 'types'>;
-const pages = new WeakMap<FeedDeps, (asked: AskedPage) => Promise<ReturnType<typeof written>>>();
+const pages = new WeakMap<FeedDeps, (lookup: AskedPage) => Promise<ReturnType<typeof written>>>();
 const NEVER = new AbortController().signal;
 
 /** Returns the reader of pages without a wait. Identical requests in the same turn share one read. */
 function createPageReader(feed: FeedDeps) {
-  const read = async ({ ref, ...asked }: AskedPage) =>
-    written(ref, await readPage(feed, ref, { ...asked, waitMs: 0 }, NEVER));
+  const read = async ({ ref, ...lookup }: AskedPage) =>
+    written(ref, await readPage(feed, ref, { ...lookup, waitMs: 0 }, NEVER));
   return getOrCreate(pages, feed, () => shareCalls(read, { inTurn: true }));
 }
 
 /** An event by its id: of an account of the key, or of the log of a region for a key for all accounts. */
-export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string }> = {
+export const eventSubject: Subject<{ readonly ref: AccountRef; readonly json: string }> = {
   params: { event: one.describe('Id of the event.') },
   async find({ c, caller, params }, { feed }) {
     const id = parseEventId(params.event ?? '');
@@ -271,8 +271,8 @@ export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string 
 
 /** All event routes. */
 export const eventRoutes: readonly Route[] = [
-  ...logRoutes('/v1/accounts/{id}/events', ofAccount, { id: 'Account', log: 'an account' }),
-  ...logRoutes('/v1/regions/{id}/events', ofRegion, { id: 'Region', log: 'a region' }),
+  ...logRoutes('/v1/accounts/{id}/events', accountSubject, { id: 'Account', log: 'an account' }),
+  ...logRoutes('/v1/regions/{id}/events', regionSubject, { id: 'Region', log: 'a region' }),
   route(
     {
       path: '/v1/events',
@@ -286,12 +286,12 @@ export const eventRoutes: readonly Route[] = [
       problems: ['cursor-gone'],
       waits: true,
     },
-    async ({ c, caller, query: { wait, after, order, before, ...asked } }, parts) => {
+    async ({ c, caller, query: { wait, after, order, before, ...lookup } }, parts) => {
       const feed = await feedFor(parts.feed, caller);
       if (order === 'newest') {
         const until = await placesIn(c, feed, 'before', before);
         if (until instanceof Response) return until;
-        const query = { ...asked, accounts: caller.accounts, before: until };
+        const query = { ...lookup, accounts: caller.accounts, before: until };
         return sendPage(c, parts, written(undefined, await readNewestFeedPage(feed, query)));
       }
       const given = await placesIn(c, feed, 'after', after);
@@ -300,7 +300,7 @@ export const eventRoutes: readonly Route[] = [
       await using hold = createHold(c, parts, waitMs);
       const page = await readFeedPage(
         feed,
-        { ...asked, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
+        { ...lookup, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
         c.req.raw.signal,
       );
       return sendPage(c, parts, written(undefined, page));
@@ -337,7 +337,7 @@ export const eventRoutes: readonly Route[] = [
       id: 'getEvent',
       summary: 'Get an event',
       role: 'read',
-      of: ofEvent,
+      subject: eventSubject,
       answer: {
         description: 'The stored envelope.',
         schema: Event,

@@ -1,6 +1,6 @@
 /** Job routes: current jobs, their events, and statistics. */
 import * as z from 'zod';
-import { ofAccount, ofRegion } from '../access.ts';
+import { accountSubject, regionSubject } from '../access.ts';
 import { Event, readJobEvents } from '../job-events.ts';
 import { readStatusDurations, StatusDurations } from '../job-timing.ts';
 import {
@@ -8,7 +8,7 @@ import {
   DISPATCHED_FILTERS,
   decodeJobsCursor,
   EXPANDED,
-  isCursorOf,
+  isCursorFor,
   JOB_SORTS,
   type JobExpansion,
   JobFilter,
@@ -19,9 +19,9 @@ import {
   OPEN_FILTERS,
   readJob,
 } from '../jobs.ts';
-import { cursorBy, day, limit, listOf, nextCursor, one } from '../parameters.ts';
+import { commaSeparated, cursorBy, day, limit, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
-import { type Route, routesOf } from '../route.ts';
+import { createRouteFactory, type Route } from '../route.ts';
 import {
   AccountRollups,
   dayRange,
@@ -36,8 +36,8 @@ import {
 } from '../statistics.ts';
 import { cursorGone } from './events.ts';
 
-const route = routesOf('Jobs');
-const regionRoute = routesOf('Regions');
+const route = createRouteFactory('Jobs');
+const regionRoute = createRouteFactory('Regions');
 
 /** Filters that an index with an order requires, for the error. */
 const SORTED_BY = {
@@ -58,7 +58,7 @@ const JobsQuery = z
       .describe(
         'Sort order. A leading `-` reverses it.\n\n- `jobNumber`: by job number.\n- `dateDue`: by day of the due date, with jobs without a due date last. Requires `status` or a filter of open jobs.\n- `dateOut`: by day of dispatch. Requires a filter of dispatched jobs.\n\nDefault: `jobNumber` with the filter `jobNumber`, `orderNumber` or `orderGroup`. Otherwise `dateOut` or `dateDue` if the filters permit it, or else `jobNumber`.',
       ),
-    expand: listOf<JobExpansion>(['detail', 'events'], 'must be detail, events or detail,events')
+    expand: commaSeparated<JobExpansion>(['detail', 'events'], 'must be detail, events or detail,events')
       .optional()
       .describe(
         `Comma-separated additional content. \`detail\`: the fields of the job detail. \`events\`: the ${EXPANDED.events} newest events, with at most ${EXPANDED.jobs} jobs per page.`,
@@ -114,13 +114,13 @@ export const jobRoutes: readonly Route[] = [
       description:
         'A job must match all filters. Filters of open jobs (`late=true`, `risk`, `undispatched=true`, `due…`) cannot be combined with filters of dispatched jobs (`dispatched…`). A job that has just changed can be missing. If a page is 410, the account was restored or created again. Request the first page again.',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       query: JobsQuery,
       answer: { description: 'A page of jobs.', schema: JobPage },
       problems: ['cursor-gone'],
     },
     async ({ c, subject, query: { after: cursor, limit, sort, expand, ...filter } }, { feed }) => {
-      if (cursor && !isCursorOf(cursor, subject, { filter, sort })) {
+      if (cursor && !isCursorFor(cursor, subject, { filter, sort })) {
         const detail =
           'after must be the `next` of a page of the same account, with the same filters and sort order.';
         return problem(c, 'invalid-parameter', { field: 'after', detail });
@@ -137,7 +137,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'getJob',
       summary: 'Get a job',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       params: jobParams,
       answer: { description: 'The current job.', schema: JobResponse },
     },
@@ -154,7 +154,7 @@ export const jobRoutes: readonly Route[] = [
       description:
         'The newest events can be missing for a short time. To follow events, use the log of the account.',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       params: jobParams,
       query: JobEventsQuery,
       answer: {
@@ -176,7 +176,7 @@ export const jobRoutes: readonly Route[] = [
       summary: 'List daily statistics of an account',
       description: `A request can cover at most ${MAX_ROLLUP_DAYS.account} days.`,
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       query: rollupsQuery,
       answer: { description: 'One entry for each day.', schema: AccountRollups },
     },
@@ -192,7 +192,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'getAccountOpenJobs',
       summary: 'Get open-job counts of an account',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       answer: {
         description: 'Counts at the last complete reading of the list.',
         schema: OpenJobs,
@@ -212,7 +212,7 @@ export const jobRoutes: readonly Route[] = [
       description:
         'Returns how long jobs usually stay in each status, how long they take from the beginning of the status until dispatch, and how many jobs flagged as at risk became late.',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       answer: {
         description: 'Usual durations. Empty until the first durations are known.',
         schema: StatusDurations,
@@ -227,7 +227,7 @@ export const jobRoutes: readonly Route[] = [
       summary: 'List daily statistics of a region',
       description: `A request can cover at most ${MAX_ROLLUP_DAYS.region} days.`,
       role: 'read',
-      of: ofRegion,
+      subject: regionSubject,
       query: rollupsQuery,
       answer: {
         description: 'Totals of each day and of each account.',
@@ -246,7 +246,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'getRegionOpenJobs',
       summary: 'Get open-job counts of a region',
       role: 'read',
-      of: ofRegion,
+      subject: regionSubject,
       answer: {
         description: 'Counts at the last complete reading of each list.',
         schema: RegionOpenJobs,

@@ -6,9 +6,9 @@ import { KeyRecord, User } from '../key-record.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, limit, one } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
-import { partOf, type Route, routesOf } from '../route.ts';
+import { createRouteFactory, type Route, toPartAnswer } from '../route.ts';
 
-const route = routesOf('Keys');
+const route = createRouteFactory('Keys');
 
 const params = z.object({
   id: one.describe('Id of the key: the part of the complete key between the first two underscores.'),
@@ -100,7 +100,7 @@ export const keyRoutes: readonly Route[] = [
       params,
       answer: { description: 'The key.', schema: KeyRecord },
     },
-    async ({ caller, params: { id } }, { feed }) => partOf(await readKey(feed, id, caller), 'key'),
+    async ({ caller, params: { id } }, { feed }) => toPartAnswer(await readKey(feed, id, caller), 'key'),
   ),
   route(
     {

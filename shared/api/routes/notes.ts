@@ -21,11 +21,11 @@ import { formatAddress, toMessageResponse } from '../notification-responses.ts';
 import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, type RouteParts, routesOf } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { readNoticeContent, settingsSubject, toUnsubscribeUrl } from './previews.ts';
 
-const route = routesOf('Notifications');
+const route = createRouteFactory('Notifications');
 
 const NO_JOB = 'There is no such job.';
 
@@ -61,7 +61,7 @@ export const noteRoutes: readonly Route[] = [
       summary: 'List recipients of a job',
       description: 'Returns an entry for each recipient and channel.',
       role: 'read',
-      of: settingsSubject,
+      subject: settingsSubject,
       params: jobParams,
       query: z.strictObject({ limit, after: afterBy('recipients', decodeJobRecipient) }),
       answer: pageAnswer('recipients', JobRecipientView, 'A page of the recipients of the job.'),
@@ -87,7 +87,7 @@ export const noteRoutes: readonly Route[] = [
       description:
         'Sends a text about the job within a minute. An SMS waits until the quiet hours end. Nothing is sent to recipients who are paused, do not use the channel, or have unsubscribed. A text that was sent to the same address about the same job within 14 days is not sent again.',
       role: 'operate',
-      of: settingsSubject,
+      subject: settingsSubject,
       params: jobParams,
       body: NoteInput,
       record: ({ subject, params, ...by }, parts) =>

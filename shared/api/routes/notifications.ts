@@ -32,38 +32,38 @@ import { listUpcoming } from '../../notifications/thread-store.ts';
 import { channels, locales, type MessageKind, messageKinds } from '../../notifications/types.ts';
 import { rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import { ofAccount } from '../access.ts';
+import { accountSubject } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
 import { toMessageResponse, toSettingsResponse } from '../notification-responses.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { type Route, routesOf, type Subject } from '../route.ts';
+import { createRouteFactory, type Route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { checkTemplateInput, previewRoutes, settingsSubject } from './previews.ts';
 import { recipientSubject } from './recipients.ts';
 
-const route = routesOf('Notifications');
+const route = createRouteFactory('Notifications');
 
 /** A message of an account. */
 const messageSubject: Subject<MessageRecord> = {
-  params: { ...ofAccount.params, message: one.describe('Id of the message.') },
-  async find(asked, parts) {
-    const ref = await ofAccount.find(asked, parts);
+  params: { ...accountSubject.params, message: one.describe('Id of the message.') },
+  async find(lookup, parts) {
+    const ref = await accountSubject.find(lookup, parts);
     if (ref instanceof Response) return ref;
-    const { message = '' } = asked.params;
+    const { message = '' } = lookup.params;
     const found = isMessageId(message)
       ? await readMessage(parts.notifications.history, ref, message)
       : undefined;
-    return found ?? problem(asked.c, 'not-found', { detail: 'There is no such message of this account.' });
+    return found ?? problem(lookup.c, 'not-found', { detail: 'There is no such message of this account.' });
   },
 };
 
 const settingsRoutes = defineResource({
   ...{ name: 'settings', names: 'settings', one: 'the notification settings of an account' },
   ...{ title: 'NotificationSettings', tag: 'Notifications', path: '/v1/accounts/{id}/notifications' },
-  ...{ item: '', current: 'The settings.', schema: NotificationSettings, of: settingsSubject },
+  ...{ item: '', current: 'The settings.', schema: NotificationSettings, subject: settingsSubject },
   view: (record, _caller, { notifications }) => toSettingsResponse(record, notifications.channels),
 });
 
@@ -75,16 +75,16 @@ type FoundTemplate = Omit<StoredTemplate, 'changedAt'> & {
 
 const templateSubject: Subject<FoundTemplate> = {
   params: {
-    ...ofAccount.params,
+    ...accountSubject.params,
     kind: Kind.describe('Kind of message.'),
     channel: ChannelName.describe('Channel of the message.'),
     locale: LocaleName.describe('Locale of the message.'),
   },
   getRevision: ({ revision }) => revision,
-  async find(asked, parts) {
-    const account = await ofAccount.find(asked, parts);
+  async find(lookup, parts) {
+    const account = await accountSubject.find(lookup, parts);
     if (account instanceof Response) return account;
-    const { kind, channel, locale } = asked.params as unknown as TemplatePlace;
+    const { kind, channel, locale } = lookup.params as unknown as TemplatePlace;
     const place = { kind, channel, locale };
     const stored = await readTemplate(parts.feed.table, account, place);
     const template = defaultTemplate(kind, channel, locale);
@@ -95,7 +95,7 @@ const templateSubject: Subject<FoundTemplate> = {
 const templates = defineResource({
   ...{ name: 'template', names: 'templates', one: 'a template', current: 'The template.' },
   ...{ tag: 'Notifications', path: '/v1/accounts/{id}/templates', item: '/{kind}/{channel}/{locale}' },
-  ...{ schema: Template, of: templateSubject },
+  ...{ schema: Template, subject: templateSubject },
   view: ({ template, changedAt, ...place }) => {
     const parts = template as { readonly [part: string]: string };
     return { ...place, template: parts, custom: changedAt !== null, changedAt };
@@ -137,7 +137,7 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'List templates of an account',
       description: 'Returns one entry for each kind, channel and locale.',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       query: z.strictObject({ limit, after: afterBy('templates', decodeTemplatePlace) }),
       answer: pageAnswer('templates', ListedTemplate, 'A page of templates.'),
     },
@@ -187,7 +187,7 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'List messages of an account',
       description: 'Returns messages, newest first, including those that were not sent.',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       query: pageOnly.extend({
         state: Message.shape.state.optional().describe('Only messages in this state.'),
       }),
@@ -202,7 +202,7 @@ export const notificationRoutes: readonly Route[] = [
       id: 'getMessage',
       summary: 'Get a message and its content',
       role: 'read',
-      of: messageSubject,
+      subject: messageSubject,
       answer: { description: 'The message.', schema: Message },
     },
     ({ caller, subject }) => ({ body: toMessageResponse(subject, caller) }),
@@ -214,7 +214,7 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'List messages about a job',
       description: 'Returns messages, newest first, and the upcoming ones.',
       role: 'read',
-      of: ofAccount,
+      subject: accountSubject,
       params: jobParams,
       query: pageOnly,
       answer: {
@@ -247,13 +247,13 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'List messages to a recipient',
       description: 'Returns messages, newest first.',
       role: 'read',
-      of: recipientSubject,
+      subject: recipientSubject,
       query: pageOnly,
       answer: messagesAnswer,
     },
     async ({ caller, subject, query }, { notifications }) => {
-      const asked = { ...query, recipient: subject.id };
-      return toMessagesPage(caller, await listMessages(notifications.history, subject, asked));
+      const lookup = { ...query, recipient: subject.id };
+      return toMessagesPage(caller, await listMessages(notifications.history, subject, lookup));
     },
   ),
 ];

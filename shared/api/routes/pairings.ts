@@ -8,10 +8,10 @@ import type { ApiEnv } from '../env.ts';
 import { approvePairing, CLAIM_SECONDS, claimKey, startPairing } from '../pairing.ts';
 import { KeyClaim, PairingApproval } from '../pairing-input.ts';
 import { problem } from '../problems.ts';
-import { type Route, routesOf, toAnswer } from '../route.ts';
+import { createRouteFactory, type Route, toAnswer } from '../route.ts';
 import { foreignPage, isForeignPage } from './sign-in.ts';
 
-const route = routesOf('Keys');
+const route = createRouteFactory('Keys');
 
 const WALL = 'wall displays';
 

@@ -13,15 +13,15 @@ import { MAX_PARKED } from '../../delivery/parking.ts';
 import { redeliver } from '../../delivery/redelivery.ts';
 import { CELL_LOG } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
-import { isFor, ofEndpoint } from '../access.ts';
+import { endpointSubject, isFor } from '../access.ts';
 import { endpointItem } from '../attention/items.ts';
 import { recordAction } from '../attention/recording.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, routesOf, toAnswer } from '../route.ts';
+import { createRouteFactory, type Route, toAnswer } from '../route.ts';
 
-const route = routesOf('Endpoints');
+const route = createRouteFactory('Endpoints');
 
 /** Parses the cursor of a list of parked events into a sort key: `<account>#<lane>#<sequence>`. */
 const decodeParkedPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#.*#\d{16}$/s);
@@ -61,7 +61,7 @@ export const parkedEventRoutes: readonly Route[] = [
       summary: 'List parked events of an endpoint',
       description: 'Returns parked events, ordered by account, job and sequence.',
       role: 'read',
-      of: ofEndpoint,
+      subject: endpointSubject,
       query: z.strictObject({ limit, after: afterBy('parked events', decodeParkedPlace) }),
       answer: pageAnswer('parked', ParkedEvent, 'A page of parked events.'),
     },
@@ -80,7 +80,7 @@ export const parkedEventRoutes: readonly Route[] = [
       description:
         'For each job of the selected events, the first parked event is sent first, even if it is not selected. After the endpoint has acknowledged it, the later events of the job are sent. Nothing is sent while the endpoint is paused or waits after a failure.',
       role: 'operate',
-      of: ofEndpoint,
+      subject: endpointSubject,
       repeatable: true,
       body: Which,
       example: { all: true },
@@ -107,7 +107,7 @@ export const parkedEventRoutes: readonly Route[] = [
       summary: 'Discard parked events',
       description: 'Discarded events are no longer delivered automatically, but can still be resent.',
       role: 'operate',
-      of: ofEndpoint,
+      subject: endpointSubject,
       body: Which,
       example: { events: ['acme.t3k9x1a2b3c4.1044'] },
       record: ({ subject, ...by }, parts) => recordAction('discard_parked', endpointItem(subject), by, parts),
@@ -134,7 +134,7 @@ export const parkedEventRoutes: readonly Route[] = [
       description:
         'Retries the selected parked events, as `POST …/parked/retry` does, and replays the selected dead events. The events of each job are sent in order. A dead event that is rejected again stays dead.',
       role: 'operate',
-      of: ofEndpoint,
+      subject: endpointSubject,
       body: Redelivery,
       record: ({ subject, body: { dryRun }, ...by }, parts) =>
         dryRun ? undefined : recordAction('redeliver', endpointItem(subject), by, parts),
@@ -160,7 +160,7 @@ export const parkedEventRoutes: readonly Route[] = [
       summary: 'List dead events of an endpoint',
       description: 'Returns dead events, ordered by account and sequence.',
       role: 'read',
-      of: ofEndpoint,
+      subject: endpointSubject,
       query: z.strictObject({ limit, after: afterBy('dead events', decodeDeadPlace) }),
       answer: pageAnswer('dead', DeadEvent, 'A page of dead events.'),
     },

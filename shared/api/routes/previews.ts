@@ -23,20 +23,20 @@ import { textOrNull } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { type Checked, checkInput, existingId, jobNumber } from '../../validation.ts';
-import { ofAccount } from '../access.ts';
+import { accountSubject } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import { roleAllows } from '../key-input.ts';
 import { problem } from '../problems.ts';
-import { partOf, type Route, type RouteParts, routesOf, type Subject } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts, type Subject, toPartAnswer } from '../route.ts';
 
-const route = routesOf('Notifications');
+const route = createRouteFactory('Notifications');
 
 /** Notification settings of an account. Default if none are stored: the defaults of the region, disabled. */
 export const settingsSubject: Subject<Settings> = {
-  params: ofAccount.params,
+  params: accountSubject.params,
   getRevision: ({ revision }) => revision,
-  async find(asked, parts) {
-    const found = await ofAccount.find(asked, parts);
+  async find(lookup, parts) {
+    const found = await accountSubject.find(lookup, parts);
     if (found instanceof Response) return found;
     const { region, account } = found;
     const saved = await readSettings(parts.feed.table, found);
@@ -97,14 +97,14 @@ export const previewRoutes: readonly Route[] = [
       summary: 'Preview a message',
       description: 'Renders a message for a job or for sample data. Nothing is sent.',
       role: 'operate',
-      of: settingsSubject,
+      subject: settingsSubject,
       repeatable: true,
       body: PreviewRequest,
       example: { kind: 'dispatched', channel: 'email', locale: 'en-GB' },
       answer: { description: 'The rendered message.', schema: Preview },
       problems: ['unprocessable-content'],
     },
-    async ({ subject, body }, parts) => partOf(await renderPreview(subject, body, parts), 'preview'),
+    async ({ subject, body }, parts) => toPartAnswer(await renderPreview(subject, body, parts), 'preview'),
   ),
   route(
     {
@@ -114,20 +114,20 @@ export const previewRoutes: readonly Route[] = [
       summary: 'Send a test e-mail',
       description: `Renders an e-mail as for a preview, adds \`[Test]\` before the subject, and sends it. The message history does not contain it. Nothing is sent to suppressed addresses. An account can send ${TEST_EMAILS_PER_HOUR} test e-mails per clock hour (UTC).`,
       role: 'operate',
-      of: settingsSubject,
+      subject: settingsSubject,
       body: TestEmail,
       example: { to: 'orders@acme.example', kind: 'dispatched', locale: 'en-GB' },
       answer: { description: 'The result.', schema: TestEmailResult },
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ c, caller, subject: settings, body: { to, ...asked } }, parts) => {
+    async ({ c, caller, subject: settings, body: { to, ...lookup } }, parts) => {
       const { manage, feed, notifications } = parts;
-      if (asked.template && !roleAllows(caller.role, 'admin')) {
+      if (lookup.template && !roleAllows(caller.role, 'admin')) {
         const detail = 'A test with a template that is not saved requires a key with the role admin.';
         return problem(c, 'forbidden', { detail });
       }
       if (!manage.mailer) return rejected('to cannot be used: no mail server is configured.');
-      const rendered = await renderPreview(settings, { ...asked, channel: 'email' }, parts);
+      const rendered = await renderPreview(settings, { ...lookup, channel: 'email' }, parts);
       if (!('preview' in rendered)) return rendered;
       const { subject, html, text } = rendered.preview;
       const deps = { table: feed.table, now: feed.now, newId: randomUUID, mailer: manage.mailer };
@@ -146,20 +146,20 @@ export const toUnsubscribeUrl = ({ publicUrl }: RouteParts['notifications']): st
 /** Renders a message. */
 async function renderPreview(
   settings: Settings,
-  asked: z.output<typeof PreviewRequest>,
+  lookup: z.output<typeof PreviewRequest>,
   { feed, notifications }: RouteParts,
 ): Promise<{ readonly preview: z.output<typeof Preview> } | Rejection> {
-  const { kind, channel, jobNumber } = asked;
+  const { kind, channel, jobNumber } = lookup;
   const recipient =
-    asked.recipient === undefined ? null : await readRecipient(feed.table, settings, asked.recipient);
+    lookup.recipient === undefined ? null : await readRecipient(feed.table, settings, lookup.recipient);
   if (recipient === undefined) return rejected('recipient must be the id of a recipient of this account.');
   const notice =
     jobNumber === undefined ? sampleNotice(kind) : await readNoticeContent(feed, settings, kind, jobNumber);
   if (!notice) return rejected('jobNumber must be the number of a stored job.');
-  const locale = asked.locale ?? recipient?.locale ?? settings.locale;
-  const zone = asked.zone ?? recipient?.zone ?? settings.zone;
+  const locale = lookup.locale ?? recipient?.locale ?? settings.locale;
+  const zone = lookup.zone ?? recipient?.zone ?? settings.zone;
   const stored = await resolveTemplate(feed.table, settings, kind, channel, locale);
-  const checked = asked.template && checkTemplateInput(channel, asked.template);
+  const checked = lookup.template && checkTemplateInput(channel, lookup.template);
   if (checked?.kind === 'rejected') return { ...checked, reason: `template.${checked.reason}` };
   const template = checked?.value ?? stored;
   const input = {

@@ -18,14 +18,14 @@ import {
   listSuppressions,
 } from '../../notifications/suppressions.ts';
 import { flag, isId } from '../../validation.ts';
-import { ofAccount } from '../access.ts';
+import { accountSubject } from '../access.ts';
 import { toRecipientResponse } from '../notification-responses.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { partOf, type Route, routesOf, type Subject, toAnswer } from '../route.ts';
+import { createRouteFactory, type Route, type Subject, toAnswer, toPartAnswer } from '../route.ts';
 
-const route = routesOf('Notifications');
+const route = createRouteFactory('Notifications');
 
 /** Prefix of the id in a cursor of the list of recipients. Distinguishes cursors from bare ids. */
 const PLACE = 'recipient/';
@@ -38,21 +38,21 @@ function decodeRecipientPlace(text: string): string | undefined {
 
 /** A recipient of an account. */
 export const recipientSubject: Subject<RecipientRecord> = {
-  params: { ...ofAccount.params, recipient: one.describe('Id of the recipient.') },
+  params: { ...accountSubject.params, recipient: one.describe('Id of the recipient.') },
   getRevision: ({ revision }) => revision,
-  async find(asked, parts) {
-    const ref = await ofAccount.find(asked, parts);
+  async find(lookup, parts) {
+    const ref = await accountSubject.find(lookup, parts);
     if (ref instanceof Response) return ref;
-    const { recipient = '' } = asked.params;
+    const { recipient = '' } = lookup.params;
     const found = isId(recipient) ? await readRecipient(parts.feed.table, ref, recipient) : undefined;
-    return found ?? problem(asked.c, 'not-found', { detail: 'There is no such recipient of this account.' });
+    return found ?? problem(lookup.c, 'not-found', { detail: 'There is no such recipient of this account.' });
   },
 };
 
 const recipients = defineResource({
   ...{ name: 'recipient', names: 'recipients', one: 'a recipient', current: 'The recipient.' },
   ...{ tag: 'Notifications', path: '/v1/accounts/{id}/recipients', item: '/{recipient}', schema: Recipient },
-  ...{ of: recipientSubject, within: ofAccount, view: toRecipientResponse },
+  ...{ subject: recipientSubject, within: accountSubject, view: toRecipientResponse },
 });
 
 /** All recipient and suppression routes. */
@@ -90,7 +90,7 @@ export const recipientRoutes: readonly Route[] = [
       description:
         'The first line contains the column names: `id`, `name`, `email`, `mobile`, `locale`, `zone`, `channels`, `kinds`, `paused`, and `orderGroup`, `orderNumber`, `jobNumber`. A row can set at most one of the last three. A row without `id` updates the recipient with the same address and the same value in these three columns, or creates one. Invalid rows are skipped and reported. The request can be repeated.',
       role: 'admin',
-      of: ofAccount,
+      subject: accountSubject,
       repeatable: true,
       body: z
         .strictObject({
@@ -130,7 +130,7 @@ export const recipientRoutes: readonly Route[] = [
       id: 'listSuppressions',
       summary: 'List suppressed addresses of an account',
       role: 'operate',
-      of: ofAccount,
+      subject: accountSubject,
       query: z.strictObject({ limit, after: afterId('suppressions', isSuppressionId) }),
       answer: pageAnswer('suppressions', Suppression, 'A page of suppressions.'),
     },
@@ -145,7 +145,7 @@ export const recipientRoutes: readonly Route[] = [
       description:
         'Stops all messages from the account to the address. Only a hash and the masked address are stored.',
       role: 'operate',
-      of: ofAccount,
+      subject: accountSubject,
       repeatable: true,
       body: NewSuppression,
       example: { channel: 'email', address: 'ann@example.com' },
@@ -153,7 +153,7 @@ export const recipientRoutes: readonly Route[] = [
       problems: ['unprocessable-content'],
     },
     async ({ subject, body }, { manage }) =>
-      partOf(await createSuppression(manage.endpoints, subject, body), 'suppression'),
+      toPartAnswer(await createSuppression(manage.endpoints, subject, body), 'suppression'),
   ),
   route(
     {
@@ -164,7 +164,7 @@ export const recipientRoutes: readonly Route[] = [
       description:
         'The reasons `bounced`, `complained` and `opted_out` are removed for all accounts of the cell. If messages of other accounts caused them, this requires an API key for all accounts. If the recipient unsubscribed, delete the suppression only if the recipient asks for it.',
       role: 'operate',
-      of: ofAccount,
+      subject: accountSubject,
       params: z.object({ suppression: one.describe('Id of the suppression.') }),
       answer: { status: 204, description: 'The suppression is deleted.' },
     },

@@ -1,14 +1,14 @@
 /** Region routes. */
 import * as z from 'zod';
-import { type RecordOf, textOrNull, timestampOrNull } from '../../representation.ts';
+import { type SchemaOutput, textOrNull, timestampOrNull } from '../../representation.ts';
 import { readUpstream } from '../../tracking/breaker.ts';
-import { ofRegion } from '../access.ts';
+import { regionSubject } from '../access.ts';
 import { limit, one } from '../parameters.ts';
 import { badParameter } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { type Route, type RouteParts, routesOf } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts } from '../route.ts';
 
-const route = routesOf('Regions');
+const route = createRouteFactory('Regions');
 
 const Region = z
   .object({
@@ -53,14 +53,14 @@ export const regionRoutes: readonly Route[] = [
       id: 'getRegion',
       summary: 'Get a region',
       role: 'read',
-      of: ofRegion,
+      subject: regionSubject,
       answer: { description: 'The region.', schema: Region },
     },
     async ({ subject }, parts) => ({ body: await read(parts, subject.region) }),
   ),
 ];
 
-async function read({ feed }: RouteParts, id: string): Promise<RecordOf<typeof Region>> {
+async function read({ feed }: RouteParts, id: string): Promise<SchemaOutput<typeof Region>> {
   const { openedAt, run } = await readUpstream(feed.table, id);
   const outage = openedAt !== null && run !== null;
   return {

@@ -4,7 +4,7 @@ import { NewReplay } from '../../delivery/endpoint-input.ts';
 import { type Endpoint, Replay } from '../../delivery/endpoint-views.ts';
 import { cancelReplay, listReplays, readReplay, startReplay } from '../../delivery/replays.ts';
 import { isId } from '../../validation.ts';
-import { isForAll, ofEndpoint } from '../access.ts';
+import { endpointSubject, isForAll } from '../access.ts';
 import { endpointItem } from '../attention/items.ts';
 import { recordAction } from '../attention/recording.ts';
 import { afterBy, decodePlace, encodePlace, integer, one } from '../parameters.ts';
@@ -23,23 +23,23 @@ function decodeReplayPlace(text: string) {
 }
 
 /** A replay to an endpoint, if the key gives access to all of its accounts. */
-const ofReplay: Subject<Replay & { readonly to: Endpoint }> = {
-  params: { ...ofEndpoint.params, replay: one.describe('Id of the replay.') },
-  query: ofEndpoint.query,
-  async find(asked, parts) {
-    const to = await ofEndpoint.find(asked, parts);
+const replaySubject: Subject<Replay & { readonly to: Endpoint }> = {
+  params: { ...endpointSubject.params, replay: one.describe('Id of the replay.') },
+  query: endpointSubject.query,
+  async find(lookup, parts) {
+    const to = await endpointSubject.find(lookup, parts);
     if (to instanceof Response) return to;
-    const { replay: id = '' } = asked.params;
+    const { replay: id = '' } = lookup.params;
     const found = isId(id) ? await readReplay(parts.feed, to.region, to.id, id) : undefined;
-    if (found && isForAll(asked.caller, found.accounts)) return { ...found, to };
-    return problem(asked.c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
+    if (found && isForAll(lookup.caller, found.accounts)) return { ...found, to };
+    return problem(lookup.c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
   },
 };
 
 const replays = defineResource({
   ...{ name: 'replay', names: 'replays', one: 'a replay', current: 'The replay.', tag: 'Endpoints' },
   ...{ path: '/v1/endpoints/{id}/replays', item: '/{replay}', schema: Replay },
-  ...{ of: ofReplay as Subject<Replay>, within: ofEndpoint },
+  ...{ subject: replaySubject as Subject<Replay>, within: endpointSubject },
 });
 
 /** All replay routes. */
@@ -92,7 +92,7 @@ export const replayRoutes: readonly Route[] = [
     {
       summary: 'Cancel a replay',
       description: 'Requests in flight are completed.',
-      of: ofReplay,
+      subject: replaySubject,
       repeatable: true,
       result: 'The cancelled replay.',
     },

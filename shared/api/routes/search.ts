@@ -5,7 +5,7 @@ import { SEARCH_KINDS, SearchResult, type SearchScope, search } from '../../sear
 import { foldSearchText, isSearchable, MIN_SEARCH_LENGTH } from '../../storage/search-index.ts';
 import { isForEndpoint } from '../access.ts';
 import { roleAllows } from '../key-input.ts';
-import { integer, listOf, one } from '../parameters.ts';
+import { commaSeparated, integer, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 
@@ -21,7 +21,7 @@ const SearchQuery = z.strictObject({
     .max(MAX_LENGTH, LENGTH_RULE)
     .refine((text) => isSearchable(foldSearchText(text)), LENGTH_RULE)
     .describe(`Beginning of the value. Case and surrounding spaces are ignored.`),
-  kinds: listOf(SEARCH_KINDS, `must be comma-separated kinds: ${SEARCH_KINDS.join(', ')}`)
+  kinds: commaSeparated(SEARCH_KINDS, `must be comma-separated kinds: ${SEARCH_KINDS.join(', ')}`)
     .optional()
     .describe(`Comma-separated kinds of results: ${SEARCH_KINDS.join(', ')}. Default: all.`),
   region: one.optional().describe('Only results of this region. Default: all regions.'),

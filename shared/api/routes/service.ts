@@ -10,10 +10,10 @@ import { Event } from '../job-events.ts';
 import { one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import type { Reference } from '../reference/pages.ts';
-import { type Route, type RouteParts, routesOf, sendStatic } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts, sendStatic } from '../route.ts';
 
-const route = routesOf('Service');
-const catalogueRoute = routesOf('Catalogue');
+const route = createRouteFactory('Service');
+const catalogueRoute = createRouteFactory('Catalogue');
 
 /** Cache headers of the catalogue and the schemas, which change only with a release. */
 const CACHED = { 'cache-control': 'public, max-age=3600' };

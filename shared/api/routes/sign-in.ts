@@ -9,10 +9,10 @@ import { textOrNull } from '../../representation.ts';
 import { tooManyFailures } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
 import { problem } from '../problems.ts';
-import { type Route, type RouteParts, routesOf } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts } from '../route.ts';
 import type { SignIn, Tokens } from '../sign-in.ts';
 
-const route = routesOf('Sign-in');
+const route = createRouteFactory('Sign-in');
 
 /** Name of the cookie with the refresh token. */
 export const SESSION_COOKIE = 'jobwire_session';

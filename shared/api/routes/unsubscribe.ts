@@ -14,10 +14,10 @@ import { PREVIEW_TOKEN, readUnsubscribeToken, type Unsubscription } from '../../
 import type { Table } from '../../storage/table.ts';
 import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';
-import { type Answer, type Route, routesOf, type Subject } from '../route.ts';
+import { type Answer, createRouteFactory, type Route, type Subject } from '../route.ts';
 import { CHOICE, choices, selectLocale, type UnsubscribeView, unsubscribePage } from '../unsubscribe-page.ts';
 
-const route = routesOf('Notifications');
+const route = createRouteFactory('Notifications');
 
 /** Default locale if the request has no `Accept-Language` and the link is unknown. */
 const DEFAULT_LOCALE: Locale = 'en-GB';
@@ -54,7 +54,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       description:
         'Returns a web page with a button that unsubscribes the address. The page itself changes nothing. `Accept-Language` selects its language.',
       role: null,
-      of: linkSubject,
+      subject: linkSubject,
       answer,
       also,
     },
@@ -74,7 +74,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       description:
         'Unsubscribes the address from messages of the account (one-click unsubscribe, RFC 8058). With `choice=subscribe`, the unsubscription ends. Other suppressions of the address remain, for example after a bounce.',
       role: null,
-      of: linkSubject,
+      subject: linkSubject,
       form: z
         .object({
           [CHOICE]: z

@@ -1,6 +1,6 @@
 /** Accounts and users of the ordering API. */
 import * as z from 'zod';
-import { listOf, money, text, timestamp } from './common.ts';
+import { listSchema, money, text, timestamp } from './common.ts';
 
 /** Address of the account. */
 export const EntityAddress = z
@@ -164,7 +164,7 @@ export const UserSummary = User.pick({
 export type UserSummary = z.infer<typeof UserSummary>;
 
 /** A page of users. */
-export const UsersPage = listOf(UserSummary, 'UsersPage');
+export const UsersPage = listSchema(UserSummary, 'UsersPage');
 
 /** A payment. */
 export const PaymentTransaction = z
@@ -187,7 +187,7 @@ export const PaymentTransaction = z
 export type PaymentTransaction = z.infer<typeof PaymentTransaction>;
 
 /** A page of payments. */
-export const TransactionsPage = listOf(PaymentTransaction, 'TransactionsPage');
+export const TransactionsPage = listSchema(PaymentTransaction, 'TransactionsPage');
 
 /** Carrier billing account for shipments that the recipient pays. */
 export const ReceiverPays = z

@@ -1,6 +1,6 @@
 /** Assets: existing prints that can be reordered. */
 import * as z from 'zod';
-import { listOf, money, PriceBand, text, timestamp } from './common.ts';
+import { listSchema, money, PriceBand, text, timestamp } from './common.ts';
 
 /** An asset in a list. */
 export const AssetListEntry = z
@@ -31,7 +31,7 @@ export const AssetListEntry = z
 export type AssetListEntry = z.infer<typeof AssetListEntry>;
 
 /** A page of assets. */
-export const AssetsPage = listOf(AssetListEntry, 'AssetsPage');
+export const AssetsPage = listSchema(AssetListEntry, 'AssetsPage');
 
 /** One asset. */
 export const Asset = AssetListEntry.extend({

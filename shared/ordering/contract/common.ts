@@ -54,7 +54,7 @@ export const PriceBand = z
 export type PriceBand = z.infer<typeof PriceBand>;
 
 /** Envelope A: lists of assets, users and transactions. */
-export function listOf<T extends z.ZodType>(entity: T, id: string) {
+export function listSchema<T extends z.ZodType>(entity: T, id: string) {
   return z
     .strictObject({
       pageSize: z.int().describe('As requested.'),
@@ -73,7 +73,7 @@ export function listOf<T extends z.ZodType>(entity: T, id: string) {
 }
 
 /** Envelope B: the list of active jobs. */
-export function pageOf<T extends z.ZodType>(item: T, id: string) {
+export function pageSchema<T extends z.ZodType>(item: T, id: string) {
   return z
     .strictObject({
       items: z.array(item),

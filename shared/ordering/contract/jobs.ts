@@ -3,7 +3,7 @@
  * `./candidates.ts`.
  */
 import * as z from 'zod';
-import { money, pageOf, text, timestamp } from './common.ts';
+import { money, pageSchema, text, timestamp } from './common.ts';
 
 /** Whether a job may be amended, and if not, the reason. Independent of whether it can be cancelled. */
 export const Permissions = z
@@ -47,7 +47,7 @@ export const ActiveJob = z
 export type ActiveJob = z.infer<typeof ActiveJob>;
 
 /** A page of the active list. */
-export const ActiveJobsPage = pageOf(ActiveJob, 'ActiveJobsPage');
+export const ActiveJobsPage = pageSchema(ActiveJob, 'ActiveJobsPage');
 /** A page in a response. */
 export type ActiveJobsPage = z.infer<typeof ActiveJobsPage>;
 

@@ -4,7 +4,7 @@ import { CLOCK_TOLERANCE_MS } from '../clock-tolerance.ts';
 import { KEPT_DAYS, type Snapshot } from '../snapshot.ts';
 import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, pairUp } from '../views.ts';
-import type { Known, Look } from './step.ts';
+import type { Known, ViewResponse } from './step.ts';
 
 /** Returns the snapshot of a job with its first list entry, or without one. None of its values were emitted. */
 export function createSnapshot(jobNumber: number, list: ListView | null, listAt: number): Snapshot {
@@ -16,7 +16,7 @@ export function createSnapshot(jobNumber: number, list: ListView | null, listAt:
     detailAt: 0,
     unsure: [],
     unproven: null,
-    announced: { dateOut: null, tracking: [], overdueFor: null },
+    emitted: { dateOut: null, tracking: [], overdueFor: null },
     ended: null,
     departure: null,
     settling: null,
@@ -25,7 +25,7 @@ export function createSnapshot(jobNumber: number, list: ListView | null, listAt:
 }
 
 /** Returns the job's values at the start of tracking, which count as emitted. */
-export function asEmitted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['announced'] {
+export function asEmitted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['emitted'] {
   return { dateOut: view.dateOut, tracking: view.tracking, overdueFor: null };
 }
 
@@ -38,12 +38,12 @@ export function withOldDispatch(
   detail: DetailView,
   { baselineStartedAt }: Known,
 ): Snapshot {
-  const { announced } = before;
-  if (before.detail !== null || announced.dateOut !== null || detail.dateOut === null) return before;
+  const { emitted } = before;
+  if (before.detail !== null || emitted.dateOut !== null || detail.dateOut === null) return before;
   const out = readTimes(detail.dateOut, detail.timezone);
   if (!out || out.latest >= (baselineStartedAt ?? 0) - CLOCK_TOLERANCE_MS) return before;
-  const tracking = [...announced.tracking, ...pairUp(announced.tracking, detail.tracking).added];
-  return { ...before, announced: { ...announced, dateOut: detail.dateOut, tracking } };
+  const tracking = [...emitted.tracking, ...pairUp(emitted.tracking, detail.tracking).added];
+  return { ...before, emitted: { ...emitted, dateOut: detail.dateOut, tracking } };
 }
 
 export interface Proof {
@@ -57,7 +57,12 @@ export interface Proof {
  * A `dateIn` without a time zone is read in the zone in which it is latest. A new number proves the same if there is no `dateIn`, and
  * otherwise allows for a difference of the clocks.
  */
-export function proveCreated(before: Snapshot, detail: DetailView, look: Look, known: Known): Proof {
+export function proveCreated(
+  before: Snapshot,
+  detail: DetailView,
+  response: ViewResponse,
+  known: Known,
+): Proof {
   const { baselineStartedAt, lastGoodCrawlStartedAt } = known;
   const cameIn = detail.dateIn === null ? undefined : readTimes(detail.dateIn, detail.timezone);
   if (baselineStartedAt === null) return { created: false, since: null };
@@ -65,7 +70,7 @@ export function proveCreated(before: Snapshot, detail: DetailView, look: Look, k
   if (cameIn === undefined) return { created: isNumberNew, since: isNumberNew ? baselineStartedAt : null };
   // A job older than the retention of snapshots may have been tracked before, unless it came in after the last complete crawl.
   const remembered = Math.min(
-    look.askedAt - KEPT_DAYS * 86_400_000,
+    response.requestedAt - KEPT_DAYS * 86_400_000,
     lastGoodCrawlStartedAt ?? Number.POSITIVE_INFINITY,
   );
   const first = baselineStartedAt - (isNumberNew ? CLOCK_TOLERANCE_MS : 0);
@@ -88,7 +93,7 @@ export function applyProof(before: Snapshot, detail: DetailView, { created, sinc
     ...before,
     unproven: null,
     listAt: list === null ? (since ?? 0) : before.listAt,
-    announced: created ? before.announced : asEmitted(withAllTracking(list ?? detail, detail)),
+    emitted: created ? before.emitted : asEmitted(withAllTracking(list ?? detail, detail)),
   };
 }
 

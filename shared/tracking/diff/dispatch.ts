@@ -4,7 +4,7 @@ import type { Snapshot } from '../snapshot.ts';
 import { sameTime } from '../timestamps.ts';
 import { type DetailView, type ListView, pairUp } from '../views.ts';
 import type { CaughtUp } from './lag.ts';
-import type { EventContent, Sighting } from './step.ts';
+import type { EventContent, ListEntry } from './step.ts';
 
 export interface Dispatch {
   readonly dateOut: string | null;
@@ -48,18 +48,18 @@ export function applyDetailDispatch(
   before: Snapshot,
   first: ListView | null,
   next: DetailView,
-  listed: Sighting | undefined,
+  listed: ListEntry | undefined,
   { ahead, from, undecided }: CaughtUp,
 ): Dispatch {
   const was = before.detail?.dateOut ?? null;
   const { timezone } = next;
-  const inList = applyDispatchDate(before.announced.dateOut, null, first?.dateOut ?? null, timezone);
+  const inList = applyDispatchDate(before.emitted.dateOut, null, first?.dateOut ?? null, timezone);
   // While the list is ahead, a date is no correction, and after the revocation no dispatch.
-  const shown = ahead?.dateOut
+  const detailDispatch = ahead?.dateOut
     ? { dateOut: inList.dateOut, events: [] }
     : applyDispatchDate(inList.dateOut, from.dateOut ?? was, next.dateOut, timezone);
-  const events = [...inList.events, ...shown.events];
-  const { dateOut } = shown;
+  const events = [...inList.events, ...detailDispatch.events];
+  const { dateOut } = detailDispatch;
   // Withdrawn: both views lack the date. For a delisted job, the view that contained it lacks it.
   const lacking =
     next.dateOut === null &&
@@ -112,16 +112,16 @@ export function applyDetailTracking(
   before: Snapshot,
   first: ListView | null,
   next: DetailView,
-  listed: Sighting | undefined,
+  listed: ListEntry | undefined,
 ): Tracking {
   const was = before.detail?.tracking ?? null;
-  const inList = applyTracking(before.announced.tracking, [], first?.tracking ?? [], null);
+  const inList = applyTracking(before.emitted.tracking, [], first?.tracking ?? [], null);
   const lacking = pairUp(inList.emitted, next.tracking).gone;
   // Each set is compared as a whole: one parcel in it matches one, even if two have the same link.
-  const takenBack = listed
+  const candidates = listed
     ? pairUp(inList.emitted, listed.view.tracking).gone
     : was && pairUp(inList.emitted, was).both.map(([entry]) => entry);
-  const removed = lacking.filter((entry) => takenBack?.includes(entry));
+  const removed = lacking.filter((entry) => candidates?.includes(entry));
   const rest = inList.emitted.filter((entry) => !removed.includes(entry));
   const { emitted, events } = applyTracking(rest, was, next.tracking, was);
   const removal: EventContent[] =
@@ -136,31 +136,31 @@ export function applyDetailTracking(
 export function retainEmitted<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
   was: Pick<ListView, 'dateOut' | 'tracking'> | null,
   next: V,
-  emitted: Snapshot['announced'],
-): { believed: V; takenBack: boolean } {
-  if (was === null) return { believed: next, takenBack: false };
+  emitted: Snapshot['emitted'],
+): { retained: V; hasRetained: boolean } {
+  if (was === null) return { retained: next, hasRetained: false };
   const dateOut = next.dateOut ?? (emitted.dateOut === null ? null : was.dateOut);
   const missing = pairUp(was.tracking, next.tracking).gone;
   const kept = pairUp(was.tracking, emitted.tracking)
     .both.map(([entry]) => entry)
     .filter((entry) => missing.includes(entry));
   return {
-    believed: { ...next, dateOut, tracking: [...next.tracking, ...kept] },
-    takenBack: dateOut !== next.dateOut || kept.length > 0,
+    retained: { ...next, dateOut, tracking: [...next.tracking, ...kept] },
+    hasRetained: dateOut !== next.dateOut || kept.length > 0,
   };
 }
 
 /** Returns whether a view lacks the emitted dispatch, or an emitted parcel. */
 export function isMissing(
   view: Pick<ListView, 'dateOut' | 'tracking'>,
-  emitted: Snapshot['announced'],
+  emitted: Snapshot['emitted'],
 ): boolean {
   const lacksDate = emitted.dateOut !== null && view.dateOut === null;
   return lacksDate || pairUp(emitted.tracking, view.tracking).gone.length > 0;
 }
 
 /** Removes from the list view what is no longer emitted. */
-export function dropRevoked(list: ListView, emitted: Snapshot['announced']): ListView {
+export function dropRevoked(list: ListView, emitted: Snapshot['emitted']): ListView {
   return {
     ...list,
     dateOut: emitted.dateOut === null ? null : list.dateOut,

@@ -79,7 +79,7 @@ export interface CaughtUp {
 export function catchUp(
   { ahead, detail: was }: Pick<Snapshot, 'ahead' | 'detail'>,
   next: DetailView,
-  askedAt: number,
+  requestedAt: number,
   newer: boolean,
   given: DetailView = next,
 ): CaughtUp {
@@ -88,14 +88,14 @@ export function catchUp(
   const from: Record<string, unknown> = {};
   const repeated: LaggingField[] = [];
   const unknown = new Map<LaggingField, { readonly values: readonly unknown[]; readonly at: number }>();
-  let shownUntil = 0;
+  let listedUntil = 0;
   for (const field of FIELDS) {
-    const shown = ahead[field];
-    if (!shown) continue;
-    const { before, values, at } = shown;
+    const listedValues = ahead[field];
+    if (!listedValues) continue;
+    const { before, values, at } = listedValues;
     // A value that the detail omits was filled in, and proves nothing. As long as it is not the list's, it is outdated.
     if (given[field] === null && OMITTED_IN_DETAIL.some((omitted) => omitted === field)) {
-      if (askedAt - at < MAX_LAG_MS || !isValue(field, values.at(-1), next)) left[field] = shown;
+      if (requestedAt - at < MAX_LAG_MS || !isValue(field, values.at(-1), next)) left[field] = listedValues;
       continue;
     }
     const isUnchanged = was !== null && isValue(field, was[field], next);
@@ -105,10 +105,10 @@ export function catchUp(
     // A first value that the list never had: the views differ for another reason.
     if (was === null && found < 0 && !isBefore) continue;
     const rest = values.slice(found + 1);
-    const isOutdated = askedAt - at < MAX_LAG_MS;
+    const isOutdated = requestedAt - at < MAX_LAG_MS;
     if (found >= 0 && (isOutdated || rest.length === 0)) repeated.push(field);
-    else if (found < 0 && was !== null && !isUnchanged) unknown.set(field, shown);
-    if (rest.length === 0) shownUntil = Math.max(shownUntil, at);
+    else if (found < 0 && was !== null && !isUnchanged) unknown.set(field, listedValues);
+    if (rest.length === 0) listedUntil = Math.max(listedUntil, at);
     else if (isOutdated || (isUnchanged && !isValue(field, given[field], next)))
       left[field] = { before, values: rest, at };
     // It is not outdated: the value has changed back.
@@ -119,7 +119,7 @@ export function catchUp(
   const isNewer =
     newer && (dates ? dates.values.at(-1) !== null || isDatedAfter(next, dates.at) : !left.dateOut);
   const undecided = [...unknown].flatMap(([field, { values, at }]) => {
-    if (!isNewer && at >= shownUntil && askedAt - at < MAX_LAG_MS) return [field];
+    if (!isNewer && at >= listedUntil && requestedAt - at < MAX_LAG_MS) return [field];
     // The views name statuses differently, so that the detail's own change counts.
     if (field !== 'status') from[field] = values.at(-1);
     delete left[field];

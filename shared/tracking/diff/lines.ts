@@ -27,25 +27,25 @@ export interface LinesStep extends Lines {
 }
 
 /**
- * Applies the lines and comments of a detail, requested at `askedAt` (epoch ms). A state that another one superseded
+ * Applies the lines and comments of a detail, requested at `requestedAt` (epoch ms). A state that another one superseded
  * less than {@link MAX_LAG_MS} ago is not news: the detail is outdated.
  */
 export function applyLines(
   was: DetailView | null,
   detail: DetailView,
   superseded: readonly SupersededLines[] | undefined,
-  askedAt: number,
+  requestedAt: number,
 ): LinesStep {
   const next = carryForwardLines(was, detail);
   if (was === null) return { ...next, changes: {}, superseded, isBehind: false };
   const changes = compareLines(was, next);
   if (Object.keys(changes).length === 0) return { ...next, changes, superseded, isBehind: false };
-  const recent = (superseded ?? []).filter(({ at }) => askedAt - at < MAX_LAG_MS);
-  const shown = printLines(next);
-  if (recent.some(({ print }) => print === shown)) {
+  const recent = (superseded ?? []).filter(({ at }) => requestedAt - at < MAX_LAG_MS);
+  const nextPrint = printLines(next);
+  if (recent.some(({ print }) => print === nextPrint)) {
     return { lines: was.lines, comments: was.comments, changes: {}, superseded, isBehind: true };
   }
-  const added = { print: printLines(was), at: askedAt };
+  const added = { print: printLines(was), at: requestedAt };
   return { ...next, changes, superseded: [...recent, added].slice(-MAX_SUPERSEDED), isBehind: false };
 }
 

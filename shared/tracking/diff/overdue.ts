@@ -2,19 +2,19 @@
 
 import type { Snapshot } from '../snapshot.ts';
 import { readTimes, sameTime } from '../timestamps.ts';
-import { buildStep, type Known, type Look, type Step } from './step.ts';
+import { buildStep, type Known, type Step, type ViewResponse } from './step.ts';
 
 /**
  * Emits job.overdue if a listed job is overdue and the event was not yet emitted for its due date (rule
  * 15). Overdue means undispatched in an observation requested after the due time.
  */
-export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step {
-  const due = findOverdue(snapshot, look);
-  if (!due) return { snapshot, events: [], shown: [] };
-  const after = { ...snapshot, announced: { ...snapshot.announced, overdueFor: due.dateDue } };
-  if (known.baselineStartedAt === null) return { snapshot: after, events: [], shown: [] };
+export function checkOverdue(snapshot: Snapshot, response: ViewResponse, known: Known): Step {
+  const due = findOverdue(snapshot, response);
+  if (!due) return { snapshot, events: [], observedStatuses: [] };
+  const after = { ...snapshot, emitted: { ...snapshot.emitted, overdueFor: due.dateDue } };
+  if (known.baselineStartedAt === null) return { snapshot: after, events: [], observedStatuses: [] };
   // At the due time the job was not overdue yet, whenever the due date was set.
-  return buildStep(after, look, due.at, [
+  return buildStep(after, response, due.at, [
     { type: 'job.overdue', changes: {}, dueAt: new Date(due.at).toISOString(), zone: due.zone },
   ]);
 }
@@ -24,8 +24,8 @@ export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step
  * date, or job.overdue was already emitted.
  */
 export function findDueTime(snapshot: Snapshot): ReturnType<typeof readDueTime> {
-  const { list, announced } = snapshot;
-  return list && sameTime(announced.overdueFor, list.dateDue) ? undefined : readDueTime(snapshot);
+  const { list, emitted } = snapshot;
+  return list && sameTime(emitted.overdueFor, list.dateDue) ? undefined : readDueTime(snapshot);
 }
 
 /**
@@ -33,8 +33,8 @@ export function findDueTime(snapshot: Snapshot): ReturnType<typeof readDueTime> 
  * the job is dispatched or has no due date.
  */
 export function readDueTime(snapshot: Snapshot) {
-  const { list, announced } = snapshot;
-  if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
+  const { list, emitted } = snapshot;
+  if (!list?.dateDue || list.dateOut || emitted.dateOut !== null) return undefined;
   const reading = readTimes(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
   return reading && { dateDue: list.dateDue, at: reading.latest, zone: reading.zone };
 }
@@ -51,7 +51,7 @@ export function findEarliestDueTime(snapshot: Snapshot): number | undefined {
 }
 
 /** Returns the due time of a snapshot, if the observation was requested after it. */
-function findOverdue(snapshot: Snapshot, look: Look): ReturnType<typeof findDueTime> {
+function findOverdue(snapshot: Snapshot, response: ViewResponse): ReturnType<typeof findDueTime> {
   const due = findDueTime(snapshot);
-  return due && look.askedAt > due.at ? due : undefined;
+  return due && response.requestedAt > due.at ? due : undefined;
 }

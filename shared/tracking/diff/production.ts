@@ -3,7 +3,7 @@ import type { Snapshot } from '../snapshot.ts';
 import type { DetailView } from '../views.ts';
 import type { CaughtUp } from './lag.ts';
 import { MAX_LAG_MS } from './lag.ts';
-import type { EventContent, Look, Sighting } from './step.ts';
+import type { EventContent, ListEntry, ViewResponse } from './step.ts';
 
 /** Result of comparing `isCancelable`. */
 interface Production {
@@ -28,8 +28,8 @@ export function compareCancelable(
   { detail: was, detailAt, cancelableAt = detailAt, lockedInAt }: Snapshot,
   next: DetailView,
   { repeated }: Pick<CaughtUp, 'repeated'>,
-  listed: Sighting | undefined,
-  look: Look,
+  listed: ListEntry | undefined,
+  response: ViewResponse,
   dispatched: boolean,
 ): Production {
   const before = was?.isCancelable ?? null;
@@ -37,14 +37,16 @@ export function compareCancelable(
   const pending = lockedInAt === undefined ? {} : { lockedInAt };
   if (now === null && before !== null) return { ...keep(before), ...pending };
   if (before === null || now === before) return { isCancelable: now, kept: false, events: [] };
-  const isLater = look.askedAt - cancelableAt >= MAX_LAG_MS || repeated.length > 0;
+  const isLater = response.requestedAt - cancelableAt >= MAX_LAG_MS || repeated.length > 0;
   if (now) return isLater ? { isCancelable: true, kept: false, events: [] } : keep(before);
   // At dispatch, and after the departure, it says nothing about production.
   if (!listed || dispatched) return { isCancelable: false, kept: false, events: [] };
-  const isOpen = next.canEdit === true || (lockedInAt ?? look.askedAt) + MAX_LAG_MS <= look.askedAt;
+  const isOpen =
+    next.canEdit === true || (lockedInAt ?? response.requestedAt) + MAX_LAG_MS <= response.requestedAt;
   // Found only by a search after the detail: it may have been closed when the detail was read.
-  const isFound = listed.look.view === 'search';
-  if (!isLater || !isOpen || isFound) return { ...keep(before), lockedInAt: lockedInAt ?? look.askedAt };
+  const isFound = listed.response.view === 'search';
+  if (!isLater || !isOpen || isFound)
+    return { ...keep(before), lockedInAt: lockedInAt ?? response.requestedAt };
   const changes = { isCancelable: { from: true, to: false } };
   return { isCancelable: false, kept: false, events: [{ type: 'job.production_started', changes }] };
 }

@@ -2,31 +2,36 @@
 import type { EventDraft } from '../../events/event.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { ListView } from '../views.ts';
-import { buildStep, type EventRules, type Look, type Step } from './step.ts';
+import { buildStep, type EventRules, type Step, type ViewResponse } from './step.ts';
 
 /** Returns the stay after a list entry with the view `next`. `returns`: the job was not listed until now. */
 export function followStay(
   { list: was, stay, heldBack, listAt }: Snapshot,
   next: ListView,
-  look: Look,
+  response: ViewResponse,
   returns: boolean,
 ): Snapshot['stay'] {
-  if (returns || was === null || was.status !== next.status) return { since: look.answeredAt };
+  if (returns || was === null || was.status !== next.status) return { since: response.respondedAt };
   if (stay || was.status === null) return stay;
   // Stored by older code: the list had the status at its last stored observation.
-  return { since: heldBack ? look.answeredAt : listAt };
+  return { since: heldBack ? response.respondedAt : listAt };
 }
 
 /**
  * Adds job.needs_attention after each event with which the job enters such a status: its creation, or a change of the
  * status. `first`: the first status of a job that had none since its creation, which is no change.
  */
-export function withAttention(step: Step, look: Look, rules: EventRules | undefined, first?: Entered): Step {
+export function withAttention(
+  step: Step,
+  response: ViewResponse,
+  rules: EventRules | undefined,
+  first?: Entered,
+): Step {
   if (!rules) return step;
   const attend = (entered: Entered | undefined): readonly EventDraft[] => {
     const { status = null, since = null } = entered ?? {};
     if (status === null || !rules.needsAttention(status)) return [];
-    return buildStep(step.snapshot, look, since, [{ type: 'job.needs_attention', changes: {}, status }])
+    return buildStep(step.snapshot, response, since, [{ type: 'job.needs_attention', changes: {}, status }])
       .events;
   };
   const known = step.events.flatMap((event) => [event, ...attend(readEntered(event))]);

@@ -6,16 +6,16 @@ import { toLateness } from '../timestamps.ts';
 import type { ListView } from '../views.ts';
 
 /** One answer of the ordering API: time of the request, time of the response (epoch ms), and kind of view. */
-export interface Look {
-  readonly askedAt: number;
-  readonly answeredAt: number;
+export interface ViewResponse {
+  readonly requestedAt: number;
+  readonly respondedAt: number;
   readonly view: Observed['view'];
 }
 
 /** A job as an entry of the active list. */
-export interface Sighting {
+export interface ListEntry {
   readonly view: ListView;
-  readonly look: Look;
+  readonly response: ViewResponse;
 }
 
 /** State of the account at the time of an observation. Times are epoch ms. */
@@ -54,7 +54,7 @@ export interface Step {
   readonly snapshot: Snapshot;
   readonly events: readonly EventDraft[];
   /** Status names in the observation, with its evidence. */
-  readonly shown: readonly { readonly status: string; readonly observed: Observed }[];
+  readonly observedStatuses: readonly { readonly status: string; readonly observed: Observed }[];
 }
 
 export type EventContent = EventDraft extends infer D
@@ -64,14 +64,14 @@ export type EventContent = EventDraft extends infer D
   : never;
 
 /** Returns the times of a change (epoch ms) as evidence. A later `since` is from before the clock was set back. */
-export const toBounds = (answeredAt: number, since: number | null) => ({
-  at: new Date(answeredAt).toISOString(),
-  since: since === null || since === 0 || since > answeredAt ? null : new Date(since).toISOString(),
+export const toBounds = (respondedAt: number, since: number | null) => ({
+  at: new Date(respondedAt).toISOString(),
+  since: since === null || since === 0 || since > respondedAt ? null : new Date(since).toISOString(),
 });
 
 /** Returns the evidence of a change: its observation, and the last time without it (epoch ms). */
-export const toObserved = ({ answeredAt, view }: Look, since: number | null): Observed => ({
-  ...toBounds(answeredAt, since),
+export const toObserved = ({ respondedAt, view }: ViewResponse, since: number | null): Observed => ({
+  ...toBounds(respondedAt, since),
   view,
 });
 
@@ -81,13 +81,13 @@ export const toObserved = ({ answeredAt, view }: Look, since: number | null): Ob
  */
 export function buildStep(
   snapshot: Snapshot,
-  look: Look,
+  response: ViewResponse,
   since: number | null,
   contents: readonly EventContent[],
   statuses: readonly (string | null)[] = [],
   statusSince = since,
 ): Step {
-  const observed = toObserved(look, since);
+  const observed = toObserved(response, since);
   const job = summarize(snapshot);
   const zone = snapshot.detail?.timezone ?? null;
   const events = withoutFirstStatus(contents).map(
@@ -95,17 +95,17 @@ export function buildStep(
       ({
         type,
         jobNumber: snapshot.jobNumber,
-        time: look.answeredAt,
+        time: response.respondedAt,
         data: {
           ...{ job, observed, ...rest },
           ...(type === 'job.dispatched' ? toLateness(job.dateOut, job.dateDue, zone) : {}),
         },
       }) as EventDraft,
   );
-  const shown = statuses.flatMap((status) =>
-    status === null ? [] : [{ status, observed: toObserved(look, statusSince) }],
+  const observedStatuses = statuses.flatMap((status) =>
+    status === null ? [] : [{ status, observed: toObserved(response, statusSince) }],
   );
-  return { snapshot, events, shown };
+  return { snapshot, events, observedStatuses };
 }
 
 /** A status that was not known before is only a change if something else of the job changed as well. */
@@ -119,10 +119,10 @@ function withoutFirstStatus(contents: readonly EventContent[]): readonly EventCo
 /** Returns the time at which the job was last known to match its list view (epoch ms). */
 export function sinceListed(snapshot: Snapshot, known: Pick<Known, 'lastGoodCrawlStartedAt'>): number {
   // A job that is simply listed was in the last complete crawl with the same values.
-  const shown =
+  const isUnchanged =
     snapshot.departure === null &&
     snapshot.settling === null &&
     snapshot.unproven === null &&
     !snapshot.heldBack;
-  return Math.max(snapshot.listAt, shown ? (known.lastGoodCrawlStartedAt ?? 0) : 0);
+  return Math.max(snapshot.listAt, isUnchanged ? (known.lastGoodCrawlStartedAt ?? 0) : 0);
 }

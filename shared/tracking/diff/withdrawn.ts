@@ -7,40 +7,46 @@ import { MAX_LAG_MS } from './lag.ts';
 /** Maximum number of values kept. */
 const MAX_VALUES = 8;
 
-type Shown = Pick<ListView, 'dateOut' | 'tracking'>;
+type DispatchValues = Pick<ListView, 'dateOut' | 'tracking'>;
 type Value = Withdrawn['value'];
 
 /** Adds the emitted values that `now` no longer contains. `at` is the time of the response that shows this (epoch ms). */
 export function addWithdrawn(
-  { withdrawn, announced: was, list, detail }: Snapshot,
-  now: Shown,
+  { withdrawn, emitted: was, list, detail }: Snapshot,
+  now: DispatchValues,
   at: number,
 ): Snapshot['withdrawn'] {
-  const gone = listValues(was).filter((value) => !shows(now, value));
+  const gone = listValues(was).filter((value) => !contains(now, value));
   if (gone.length === 0) return withdrawn;
-  const added = gone.map((value) => ({ value, at, list: shows(list, value), detail: shows(detail, value) }));
+  const added = gone.map((value) => ({
+    value,
+    at,
+    list: contains(list, value),
+    detail: contains(detail, value),
+  }));
   return [...(withdrawn ?? []).filter((one) => isRecent(one, at)), ...added].slice(-MAX_VALUES);
 }
 
 /**
- * Returns a view, requested at `askedAt` (epoch ms), with its former values (`was`) instead of those that were withdrawn
+ * Returns a view, requested at `requestedAt` (epoch ms), with its former values (`was`) instead of those that were withdrawn
  * within {@link MAX_LAG_MS} and that it shows for the first time. Returns the same object if there are none. `kind` is absent for
  * entries of the full list, whose former values are not known.
  */
-export function withoutWithdrawn<V extends Shown>(
+export function withoutWithdrawn<V extends DispatchValues>(
   view: V,
-  was: Shown | null,
-  { withdrawn, announced }: Snapshot,
-  askedAt: number,
+  was: DispatchValues | null,
+  { withdrawn, emitted }: Snapshot,
+  requestedAt: number,
   kind?: 'list' | 'detail',
 ): V {
   const isOutdated = (value: Value): boolean =>
-    !shows(announced, value) &&
-    withdrawn?.some((one) => isRecent(one, askedAt) && !(kind && one[kind]) && isSame(one.value, value)) ===
-      true;
+    !contains(emitted, value) &&
+    withdrawn?.some(
+      (one) => isRecent(one, requestedAt) && !(kind && one[kind]) && isSame(one.value, value),
+    ) === true;
   // A detail with an earlier dispatch date is compared with the dates of the list.
   const isDateOutdated =
-    kind !== 'detail' && announced.dateOut === null && view.dateOut !== null && isOutdated(view.dateOut);
+    kind !== 'detail' && emitted.dateOut === null && view.dateOut !== null && isOutdated(view.dateOut);
   if (!isDateOutdated && !view.tracking.some(isOutdated)) return view;
   const former = was ?? { dateOut: null, tracking: [] };
   return {
@@ -52,21 +58,21 @@ export function withoutWithdrawn<V extends Shown>(
   };
 }
 
-/** Returns whether the list, requested at `askedAt` (epoch ms), may be from before a dispatch that was revoked since. */
-export function mayPrecedeDispatch(withdrawn: Snapshot['withdrawn'], askedAt: number): boolean {
+/** Returns whether the list, requested at `requestedAt` (epoch ms), may be from before a dispatch that was revoked since. */
+export function mayPrecedeDispatch(withdrawn: Snapshot['withdrawn'], requestedAt: number): boolean {
   const isUnseenDate = (one: Withdrawn): boolean => typeof one.value === 'string' && !one.list;
-  return withdrawn?.some((one) => isUnseenDate(one) && isRecent(one, askedAt)) === true;
+  return withdrawn?.some((one) => isUnseenDate(one) && isRecent(one, requestedAt)) === true;
 }
 
 function isRecent({ at }: Withdrawn, time: number): boolean {
   return time - at < MAX_LAG_MS;
 }
 
-function shows(view: Shown | null, value: Value): boolean {
+function contains(view: DispatchValues | null, value: Value): boolean {
   return view !== null && listValues(view).some((one) => isSame(one, value));
 }
 
-function listValues({ dateOut, tracking }: Shown): Value[] {
+function listValues({ dateOut, tracking }: DispatchValues): Value[] {
   return [...(dateOut === null ? [] : [dateOut]), ...tracking];
 }
 

@@ -9,7 +9,7 @@ import { isForecastDue, needsForecast, updateForecast } from '../forecast.ts';
 import { contradictsNumbers } from '../job-numbers.ts';
 import { isOutOfTime, type Poll } from '../poll-context.ts';
 import { type Attributes, Fenced } from '../poll-writer.ts';
-import { addToTally, readTally } from '../quarantine.ts';
+import { addVerdicts, readVerdictCounter } from '../quarantine.ts';
 import { PollRollups } from '../rollups.ts';
 import { countWork, isChanged, membershipChanges, type Work } from '../work.ts';
 
@@ -84,11 +84,11 @@ async function commitChunk(poll: Poll, chunk: Chunk): Promise<void> {
   const { works, events, writes, searchItems, discovered } = chunk;
   tracked.statuses.markKnown(discovered);
   const gone = events.filter(({ type }) => isNegative(type)).length;
-  const tally = readTally(writer.head.attributes);
+  const counter = readVerdictCounter(writer.head.attributes);
   const head = {
     ...tracked.statuses.takeChanges(),
     ...countContradictions(poll, works),
-    ...(gone > 0 ? { goneTally: addToTally(tally, gone, context.startedAt) } : {}),
+    ...(gone > 0 ? { goneTally: addVerdicts(counter, gone, context.startedAt) } : {}),
   };
   await putSearchItems(table, searchItems);
   try {
@@ -127,7 +127,7 @@ function statusDiscovery({ tracked, baselined }: Poll): (work: Work) => Discover
   return (work) => {
     const names: string[] = [];
     const events: EventDraft[] = [];
-    for (const { status, observed } of work.shown) {
+    for (const { status, observed } of work.observedStatuses) {
       if (found.has(status) || names.length >= MAX_DISCOVERED || !statuses.isNew(status)) continue;
       found.add(status);
       names.push(status);

@@ -6,9 +6,9 @@ import {
   isPartial,
   judgeGroup,
   judgePartial,
+  type ListedMember,
   type RecordedState,
   readGroup,
-  type ShownMember,
   toRecordedState,
 } from '../groups.ts';
 import { readSnapshots } from '../observation.ts';
@@ -46,7 +46,7 @@ export async function confirmGroups(
       if (event) events.push(event);
     } catch (problem) {
       if (outcome.problem === undefined) outcome = { problem };
-      groups.triedInVain(name, context);
+      groups.rescheduleInconclusive(name, context);
     }
   };
   await Promise.all(names.map(confirm));
@@ -63,17 +63,17 @@ async function confirmGroup(
 ): Promise<EventDraft | undefined> {
   const { groups, context } = poll;
   const group = groups.get(name);
-  const { shown: answered, look, whole } = await readGroup(client, group, true, signal);
-  const isDispatched = ({ jobNumber, dateOut }: ShownMember): boolean =>
+  const { listed: answered, response, whole } = await readGroup(client, group, true, signal);
+  const isDispatched = ({ jobNumber, dateOut }: ListedMember): boolean =>
     dateOut !== null && group.members.get(jobNumber) === 'dispatched';
   const { recorded, isOther } = await readRecordedStates(
     poll,
     name,
     answered.flatMap((member) => (isDispatched(member) ? [] : [member.jobNumber])),
   );
-  const shown = answered.filter((member) => !isOther(member));
+  const listed = answered.filter((member) => !isOther(member));
   // Only such a job can be closed, or in the list again, without the log containing that.
-  const unclear = shown.filter((member) => {
+  const unclear = listed.filter((member) => {
     const { jobNumber, dateOut } = member;
     const isKnown = isDispatched(member) || (dateOut === null && group.members.get(jobNumber) === 'gone');
     return !isKnown && recorded(jobNumber) === 'history';
@@ -81,26 +81,26 @@ async function confirmGroup(
   const active = unclear.length === 0 ? undefined : await readGroup(client, group, false, signal);
   const verdict = judgeGroup(
     group,
-    shown,
+    listed,
     recorded,
-    new Set((active?.shown ?? shown).map(({ jobNumber }) => jobNumber)),
+    new Set((active?.listed ?? listed).map(({ jobNumber }) => jobNumber)),
   );
   if (!whole || active?.whole === false || verdict.kind === 'unproven') {
-    groups.triedInVain(name, context);
+    groups.rescheduleInconclusive(name, context);
     return undefined;
   }
   groups.set(verdict.group);
-  if (verdict.kind === 'complete') return groupDispatched(verdict.group, shown, look);
+  if (verdict.kind === 'complete') return groupDispatched(verdict.group, listed, response);
   if (!isPartial(verdict.group)) return undefined;
   const isListed = (jobNumber: number) => poll.tracked.index.get(jobNumber)?.phase === 'listed';
-  const outcome = judgePartial(group, verdict.group, shown, isListed);
+  const outcome = judgePartial(group, verdict.group, listed, isListed);
   if (outcome === 'unproven') {
-    groups.triedInVain(name, context);
+    groups.rescheduleInconclusive(name, context);
     return undefined;
   }
   const { partial } = verdict.group;
   groups.set({ ...verdict.group, partial: partial && { ...partial, done: true } });
-  return outcome === 'partial' ? groupPartiallyDispatched(verdict.group, shown, look) : undefined;
+  return outcome === 'partial' ? groupPartiallyDispatched(verdict.group, listed, response) : undefined;
 }
 
 /**
@@ -111,9 +111,9 @@ async function readRecordedStates(
   { tracked, status }: Poll,
   name: string,
   jobNumbers: readonly number[],
-): Promise<{ recorded(jobNumber: number): RecordedState; isOther(member: ShownMember): boolean }> {
+): Promise<{ recorded(jobNumber: number): RecordedState; isOther(member: ListedMember): boolean }> {
   const known = await readSnapshots(tracked, jobNumbers);
-  const groupOf = (jobNumber: number): string | null => {
+  const findGroup = (jobNumber: number): string | null => {
     const snapshot = known.get(jobNumber);
     return snapshot ? summarize(snapshot).orderGroup : null;
   };
@@ -127,9 +127,9 @@ async function readRecordedStates(
     recorded(jobNumber) {
       const state = read(jobNumber);
       // A job that moved to another group: either the answer or the log is behind.
-      return state !== 'history' && (groupOf(jobNumber) ?? name) !== name ? 'unseen' : state;
+      return state !== 'history' && (findGroup(jobNumber) ?? name) !== name ? 'unseen' : state;
     },
     isOther: ({ jobNumber, groupMissing }) =>
-      groupMissing === true && read(jobNumber) !== 'unseen' && groupOf(jobNumber) !== name,
+      groupMissing === true && read(jobNumber) !== 'unseen' && findGroup(jobNumber) !== name,
   };
 }

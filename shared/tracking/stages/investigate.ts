@@ -24,5 +24,5 @@ export async function investigate(
   const { startedAt, pollIntervalSeconds } = context;
   const stopAt = startedAt + TIME_SHARE * Math.min(pollIntervalSeconds * 1000, deadline - startedAt);
   const { now } = deps;
-  return fetchJobs(works, { ...context, index, statuses, client, signal, seen: list, now, stopAt });
+  return fetchJobs(works, { ...context, index, statuses, client, signal, crawl: list, now, stopAt });
 }

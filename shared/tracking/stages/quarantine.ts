@@ -3,7 +3,7 @@ import type { Crawl } from '../crawl.ts';
 import { conclude, type FetchResult } from '../detail-fetches.ts';
 import { countAbsence, type Observed } from '../observation.ts';
 import type { Poll } from '../poll-context.ts';
-import { type Absence, findAllowance, judgeAbsence, type Ruling, readTally } from '../quarantine.ts';
+import { type Absence, findAllowance, judgeAbsence, type Ruling, readVerdictCounter } from '../quarantine.ts';
 
 /** Jobs missing after a complete crawl, and the ruling on them. */
 export interface Absences {
@@ -22,10 +22,10 @@ export function applyQuarantine(
 ): Absences | undefined {
   let absences: Absences | undefined;
   if (list.complete && baselined) {
-    const tally = readTally(writer.head.attributes);
-    const counts = countAbsence(tracked, list, observed, tally);
+    const counter = readVerdictCounter(writer.head.attributes);
+    const counts = countAbsence(tracked, list, observed, counter);
     const { startedAt } = context;
-    const allowed = findAllowance(status, tally, startedAt, counts.contradictory);
+    const allowed = findAllowance(status, counter, startedAt, counts.contradictory);
     const isExpired = status.allowedGoneUntil !== null && startedAt >= status.allowedGoneUntil;
     absences = { counts, ruling: judgeAbsence(counts, allowed), ...(isExpired && { allowedGone: allowed }) };
   }

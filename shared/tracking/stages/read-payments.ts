@@ -22,7 +22,7 @@ const PART = 40;
 
 /** A page of payments, and the state before it. */
 export interface PaymentsRead {
-  readonly page?: { readonly body: TransactionsPage; readonly answeredAt: number };
+  readonly page?: { readonly body: TransactionsPage; readonly respondedAt: number };
   readonly state: Payments;
   /** Error message of the request. */
   readonly problem?: string;
@@ -41,9 +41,9 @@ export async function readPayments(
   const known = status.paymentsReadAt === null ? undefined : payments;
   const state = startReading(known ?? NO_PAYMENTS, context.startedAt);
   try {
-    const { body, answeredAt } = await client.transactions(state.reading.page, signal);
+    const { body, respondedAt } = await client.transactions(state.reading.page, signal);
     const problem = findContradiction(body, state.reading.page);
-    return { state, ...(problem === undefined ? { page: { body, answeredAt } } : { problem }) };
+    return { state, ...(problem === undefined ? { page: { body, respondedAt } } : { problem }) };
   } catch (problem) {
     return signal.aborted ? undefined : { state, problem: describeProblem(problem, account.region) };
   }
@@ -72,14 +72,14 @@ export async function commitPayments(
   if (!read || !all || isOutOfTime(poll)) return {};
   const later = { paymentsDueAt: context.startedAt + INTERVAL_MS };
   if (!read.page) return { ...later, paymentsProblem: read.problem };
-  const { body, answeredAt } = read.page;
+  const { body, respondedAt } = read.page;
   const key = keys.payments(account);
   const restarted = restartIfShorter(read.state, body.totalResults);
   if (restarted) {
     await writer.commit({ writes: [{ put: { ...key, state: JSON.stringify(restarted) } }] });
     return { paymentsProblem: undefined };
   }
-  const evidence = { answeredAt, since: poll.payments ? status.paymentsReadAt : null };
+  const evidence = { respondedAt, since: poll.payments ? status.paymentsReadAt : null };
   const parts = toParts(body.entities ?? []);
   let { state } = read;
   for (const [at, part] of parts.entries()) {

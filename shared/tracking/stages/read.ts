@@ -2,7 +2,7 @@
 import type { ListedJob } from '../../ordering/list-page.ts';
 import { noteAnswer } from '../breaker.ts';
 import { type Crawl, crawl, type Observation } from '../crawl.ts';
-import type { Look } from '../diff/step.ts';
+import type { ViewResponse } from '../diff/step.ts';
 import type { KnownEntry } from '../known-entries.ts';
 import { projectEntry, recallQuiet } from '../observation.ts';
 import type { OpenKind } from '../open-jobs.ts';
@@ -16,11 +16,11 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
   const unknown = new Set<string>();
   /** The last unchanged job of each kind. Those of one page share an object, so that tens of thousands take little memory. */
   const unchanged = new Map<OpenKind, Observation>();
-  const noticed = (job: ListedJob | KnownEntry, look: Look): Observation => {
-    const entry = projectEntry(tracked, job, look);
+  const noticed = (job: ListedJob | KnownEntry, response: ViewResponse): Observation => {
+    const entry = projectEntry(tracked, job, response);
     if (!entry.view && !entry.truncated) {
       const same = unchanged.get(entry.kind);
-      if (same?.look === look) return same;
+      if (same?.response === response) return same;
       unchanged.set(entry.kind, entry);
     }
     const status = entry.view?.status;
@@ -30,11 +30,11 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
   const recall = (digest: string): KnownEntry | undefined => recallQuiet(tracked, digest);
   const list = await crawl(client, { now: deps.now, recall, notice: noticed, signal });
   progress.pages = list.pages;
-  if (list.answeredAt === null) {
+  if (list.respondedAt === null) {
     throw new PollFailure({ problem: list.problem, accepted: identity !== undefined });
   }
   if (progress.upstream) {
-    progress.upstream = await noteAnswer(deps, account.region, list.answeredAt, progress.upstream);
+    progress.upstream = await noteAnswer(deps, account.region, list.respondedAt, progress.upstream);
   }
   if (baselined) {
     const former: string[] = [];

@@ -22,7 +22,7 @@ export async function reconcile(poll: Poll, session: Session, list: Crawl): Prom
   const swept = await sweep(poll, session, list, works);
   for (const work of swept.works) works.set(work.jobNumber, work);
   if (!poll.baselined || !list.complete) return { ...observed, swept };
-  const owed = [...works.values()].filter(({ lookSince }) => lookSince !== undefined).length;
+  const owed = [...works.values()].filter(({ owedSince }) => owedSince !== undefined).length;
   const room = Math.max(0, poll.context.settings.fetchesPerPoll - owed);
   const rotated = await rotate(poll, list, works, room);
   for (const work of rotated.works) works.set(work.jobNumber, work);
