@@ -362,7 +362,7 @@ function Backlog({ backlog: { events, oldestAt, complete } }: Pick<Health, 'back
       {complete ? '' : ' or more'}
       {oldestAt === null ? null : (
         <span className={ui.quiet}>
-          {' · '}
+          {' · oldest '}
           <RelativeTime at={oldestAt} />
         </span>
       )}
