@@ -53,12 +53,13 @@ export interface DeletionDeps {
   readonly secrets: Pick<AccountSecrets, 'remove'>;
   /**
    * Removes the account from the API keys, or from the endpoints and alert rules, that name it. Its id can be
-   * reused, and they must not apply to the next account. Returns `false` if some could not be changed now. The
-   * deletion then calls it again.
+   * reused, and they must not apply to the next account. Keys that were created after the beginning of the deletion, `since`
+   * (epoch ms), are for that account, and stay. Returns `false` if some could not be changed now. The deletion then calls it again.
    */
   readonly removeReferences: (
     ref: AccountRef,
     from: 'keys' | 'endpoints and alert rules',
+    since: number,
   ) => Promise<boolean>;
   /** Removes the account from the accounts whose events the customer notifications follow. */
   readonly unfollowNotifications: (table: Table, ref: AccountRef) => Promise<void>;
@@ -169,7 +170,7 @@ export async function workOffDeletion(
     });
   try {
     const isLate = emptiedBefore !== undefined && now() >= freeAfter(emptiedBefore);
-    if (!(await removeAll(deps, ref, deadline))) {
+    if (!(await removeAll(deps, ref, Number(note.since), deadline))) {
       await release(undefined, false);
       return { kind: 'more' };
     }
@@ -251,10 +252,15 @@ export const peoplePks = (ref: AccountRef): string[] =>
   [recipientPlacePk, recipientPk, templatePk, suppressionPk, threadPk, messagePk].map((of) => of(ref));
 
 /** Removes all data. Returns `false` if the deadline came first. */
-async function removeAll(deps: DeletionDeps, ref: AccountRef, deadline: number): Promise<boolean> {
+async function removeAll(
+  deps: DeletionDeps,
+  ref: AccountRef,
+  since: number,
+  deadline: number,
+): Promise<boolean> {
   const { table, history, secrets, now, unfollowNotifications, removeSearchEntries } = deps;
   const { region, account } = ref;
-  if (!(await deps.removeReferences(ref, 'endpoints and alert rules'))) return false;
+  if (!(await deps.removeReferences(ref, 'endpoints and alert rules', since))) return false;
   const remove = (gone: readonly Key[], from = table) => deleteItems(from, gone);
 
   await remove([keys.token(ref), keys.wake(ref)]);
@@ -292,5 +298,5 @@ async function removeAll(deps: DeletionDeps, ref: AccountRef, deadline: number):
   }
   // Also credentials that are no longer used, if the process ended before it removed them.
   await secrets.remove(region, account);
-  return deps.removeReferences(ref, 'keys');
+  return deps.removeReferences(ref, 'keys', since);
 }

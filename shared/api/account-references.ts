@@ -7,8 +7,8 @@ import { removeAccountFromKeys } from './keys.ts';
 
 /** Creates the part of a deletion that removes an account from keys, endpoints and alert rules. */
 export function createReferenceRemover(endpoints: EndpointDeps): DeletionDeps['removeReferences'] {
-  return async (ref, from) => {
-    if (from === 'keys') return removeAccountFromKeys(endpoints.table, ref.account);
+  return async (ref, from, since) => {
+    if (from === 'keys') return removeAccountFromKeys(endpoints.table, ref.account, since);
     // Loaded when it is needed: a start does not wait for it.
     const { removeAccountFromAlertRules } = await import('../alerts/rules.ts');
     const done = await Promise.all([

@@ -232,6 +232,19 @@ describe('an account with the id of a deleted one', () => {
     expect((await get('/v1/accounts/later', key)).status).toBe(200);
   });
 
+  test('is accessible with a key that was created for it before the deletion was complete', async () => {
+    const { clock, get, keyFor, createAccount, deleteAccount } = await createWorld();
+    await createAccount('new');
+    await createAccount('old');
+    await deleteAccount('new', 60_000);
+    const key = await keyFor('new');
+    clock.now += 400_000;
+    // Completes other deletions, too.
+    await deleteAccount('old');
+    await createAccount('new');
+    expect((await get('/v1/accounts/new', key)).status).toBe(200);
+  });
+
   test('sends nothing to endpoints that were created for the deleted account', async () => {
     const { get, create, createAccount, deleteAccount } = await createWorld();
     await createAccount('new');
