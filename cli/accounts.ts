@@ -20,8 +20,8 @@ import {
   type Range,
   UsageError,
 } from './command.ts';
-import { CLIENT_SECRET, ignoreGone, readSecret, withId } from './input.ts';
-import { clean, count } from './output.ts';
+import { CLIENT_SECRET, ignoreNotFound, readSecret, withId } from './input.ts';
+import { count, sanitizeLine } from './output.ts';
 
 const POLL_STYLE = { complete: 'green', partial: 'yellow', failed: 'red' } as const;
 const DUE_SOON = inputs['EventSettingsUpdate.dueSoonHours'];
@@ -83,7 +83,7 @@ export const accounts = {
       const pollIntervalSeconds = flags['poll-interval'];
       const api = context.api();
       // Checked before the prompt for the secret.
-      if (await api.get('/v1/accounts/{id}', withId(id)).catch(ignoreGone)) {
+      if (await api.get('/v1/accounts/{id}', withId(id)).catch(ignoreNotFound)) {
         throw new UsageError(`ID must be new: an account "${id}" already exists.`);
       }
       const credentials = await readCredentials(context, flags);
@@ -109,10 +109,10 @@ export const accounts = {
       context.out.document(account, () => {
         context.out.line(
           account.paused
-            ? `${clean(account.id)} was added in ${clean(account.region)}, paused.`
-            : `${clean(account.id)} was added in ${clean(account.region)}. The first crawl of its open jobs starts now.`,
+            ? `${sanitizeLine(account.id)} was added in ${sanitizeLine(account.region)}, paused.`
+            : `${sanitizeLine(account.id)} was added in ${sanitizeLine(account.region)}. The first crawl of its open jobs starts now.`,
         );
-        for (const warning of account.warnings) context.out.note(`Warning: ${clean(warning)}`);
+        for (const warning of account.warnings) context.out.note(`Warning: ${sanitizeLine(warning)}`);
       });
       return undefined;
     },
@@ -136,7 +136,7 @@ export const accounts = {
           { name: 'STATE', value: getState, style: (account) => STATE_STYLE[getState(account)] },
           { name: 'OPEN JOBS', value: ({ status }) => status?.openJobs, right: true },
           { name: 'EVERY', value: ({ pollIntervalSeconds }) => `${pollIntervalSeconds} s`, right: true },
-          { name: 'OBSERVED', value: ({ status }) => out.when(status?.observedThrough) },
+          { name: 'OBSERVED', value: ({ status }) => out.formatTimeCell(status?.observedThrough) },
           { name: 'PROBLEM', value: ({ status }) => status?.problem, long: true },
         ],
         'There are no accounts.',
@@ -156,23 +156,23 @@ export const accounts = {
         const missing = status.missingJobs;
         const unresolved = missing.pending + missing.suspected + missing.contradictory;
         out.fields([
-          ['Account', clean(id)],
-          ['Region', clean(account.region)],
+          ['Account', sanitizeLine(id)],
+          ['Region', sanitizeLine(account.region)],
           ['Polled every', `${account.pollIntervalSeconds} s`],
           ...listEventSettings(account.events),
           ['Managed by', describeManager(account)],
-          ['Moved to', account.move?.to && clean(account.move.to)],
-          ['State', out.paint(STATE_STYLE[status.state] ?? 'reset', clean(status.state))],
-          ['Problem', status.problem && clean(status.problem)],
-          ['Last poll', out.exactly(status.lastPollAt)],
-          ['Observed up to', out.exactly(status.observedThrough)],
+          ['Moved to', account.move?.to && sanitizeLine(account.move.to)],
+          ['State', out.paint(STATE_STYLE[status.state] ?? 'reset', sanitizeLine(status.state))],
+          ['Problem', status.problem && sanitizeLine(status.problem)],
+          ['Last poll', out.formatTimeWithAge(status.lastPollAt)],
+          ['Observed up to', out.formatTimeWithAge(status.observedThrough)],
           ['Consecutive failures', status.consecutiveFailures ? String(status.consecutiveFailures) : null],
           ['Open jobs', status.openJobs === null ? null : String(status.openJobs)],
           ['Unread jobs', status.unreadJobs > 0 ? String(status.unreadJobs) : null],
           ['Jobs with truncated texts', status.truncatedJobs > 0 ? String(status.truncatedJobs) : null],
           ['Missing, outcome unknown', unresolved > 0 ? String(unresolved) : null],
-          ['Quarantined since', out.exactly(status.quarantinedAt)],
-          ['Last event', clean(status.head)],
+          ['Quarantined since', out.formatTimeWithAge(status.quarantinedAt)],
+          ['Last event', sanitizeLine(status.head)],
         ]);
         if (status.state === 'quarantined' || status.state === 'identity_mismatch') {
           out.note(`Confirmation required: ${toCommand(`accounts confirm ${id}`)}`);
@@ -190,7 +190,7 @@ export const accounts = {
       return out.list(
         (onMore) => api().list('/v1/accounts/{id}/polls', 'polls', { ...withId(id), max, onMore }),
         [
-          { name: 'STARTED', value: ({ startedAt }) => out.when(startedAt) },
+          { name: 'STARTED', value: ({ startedAt }) => out.formatTimeCell(startedAt) },
           { name: 'MS', value: ({ ms }) => ms, right: true },
           { name: 'OUTCOME', value: ({ outcome }) => outcome, style: ({ outcome }) => POLL_STYLE[outcome] },
           { name: 'REQUESTS', value: ({ requests }) => requests, right: true },
@@ -276,7 +276,7 @@ export const accounts = {
         throw new UsageError('Nothing to change. Set at least one option, such as --due-soon 48.');
       }
       const account = await api().patch('/v1/accounts/{id}', { ...withId(id), body });
-      out.document(account, `${clean(id)} was updated.`);
+      out.document(account, `${sanitizeLine(id)} was updated.`);
     },
   }),
 
@@ -285,7 +285,7 @@ export const accounts = {
     args: ['ID'],
     example: 'accounts test acme',
     async run(context, [id]) {
-      context.out.progress(`Testing ${clean(id)}: token, identity, one page …`);
+      context.out.progress(`Testing ${sanitizeLine(id)}: token, identity, one page …`);
       const report = await context.api().post('/v1/accounts/{id}/test', withId(id));
       context.out.document(report, () => printSteps(context, report));
       return report.ok ? undefined : 1;
@@ -298,7 +298,7 @@ export const accounts = {
     example: 'accounts pause acme',
     async run({ api, out }, [id]) {
       const account = await api().post('/v1/accounts/{id}/pause', withId(id));
-      out.document(account, `${clean(id)} is paused.`);
+      out.document(account, `${sanitizeLine(id)} is paused.`);
     },
   }),
   'accounts resume': command({
@@ -308,7 +308,10 @@ export const accounts = {
     async run({ api, out }, [id]) {
       const { paused } = await api().get('/v1/accounts/{id}', withId(id));
       const account = await api().post('/v1/accounts/{id}/resume', withId(id));
-      out.document(account, `${clean(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`);
+      out.document(
+        account,
+        `${sanitizeLine(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`,
+      );
     },
   }),
 
@@ -335,7 +338,7 @@ export const accounts = {
       const api = context.api();
       const body = await readCredentials(context, flags);
       const account = await api.put('/v1/accounts/{id}/credentials', { ...withId(id), body });
-      context.out.document(account, `The credentials of ${clean(id)} were replaced.`);
+      context.out.document(account, `The credentials of ${sanitizeLine(id)} were replaced.`);
     },
   }),
 
@@ -353,8 +356,8 @@ export const accounts = {
       out.document(
         { deleted: id, complete },
         complete
-          ? `${clean(id)} was deleted.`
-          : `${clean(id)} no longer exists, but some of its data remains. Repeat the command to delete the rest.`,
+          ? `${sanitizeLine(id)} was deleted.`
+          : `${sanitizeLine(id)} no longer exists, but some of its data remains. Repeat the command to delete the rest.`,
       );
     },
   }),
@@ -378,7 +381,7 @@ export const accounts = {
       const answer = await api().post('/v1/accounts/{id}/confirm', { ...withId(id), body });
       out.document(answer, () => {
         const cause = answer.confirmed === 'identity_mismatch' ? 'identity mismatch' : 'quarantine';
-        out.line(`${clean(id)} resumes after ${cause}.`);
+        out.line(`${sanitizeLine(id)} resumes after ${cause}.`);
       });
     },
   }),
@@ -420,12 +423,14 @@ function parseStatuses(values: readonly string[]): readonly string[] | undefined
 
 function listEventSettings(events: EventSettings): [string, string | null][] {
   const days = (number: number | null) => (number === null ? 'off' : count(number, 'working day'));
-  const byStatus = Object.entries(events.stalledByStatus).map(([name, n]) => `${clean(name)}: ${days(n)}`);
+  const byStatus = Object.entries(events.stalledByStatus).map(
+    ([name, n]) => `${sanitizeLine(name)}: ${days(n)}`,
+  );
   return [
     ['Due soon', events.dueSoonHours === null ? null : `${events.dueSoonHours} h before the due time`],
     ['Stalled after', events.stalledAfterWorkingDays === null ? null : days(events.stalledAfterWorkingDays)],
     ['Stalled by status', byStatus.join(', ') || null],
-    ['Attention statuses', events.attentionStatuses.map(clean).join(', ') || null],
+    ['Attention statuses', events.attentionStatuses.map(sanitizeLine).join(', ') || null],
     ['Payment events', events.payments ? 'on' : null],
   ];
 }
@@ -437,7 +442,10 @@ export function printSteps({ out }: Context, report: TestReport): void {
   for (const { step, ok, message, ms } of report.steps) {
     const mark = ok ? out.paint('green', 'ok  ') : out.paint('red', 'fail');
     const took = typeof ms === 'number' ? out.paint('dim', ` (${Math.round(ms)} ms)`) : '';
-    out.hang(`${mark}  ${(STEP_NAMES[step] ?? clean(step)).padEnd(8)}  `, clean(message) + took);
+    out.hang(
+      `${mark}  ${(STEP_NAMES[step] ?? sanitizeLine(step)).padEnd(8)}  `,
+      sanitizeLine(message) + took,
+    );
   }
 }
 

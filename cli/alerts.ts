@@ -13,7 +13,7 @@ import {
   withoutDefaults,
 } from './command.ts';
 import { parseList, readSecret } from './input.ts';
-import { clean } from './output.ts';
+import { sanitizeLine } from './output.ts';
 
 const REGION = {
   value: 'REGION',
@@ -117,7 +117,7 @@ export const alerts = {
           { name: 'CONDITION', value: formatCondition },
           { name: 'VALUE', value: ({ state }) => state.value, right: true },
           { name: 'TARGET', value: formatTarget, long: true },
-          { name: 'LAST MESSAGE', value: ({ state }) => out.when(state.sentAt) },
+          { name: 'LAST MESSAGE', value: ({ state }) => out.formatTimeCell(state.sentAt) },
           { name: 'PROBLEM', value: ({ state }) => state.problem, long: true },
         ],
         'There are no alert rules.',
@@ -211,7 +211,7 @@ export const alerts = {
     example: 'alerts remove late',
     async run({ api, out }, [id], { region }) {
       await api().delete('/v1/alert-rules/{id}', atRule(id, region));
-      out.document({ removed: id }, `The alert rule ${clean(id)} is deleted.`);
+      out.document({ removed: id }, `The alert rule ${sanitizeLine(id)} is deleted.`);
     },
   }),
 
@@ -224,7 +224,7 @@ export const alerts = {
       const result = await api().post('/v1/alert-rules/{id}/test', atRule(id, region));
       out.document(
         result,
-        result.sent ? 'The test message was sent.' : `It was not sent: ${clean(result.message)}`,
+        result.sent ? 'The test message was sent.' : `It was not sent: ${sanitizeLine(result.message)}`,
       );
       return result.sent ? 0 : 1;
     },
@@ -293,23 +293,24 @@ function printRule({ out }: Context, rule: ResponseData<'get', '/v1/alert-rules/
   const { quietHours: quiet, state } = rule;
   out.document(rule, () =>
     out.fields([
-      ['Rule', clean(rule.id)],
-      ['Region', clean(rule.region)],
-      ['Name', clean(rule.name)],
+      ['Rule', sanitizeLine(rule.id)],
+      ['Region', sanitizeLine(rule.region)],
+      ['Name', sanitizeLine(rule.name)],
       ['Fires if', `${formatCondition(rule)}${rule.forMinutes > 0 ? ` for ${rule.forMinutes} min` : ''}`],
-      ['Accounts', rule.accounts === null ? 'all' : clean(rule.accounts.join(', '))],
-      ['Target', clean(formatTarget(rule))],
+      ['Accounts', rule.accounts === null ? 'all' : sanitizeLine(rule.accounts.join(', '))],
+      ['Target', sanitizeLine(formatTarget(rule))],
       ['Reminders', rule.repeatMinutes === null ? 'none' : `every ${rule.repeatMinutes} min`],
       ['When resolved', rule.notifyResolved ? 'a message' : 'no message'],
       [
         'Quiet hours',
-        quiet && `${quiet.from}-${quiet.to} ${clean(quiet.zone)}, ${quiet.days.join(', ')}: ${quiet.action}`,
+        quiet &&
+          `${quiet.from}-${quiet.to} ${sanitizeLine(quiet.zone)}, ${quiet.days.join(', ')}: ${quiet.action}`,
       ],
       ['State', out.paint(STATE_STYLE[getState(rule)], getState(rule))],
-      ['Since', out.exactly(state.since)],
+      ['Since', out.formatTimeWithAge(state.since)],
       ['Value', state.value === null ? null : String(state.value)],
-      ['Last message', out.exactly(state.sentAt)],
-      ['Problem', state.problem && clean(state.problem)],
+      ['Last message', out.formatTimeWithAge(state.sentAt)],
+      ['Problem', state.problem && sanitizeLine(state.problem)],
     ]),
   );
 }

@@ -1,13 +1,13 @@
 /** Output of delivery attempts, for the commands that list or make them. */
 import type { AttemptReport, Delivery } from '../client/index.ts';
-import { plain } from '../local/terminal.ts';
+import { sanitizeText } from '../local/terminal.ts';
 import type { Context } from './command.ts';
-import { type Column, clean, count, type Output } from './output.ts';
+import { type Column, count, type Output, sanitizeLine } from './output.ts';
 
 /** Returns the columns of delivery attempts. */
 export function deliveryColumns({ out }: Context): Column<Delivery>[] {
   return [
-    { name: 'TIME', value: ({ at }) => out.when(at) },
+    { name: 'TIME', value: ({ at }) => out.formatTimeCell(at) },
     { name: 'ENDPOINT', value: ({ endpoint }) => endpoint },
     { name: 'EVENT', value: ({ event }) => event, long: true },
     { name: 'TYPE', value: ({ type }) => type },
@@ -37,8 +37,8 @@ export function printProblems(out: Output, attempts: readonly Delivery[]): void 
   for (const [problem, times] of [...counts].slice(0, MAX_PROBLEMS)) {
     const [reason, excerpt] = JSON.parse(problem) as [string | null, string | null];
     out.line();
-    out.hang(`${count(times, 'attempt')}: `, clean(reason));
-    if (excerpt) out.hang('Response: ', plain(excerpt, MAX_EXCERPT));
+    out.hang(`${count(times, 'attempt')}: `, sanitizeLine(reason));
+    if (excerpt) out.hang('Response: ', sanitizeText(excerpt, MAX_EXCERPT));
   }
   const more = counts.size - MAX_PROBLEMS;
   if (more > 0) out.note(`${count(more, 'further problem')}. To show all, use --json.`);
@@ -51,7 +51,7 @@ export function printAttempt(out: Output, report: AttemptReport): number | undef
     // A queue responds without an HTTP status.
     const response = report.status === null ? '' : `: HTTP ${report.status}`;
     out.line(
-      `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${clean(report.message)}`}`,
+      `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${sanitizeLine(report.message)}`}`,
     );
   });
   return delivered ? undefined : 1;

@@ -5,7 +5,7 @@ import { quote } from '../local/terminal.ts';
 import { listCounted } from './catalogue.ts';
 import { type Context, command, limitFlag, UsageError } from './command.ts';
 import { parseList, parseTime, withId } from './input.ts';
-import { clean, count } from './output.ts';
+import { count, sanitizeLine } from './output.ts';
 
 const NOTE = { value: 'TEXT', about: 'Note for colleagues. Replaces the current one' } as const;
 const REGION = { value: 'REGION', about: 'Only this region' } as const;
@@ -35,7 +35,7 @@ export const attentionCommands = {
           { name: 'KIND', value: (one) => one.kind },
           { name: 'ACCOUNT', value: ({ account }) => account },
           { name: 'SUBJECT', value: ({ subject }) => subject.name, long: true },
-          { name: 'SINCE', value: ({ since }) => out.when(since) },
+          { name: 'SINCE', value: ({ since }) => out.formatTimeCell(since) },
           { name: 'CAUSE', value: ({ cause }) => cause.summary, long: true },
           { name: 'ASSIGNEE', value: ({ assignee }) => assignee },
           { name: 'STATE', value: ({ state }) => state },
@@ -64,10 +64,10 @@ export const attentionCommands = {
       return out.list(
         (onMore) => api().list('/v1/attention/{id}/history', 'entries', { ...withId(item), max, onMore }),
         [
-          { name: 'TIME', value: ({ at }) => out.when(at) },
+          { name: 'TIME', value: ({ at }) => out.formatTimeCell(at) },
           { name: 'BY', value: ({ by }) => by.name ?? by.id },
           { name: 'ACTION', value: ({ action }) => action },
-          { name: 'UNTIL', value: ({ until }) => (until === null ? null : out.when(until)) },
+          { name: 'UNTIL', value: ({ until }) => (until === null ? null : out.formatTimeCell(until)) },
           { name: 'ASSIGNEE', value: ({ assignee }) => assignee },
           { name: 'NOTE', value: ({ note }) => note, long: true },
           { name: 'CAUSE', value: ({ cause }) => cause, long: true },
@@ -201,7 +201,7 @@ export function toActionCommand({ operation, path, body }: Pick<Action, 'operati
   const values: Readonly<Record<string, string | null | undefined>> = {
     ...{ id, sub, region: searchParams.get('region'), from: filter?.from },
   };
-  return command?.replace(/\{(\w+)\}/g, (_, name: string) => quote(clean(values[name])));
+  return command?.replace(/\{(\w+)\}/g, (_, name: string) => quote(sanitizeLine(values[name])));
 }
 
 function printItem({ out, toCommand }: Context, item: AttentionItem): void {
@@ -213,13 +213,13 @@ function printItem({ out, toCommand }: Context, item: AttentionItem): void {
   ].flatMap(([number, what]) => (number ? [`${number} ${what}`] : []));
   out.document(item, () => {
     out.fields([
-      ['Item', clean(item.id)],
+      ['Item', sanitizeLine(item.id)],
       ['Kind', item.kind],
       ['Account', item.account],
-      ['Subject', clean(item.subject.name)],
-      ['Cause', clean(cause.summary)],
-      ['Error', cause.reason && clean(cause.reason)],
-      ['Since', out.exactly(item.since)],
+      ['Subject', sanitizeLine(item.subject.name)],
+      ['Cause', sanitizeLine(cause.summary)],
+      ['Error', cause.reason && sanitizeLine(cause.reason)],
+      ['Since', out.formatTimeWithAge(item.since)],
       ['Jobs', impact.jobs === null ? null : String(impact.jobs)],
       ['Events', events.length > 0 ? events.join(', ') : null],
       ['Customer', customer && (customer.informed ? 'notified' : 'not notified')],
@@ -227,20 +227,23 @@ function printItem({ out, toCommand }: Context, item: AttentionItem): void {
         'Rank',
         `${item.rank.score}: ${item.rank.components.map(({ points, explanation }) => `${points} ${explanation}`).join('; ')}`,
       ],
-      ['State', item.snoozedUntil ? `${item.state} until ${out.exactly(item.snoozedUntil)}` : item.state],
-      ['Assignee', item.assignee && clean(item.assignee)],
-      ['Note', item.note && clean(item.note)],
+      [
+        'State',
+        item.snoozedUntil ? `${item.state} until ${out.formatTimeWithAge(item.snoozedUntil)}` : item.state,
+      ],
+      ['Assignee', item.assignee && sanitizeLine(item.assignee)],
+      ['Note', item.note && sanitizeLine(item.note)],
       [
         'Changed',
         item.changedBy &&
-          `${out.exactly(item.changedAt)} by ${clean(item.changedBy.name ?? item.changedBy.id)}`,
+          `${out.formatTimeWithAge(item.changedAt)} by ${sanitizeLine(item.changedBy.name ?? item.changedBy.id)}`,
       ],
       ...item.actions.map((action): [string, string] => {
         const command = toActionCommand(action);
         const { operation, method, path } = action;
         return [
           'Action',
-          command === undefined ? `${operation}: ${method} ${clean(path)}` : toCommand(command),
+          command === undefined ? `${operation}: ${method} ${sanitizeLine(path)}` : toCommand(command),
         ];
       }),
     ]);

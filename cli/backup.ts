@@ -6,7 +6,7 @@ import { ConfigError, parseConfigText, parseStorage } from '../shared/config.ts'
 import { VERSION } from '../shared/version.ts';
 import { type Context, OperationError, UsageError } from './command.ts';
 import { readInputFile } from './input.ts';
-import { clean, count } from './output.ts';
+import { count, sanitizeLine } from './output.ts';
 import { onRecentNode } from './start.ts';
 
 interface FolderFlags {
@@ -47,7 +47,7 @@ async function writeBackupTo(context: Context, file: string, flags: BackupFlags)
   const hasKey = manifest.files.some(({ name }) => name === 'secret.key');
   if (!isStream) {
     out.document({ file, ...manifest }, () => {
-      out.line(`Written: ${clean(file)} (${describe(manifest)})`);
+      out.line(`Written: ${sanitizeLine(file)} (${describe(manifest)})`);
     });
   }
   out.note(
@@ -71,19 +71,19 @@ async function restoreFrom(context: Context, file: string, flags: FolderFlags): 
   );
   out.progress();
   out.document({ folder, ...manifest }, () => {
-    out.line(`Restored: ${clean(folder)}, as of ${manifest.createdAt} (${describe(manifest)})`);
+    out.line(`Restored: ${sanitizeLine(folder)}, as of ${manifest.createdAt} (${describe(manifest)})`);
     out.line('At the next start, the logs continue in a new epoch.');
   });
   if (!manifest.files.some(({ name }) => name === 'secret.key')) {
     out.note(
-      `The backup contains no secret.key. Before the start, copy it to ${clean(folder)}, or set JOBWIRE_SECRET_KEY.`,
+      `The backup contains no secret.key. Before the start, copy it to ${sanitizeLine(folder)}, or set JOBWIRE_SECRET_KEY.`,
     );
   }
 }
 
 function describe({ version, files }: Manifest): string {
   const bytes = files.reduce((total, file) => total + file.bytes, 0);
-  return `${count(files.length, 'file')}, ${(bytes / 1_048_576).toFixed(1)} MiB before compression, Jobwire ${clean(version)}`;
+  return `${count(files.length, 'file')}, ${(bytes / 1_048_576).toFixed(1)} MiB before compression, Jobwire ${sanitizeLine(version)}`;
 }
 
 function findDataFolder({ env }: Context, flags: FolderFlags): string {

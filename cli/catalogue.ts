@@ -3,7 +3,7 @@ import { type OpenJobs, type RegionOpenJobs, type Rollup, UnreachableError } fro
 import { eventTypes } from '../client/inputs.ts';
 import { type Context, CSV, command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
 import { suggestText, withId } from './input.ts';
-import { clean, count, toJson } from './output.ts';
+import { count, sanitizeLine, toJson } from './output.ts';
 
 /** Options of the days of daily statistics. */
 export const DAYS = {
@@ -44,9 +44,9 @@ export const eventTypeCommands = {
       const example = await api().get('/v1/event-types/{type}/example', path);
       out.document({ ...found, example }, () => {
         out.fields([
-          ['Type', clean(found.type)],
-          ['Emitted', clean(found.when)],
-          ['Schema', toCommand(`get ${clean(found.schema)}`)],
+          ['Type', sanitizeLine(found.type)],
+          ['Emitted', sanitizeLine(found.when)],
+          ['Schema', toCommand(`get ${sanitizeLine(found.schema)}`)],
         ]);
         out.line();
         out.line(toJson(example, 2));
@@ -70,7 +70,7 @@ export const regions = {
             value: ({ state }) => state,
             style: ({ state }) => (state === 'ok' ? 'green' : 'red'),
           },
-          { name: 'FAILING SINCE', value: ({ failingSince }) => out.when(failingSince) },
+          { name: 'FAILING SINCE', value: ({ failingSince }) => out.formatTimeCell(failingSince) },
           { name: 'PROBLEM', value: ({ problem }) => problem, long: true },
         ],
         'There are no regions that the API key can access.',
@@ -86,10 +86,10 @@ export const regions = {
       const region = await api().get('/v1/regions/{id}', withId(id));
       out.document(region, () =>
         out.fields([
-          ['Region', clean(region.id)],
+          ['Region', sanitizeLine(region.id)],
           ['State', out.paint(region.state === 'ok' ? 'green' : 'red', region.state)],
-          ['Failing since', out.exactly(region.failingSince)],
-          ['Problem', region.problem && clean(region.problem)],
+          ['Failing since', out.formatTimeWithAge(region.failingSince)],
+          ['Problem', region.problem && sanitizeLine(region.problem)],
         ]),
       );
     },
@@ -196,7 +196,7 @@ export function printOpenJobs(out: Context['out'], counts: OpenJobs | RegionOpen
     ['Dispatched', String(counts.dispatched)],
     ['Late', String(counts.late)],
     ['Without due date', counts.withoutDueDate > 0 ? String(counts.withoutDueDate) : null],
-    ['Observed up to', 'observedThrough' in counts ? out.exactly(counts.observedThrough) : null],
+    ['Observed up to', 'observedThrough' in counts ? out.formatTimeWithAge(counts.observedThrough) : null],
     ...('paused' in counts ? listCounted(counts) : []),
   ]);
   if (counts.byStatus.length === 0) return;

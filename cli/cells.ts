@@ -10,8 +10,8 @@ import {
 } from '../client/index.ts';
 import { readClientSecret } from './accounts.ts';
 import { type Context, command, KeyError, OperationError, UsageError } from './command.ts';
-import { CLIENT_SECRET, ignoreGone, withId } from './input.ts';
-import { clean } from './output.ts';
+import { CLIENT_SECRET, ignoreNotFound, withId } from './input.ts';
+import { sanitizeLine } from './output.ts';
 import { checkBaseUrl, findProfile, isUnencrypted, readProfiles } from './profiles.ts';
 
 const WAIT_MS = 1_000;
@@ -37,7 +37,7 @@ function openCells(context: Context): Cell[] {
 }
 
 /** An account in a cell. */
-interface Place {
+interface AccountLocation {
   readonly cell: string;
   readonly url: string;
   readonly account: string;
@@ -46,7 +46,7 @@ interface Place {
   readonly movedTo: string | null;
 }
 
-function toPlace({ name, url }: Cell, { id, region, paused, move }: Account): Place {
+function toPlace({ name, url }: Cell, { id, region, paused, move }: Account): AccountLocation {
   const state =
     move && !move.complete && move.to === null
       ? 'incomplete'
@@ -76,7 +76,7 @@ async function listPlaces(
     async function* () {
       const owners = new Map<string, string>();
       const found = new Set<string>();
-      const moved: Place[] = [];
+      const moved: AccountLocation[] = [];
       const responding = new Set<string>();
       for (const cell of cells) {
         try {
@@ -117,7 +117,7 @@ async function listPlaces(
     ],
     none,
   );
-  for (const line of failed) out.note(clean(line));
+  for (const line of failed) out.note(sanitizeLine(line));
   return failed.length > 0 ? 1 : undefined;
 }
 
@@ -196,7 +196,7 @@ export const moves = {
         );
         await waitUntilPrepared(context, former, id, target.url);
         for (let after: string | undefined, pages = 1; ; pages += 1) {
-          out.progress(`Copying ${clean(id)}: page ${pages} …`);
+          out.progress(`Copying ${sanitizeLine(id)}: page ${pages} …`);
           const page = await former.post('/v1/accounts/{id}/export', {
             ...withId(id),
             body: after === undefined ? {} : { after },
@@ -212,7 +212,9 @@ export const moves = {
       out.progress();
       context.onInterrupt(undefined);
       out.document(moved, () => {
-        out.line(`${clean(id)} was moved to ${clean(flags.to)}${moved?.paused ? ', paused as before' : ''}.`);
+        out.line(
+          `${sanitizeLine(id)} was moved to ${sanitizeLine(flags.to)}${moved?.paused ? ', paused as before' : ''}.`,
+        );
         out.note(
           `Delete it in the former cell when its events are delivered and read: ${context.toCommand(`accounts delete ${id} --yes`)}`,
         );
@@ -285,7 +287,7 @@ async function waitUntilPrepared(context: Context, former: Client, id: string, t
     if (Date.now() > until) {
       throw new OperationError(`The move still waits for ${waitingFor}.`);
     }
-    context.out.progress(`Waiting for ${clean(waitingFor)} …`);
+    context.out.progress(`Waiting for ${sanitizeLine(waitingFor)} …`);
     await sleep(WAIT_MS);
   }
 }
@@ -302,12 +304,12 @@ async function cancel(
   await former.delete('/v1/accounts/{id}/move', withId(before.id));
   const account = await former.get('/v1/accounts/{id}', withId(before.id));
   out.document(account, () => {
-    out.line(`The move of ${clean(before.id)} was cancelled.`);
+    out.line(`The move of ${sanitizeLine(before.id)} was cancelled.`);
     out.note(`To resume polling, run: ${toCommand(`accounts resume ${before.id}`)}`);
   });
   return undefined;
 }
 
 function readAccount(client: Client, id: string): Promise<Account | undefined> {
-  return client.get('/v1/accounts/{id}', withId(id)).catch(ignoreGone);
+  return client.get('/v1/accounts/{id}', withId(id)).catch(ignoreNotFound);
 }

@@ -17,14 +17,14 @@ import { deliveryColumns, printAttempt, printProblems } from './attempts.ts';
 import { BATCH, runBatch } from './batch.ts';
 import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
 import { parseIntegers, parseList, parsePairs, parseTime, sinceFlag } from './input.ts';
-import { clean, count } from './output.ts';
+import { count, sanitizeLine } from './output.ts';
 
 const WATCH_EVERY_MS = 1000;
 
 /** Above the number kept for one endpoint, and the maximum page size of the API. */
 const MAX_REPLAYS = 100;
 
-export const atEndpoint = (id: string, region: string | undefined) => ({
+export const withEndpoint = (id: string, region: string | undefined) => ({
   params: { path: { id }, query: { region } },
 });
 
@@ -94,13 +94,13 @@ export const deliveryCommands = {
     async run({ api, out }, [id], { region, limit: max }) {
       return out.list(
         (onMore) =>
-          api().list('/v1/endpoints/{id}/parked', 'parked', { ...atEndpoint(id, region), max, onMore }),
+          api().list('/v1/endpoints/{id}/parked', 'parked', { ...withEndpoint(id, region), max, onMore }),
         [
-          { name: 'PARKED', value: ({ parkedAt }) => out.when(parkedAt) },
+          { name: 'PARKED', value: ({ parkedAt }) => out.formatTimeCell(parkedAt) },
           { name: 'EVENT', value: ({ event }) => event, long: true },
           { name: 'TYPE', value: ({ type }) => type },
           { name: 'ATTEMPTS', value: ({ attempts }) => attempts, right: true },
-          { name: 'NEXT RETRY', value: ({ retryAt }) => out.when(retryAt) },
+          { name: 'NEXT RETRY', value: ({ retryAt }) => out.formatTimeCell(retryAt) },
           { name: 'REASON', value: ({ reason }) => reason, long: true },
         ],
         'No events are parked.',
@@ -144,9 +144,10 @@ export const deliveryCommands = {
     example: 'endpoints dead erp',
     async run({ api, out }, [id], { region, limit: max }) {
       return out.list(
-        (onMore) => api().list('/v1/endpoints/{id}/dead', 'dead', { ...atEndpoint(id, region), max, onMore }),
+        (onMore) =>
+          api().list('/v1/endpoints/{id}/dead', 'dead', { ...withEndpoint(id, region), max, onMore }),
         [
-          { name: 'DIED', value: ({ diedAt }) => out.when(diedAt) },
+          { name: 'DIED', value: ({ diedAt }) => out.formatTimeCell(diedAt) },
           { name: 'EVENT', value: ({ event }) => event, long: true },
           { name: 'TYPE', value: ({ type }) => type },
           { name: 'ATTEMPTS', value: ({ attempts }) => attempts, right: true },
@@ -197,7 +198,7 @@ export const deliveryCommands = {
         filter,
         dryRun,
       };
-      const at = atEndpoint(id, region);
+      const at = withEndpoint(id, region);
       const report = await context.api().post('/v1/endpoints/{id}/redeliver', { ...at, body });
       const { replay } = report;
       if (replay && flags.watch) {
@@ -219,8 +220,8 @@ export const deliveryCommands = {
     flags: { region: REGION },
     example: 'endpoints resend erp acme.mf2k8t9x3a.17',
     async run({ api, out }, [id, event], { region }) {
-      out.progress(`Sending ${clean(event)} to ${clean(id)} …`);
-      const at = atEndpoint(id, region);
+      out.progress(`Sending ${sanitizeLine(event)} to ${sanitizeLine(id)} …`);
+      const at = withEndpoint(id, region);
       return printAttempt(out, await api().post('/v1/endpoints/{id}/resend', { ...at, body: { event } }));
     },
   }),
@@ -251,10 +252,10 @@ export const deliveryCommands = {
         ...(flags.until === undefined ? {} : { to: { at: parseTime('until', flags.until) } }),
         ...(accounts || types ? { filter } : {}),
       };
-      const at = atEndpoint(id, flags.region);
+      const at = withEndpoint(id, flags.region);
       const replay = await context.api().post('/v1/endpoints/{id}/replays', { ...at, body });
       if (!context.out.json) {
-        context.out.line(`Replay ${clean(replay.id)} started: ${replay.total} events.`);
+        context.out.line(`Replay ${sanitizeLine(replay.id)} started: ${replay.total} events.`);
       }
       printTruncation(context, replay.truncatedAccounts);
       if (flags.watch) return watch(context, id, replay.id, flags.region);
@@ -292,7 +293,7 @@ export const deliveryCommands = {
         (onMore) => {
           const options = { max: MAX_REPLAYS, pageSize: MAX_REPLAYS, onMore };
           return api().list('/v1/endpoints/{id}/replays', 'replays', {
-            ...atEndpoint(id, region),
+            ...withEndpoint(id, region),
             ...options,
           });
         },
@@ -303,7 +304,7 @@ export const deliveryCommands = {
           { name: 'TOTAL', value: ({ total }) => total, right: true },
           { name: 'DELIVERED', value: ({ delivered }) => delivered, right: true },
           { name: 'FAILED', value: ({ failed }) => failed, right: true },
-          { name: 'STARTED', value: ({ startedAt }) => out.when(startedAt) },
+          { name: 'STARTED', value: ({ startedAt }) => out.formatTimeCell(startedAt) },
         ],
         'There are no replays.',
       );
@@ -329,7 +330,7 @@ function createParkedCommand(verbs: {
   readonly verb: 'retry' | 'discard';
   readonly change: (
     client: Client,
-    init: ReturnType<typeof atEndpoint> & { readonly body: ParkedEventSelection },
+    init: ReturnType<typeof withEndpoint> & { readonly body: ParkedEventSelection },
   ) => Promise<Partial<RetriedEvents & DiscardedEvents> & { readonly missing: readonly string[] }>;
   readonly done: (report: Partial<RetriedEvents & DiscardedEvents>) => string;
 }) {
@@ -348,10 +349,10 @@ function createParkedCommand(verbs: {
         throw new UsageError('Either --event EVENT or --all is required, but not both.');
       }
       const body: ParkedEventSelection = all ? { all: true } : { events };
-      const report = await change(api(), { ...atEndpoint(id, region), body });
+      const report = await change(api(), { ...withEndpoint(id, region), body });
       out.document(report, done(report));
       if (report.missing.length === 0) return undefined;
-      out.note(`Not parked: ${clean(report.missing.join(', '))}.`);
+      out.note(`Not parked: ${sanitizeLine(report.missing.join(', '))}.`);
       return 1;
     },
   });
@@ -360,7 +361,7 @@ function createParkedCommand(verbs: {
 function printRedelivery({ out }: Context, report: RedeliveryReport): void {
   const { dryRun, parked, dead, complete, events, replay } = report;
   const listed = events.map(({ event, type, state, status }) =>
-    clean(`  ${event}  ${type}  ${state}${status === null ? '' : `, HTTP ${status}`}`),
+    sanitizeLine(`  ${event}  ${type}  ${state}${status === null ? '' : `, HTTP ${status}`}`),
   );
   const verb = dryRun ? 'would be' : 'will be';
   out.line(
@@ -370,7 +371,7 @@ function printRedelivery({ out }: Context, report: RedeliveryReport): void {
   if (parked + dead > events.length) out.line(`  and ${parked + dead - events.length} more`);
   if (!complete)
     out.note('Only the first 10,000 dead events were examined. Repeat the command after the replay.');
-  if (replay) out.line(`Replay ${clean(replay.id)} started.`);
+  if (replay) out.line(`Replay ${sanitizeLine(replay.id)} started.`);
 }
 
 function parseReplayStart(since: string | undefined, from: readonly string[]): NewReplay['from'] {
@@ -390,8 +391,8 @@ function watchCommand(
   replay: string,
   region: string | undefined,
 ): string {
-  const where = region === undefined ? '' : ` --region ${clean(region)}`;
-  return toCommand(`endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`);
+  const where = region === undefined ? '' : ` --region ${sanitizeLine(region)}`;
+  return toCommand(`endpoints replays ${sanitizeLine(id)} ${sanitizeLine(replay)}${where} --watch`);
 }
 
 /** Polls every second until the replay has ended. With JSON, prints a line after each change. */
@@ -405,9 +406,9 @@ async function watch(
   context.onInterrupt(
     `The replay continues. To see its progress, run: ${watchCommand(context, id, replay, region)}`,
   );
-  const health = await context.api().get('/v1/endpoints/{id}/health', atEndpoint(id, region));
+  const health = await context.api().get('/v1/endpoints/{id}/health', withEndpoint(id, region));
   if (health.state !== 'active') {
-    const problem = health.problem === null ? '' : ` (${clean(health.problem)})`;
+    const problem = health.problem === null ? '' : ` (${sanitizeLine(health.problem)})`;
     out.note(`The endpoint is ${health.state}${problem}. The replay resumes when delivery succeeds again.`);
   }
   const params = { path: { id, replay }, query: { region } };
@@ -443,14 +444,14 @@ function percent({ done, total }: Replay): number {
 
 function printReplay({ out }: Context, replay: Replay): void {
   out.fields([
-    ['Replay', clean(replay.id)],
-    ['State', clean(replay.state)],
+    ['Replay', sanitizeLine(replay.id)],
+    ['State', sanitizeLine(replay.state)],
     ['Done', `${replay.done} of ${replay.total} events (${percent(replay)} %)`],
     ['Delivered', String(replay.delivered)],
     ['Failed', String(replay.failed)],
     ['Filtered out', replay.skipped > 0 ? String(replay.skipped) : null],
-    ['Started', out.exactly(replay.startedAt)],
-    ['Finished', out.exactly(replay.finishedAt)],
+    ['Started', out.formatTimeWithAge(replay.startedAt)],
+    ['Finished', out.formatTimeWithAge(replay.finishedAt)],
   ]);
 }
 
@@ -458,6 +459,6 @@ function printReplay({ out }: Context, replay: Replay): void {
 export function printTruncation({ out }: Context, late: readonly string[] | undefined): void {
   if (!late?.length) return;
   out.note(
-    `Delivery starts later than requested, because older events of these accounts have expired: ${clean(late.join(', '))}.`,
+    `Delivery starts later than requested, because older events of these accounts have expired: ${sanitizeLine(late.join(', '))}.`,
   );
 }

@@ -1,6 +1,6 @@
 /** The checks of `jobwire doctor` that ask the running Jobwire: its accounts, endpoints and alert rules. */
 import pLimit from 'p-limit';
-import { whyUnreachable } from '../client/errors.ts';
+import { describeNetworkError } from '../client/errors.ts';
 import {
   type AccountState,
   ApiError,
@@ -11,7 +11,7 @@ import {
   UnreachableError,
 } from '../client/index.ts';
 import { staleSince } from '../shared/stale.ts';
-import { ignoreGone } from './input.ts';
+import { ignoreNotFound } from './input.ts';
 import { count } from './output.ts';
 
 /** Result of one check. */
@@ -79,7 +79,7 @@ export async function checkStore(url: string): Promise<Check[]> {
     return [{ check, state: 'fail', message: String(detail), fix }];
   } catch (cause) {
     const fix = 'Check the log of Jobwire.';
-    return [{ check, state: 'fail', message: `/readyz can’t be read: ${whyUnreachable(cause)}.`, fix }];
+    return [{ check, state: 'fail', message: `/readyz can’t be read: ${describeNetworkError(cause)}.`, fix }];
   }
 }
 
@@ -108,7 +108,7 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
   const reports = new Map(
     await limit.map(tested, async ({ id }): Promise<[string, TestReport | undefined]> => {
       const params = { path: { id } };
-      return [id, await client.post('/v1/accounts/{id}/test', { params }).catch(ignoreGone)];
+      return [id, await client.post('/v1/accounts/{id}/test', { params }).catch(ignoreNotFound)];
     }),
   );
   const checks = active.flatMap((account): Check[] => {
@@ -177,7 +177,7 @@ async function checkEndpoints(client: Client): Promise<Check[]> {
     if (state === 'active') healthy += 1;
     if (state !== 'failing' && state !== 'disabled') continue;
     const params = { path: { id }, query: { region } };
-    const health = await client.get('/v1/endpoints/{id}/health', { params }).catch(ignoreGone);
+    const health = await client.get('/v1/endpoints/{id}/health', { params }).catch(ignoreNotFound);
     const fix = (toCommand: ToCommand): string =>
       state === 'disabled'
         ? `Repair the receiver at ${url}. Then run: ${toCommand(`endpoints enable ${id} --region ${region}`)}`

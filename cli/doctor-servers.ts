@@ -1,5 +1,5 @@
 /** The checks of `jobwire doctor` that ask other servers: the ordering API, DynamoDB, the mail server and the issuer of users. */
-import { whyUnreachable } from '../client/errors.ts';
+import { describeNetworkError } from '../client/errors.ts';
 import type { Config } from '../shared/config.ts';
 import type { Check } from './doctor-running.ts';
 import { count } from './output.ts';
@@ -23,7 +23,7 @@ export async function checkDynamo(config: Config | undefined): Promise<Check[]> 
   if (config?.dynamodbEndpoint === undefined) return [];
   const probe = await probeUrl(config.dynamodbEndpoint);
   if (probe.responded) return [{ check: 'DynamoDB', state: 'ok', message: 'dynamodbEndpoint responds.' }];
-  const message = `dynamodbEndpoint can’t be reached: ${probe.why}.`;
+  const message = `dynamodbEndpoint can’t be reached: ${probe.failureReason}.`;
   return [{ check: 'DynamoDB', state: 'fail', message, fix: 'Start DynamoDB, or correct dynamodbEndpoint.' }];
 }
 
@@ -38,7 +38,7 @@ export async function checkRegion(region: Region): Promise<Check[]> {
   const toCheck = (what: string, field: string, probe: Probe): Check => {
     if (!probe.responded) {
       const fix = `Check regions.${id}.${field} and the network: DNS, firewall, proxy.`;
-      return { check, state: 'fail', message: `${what} can’t be reached: ${probe.why}.`, fix };
+      return { check, state: 'fail', message: `${what} can’t be reached: ${probe.failureReason}.`, fix };
     }
     if (probe.status === 404) {
       const fix = `Correct ${field === 'authUrl' ? `regions.${id}.authUrl or realm` : `the path of regions.${id}.baseUrl`}.`;
@@ -108,7 +108,7 @@ export async function checkSignIn(config: Config | undefined): Promise<Check[]> 
 
 type Probe =
   | { readonly responded: true; readonly status: number; readonly skewMs: number | undefined }
-  | { readonly responded: false; readonly why: string };
+  | { readonly responded: false; readonly failureReason: string };
 
 /** Checks whether a server responds, and how far its clock is ahead of ours. */
 export async function probeUrl(url: string, init: RequestInit = {}): Promise<Probe> {
@@ -122,7 +122,7 @@ export async function probeUrl(url: string, init: RequestInit = {}): Promise<Pro
     const skewMs = Number.isNaN(date) ? undefined : date + 500 - middle;
     return { responded: true, status: answer.status, skewMs };
   } catch (cause) {
-    return { responded: false, why: whyUnreachable(cause) };
+    return { responded: false, failureReason: describeNetworkError(cause) };
   }
 }
 

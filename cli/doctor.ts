@@ -25,7 +25,7 @@ import {
   type Region,
 } from './doctor-servers.ts';
 import { readInputFile } from './input.ts';
-import { clean, count } from './output.ts';
+import { count, sanitizeLine } from './output.ts';
 import { isUnencrypted } from './profiles.ts';
 import { describeNodeFix, findNode } from './start.ts';
 
@@ -61,8 +61,11 @@ export async function doctor(
     const width = Math.max(...checks.map(({ check }) => check.length));
     const style = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
     for (const { check, state, message, fix } of checks) {
-      out.hang(`${out.paint(style[state], state.padEnd(4))}  ${check.padEnd(width)}  `, clean(message));
-      if (fix !== undefined) out.hang(`${''.padEnd(width + 8)}→ `, clean(fix));
+      out.hang(
+        `${out.paint(style[state], state.padEnd(4))}  ${check.padEnd(width)}  `,
+        sanitizeLine(message),
+      );
+      if (fix !== undefined) out.hang(`${''.padEnd(width + 8)}→ `, sanitizeLine(fix));
     }
     if (file === undefined) out.note('To check your configuration too, use --config FILE.');
   });
@@ -338,7 +341,7 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
   const check = 'Jobwire API';
   const probe = await probeUrl(`${url}/healthz`);
   if (!probe.responded) {
-    const message = `${url} can’t be reached: ${probe.why}.`;
+    const message = `${url} can’t be reached: ${probe.failureReason}.`;
     const start = file === undefined ? 'start' : `start --config ${quote(file.path)}`;
     const fix: Check['fix'] = (toCommand) =>
       `Set its URL with --url or JOBWIRE_URL, or start Jobwire. Run: ${toCommand(start)}`;

@@ -24,17 +24,17 @@ import {
   UsageError,
   withoutDefaults,
 } from './command.ts';
-import { atEndpoint, deliveryCommands, printTruncation, REGION } from './deliveries.ts';
+import { deliveryCommands, printTruncation, REGION, withEndpoint } from './deliveries.ts';
 import {
   HEADER_ENV,
-  ignoreGone,
+  ignoreNotFound,
   parseList,
   parsePairs,
   parseTime,
   readHeaders,
   readSecret,
 } from './input.ts';
-import { clean, count } from './output.ts';
+import { count, sanitizeLine } from './output.ts';
 
 /** Maximum number of concurrent requests for health. */
 const HEALTH_CONCURRENCY = 8;
@@ -137,11 +137,13 @@ export const endpoints = {
       const created = await api().post('/v1/endpoints', { body });
       out.document(created, () => {
         const { endpoint } = created;
-        out.line(`${clean(endpoint.id)} was added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
+        out.line(
+          `${sanitizeLine(endpoint.id)} was added in ${sanitizeLine(endpoint.region)}: ${sanitizeLine(endpoint.url)}`,
+        );
         if (secret === undefined && created.secret !== null) printSecret(context, created.secret);
         printTruncation(context, created.truncatedAccounts);
         out.line(
-          `To test it, run: ${context.toCommand(`endpoints ping ${clean(endpoint.id)}${flags.region === undefined ? '' : ` --region ${clean(endpoint.region)}`}`)}`,
+          `To test it, run: ${context.toCommand(`endpoints ping ${sanitizeLine(endpoint.id)}${flags.region === undefined ? '' : ` --region ${sanitizeLine(endpoint.region)}`}`)}`,
         );
       });
     },
@@ -186,28 +188,31 @@ export const endpoints = {
     flags: { region: REGION },
     example: 'endpoints show erp',
     async run({ api, out }, [id], { region }) {
-      const endpoint = await api().get('/v1/endpoints/{id}', atEndpoint(id, region));
+      const endpoint = await api().get('/v1/endpoints/{id}', withEndpoint(id, region));
       const { jobFields, headers, ratePerSecond } = endpoint;
       const fields = Object.entries(jobFields).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
       out.document(endpoint, () =>
         out.fields([
-          ['Endpoint', clean(endpoint.id)],
-          ['Region', clean(endpoint.region)],
+          ['Endpoint', sanitizeLine(endpoint.id)],
+          ['Region', sanitizeLine(endpoint.region)],
           ['Kind', endpoint.kind],
-          ['URL', clean(endpoint.url)],
-          ['Description', endpoint.description && clean(endpoint.description)],
+          ['URL', sanitizeLine(endpoint.url)],
+          ['Description', endpoint.description && sanitizeLine(endpoint.description)],
           ['State', out.paint(STATE_STYLE[endpoint.state], endpoint.state)],
-          ['Accounts', clean(formatFilter(endpoint.accounts))],
-          ['Types', clean(formatFilter(endpoint.types))],
-          ['Order groups', clean(formatFilter(endpoint.orderGroups))],
-          ['Origins', clean(formatFilter(endpoint.origins))],
-          ['Job fields', fields.length === 0 ? null : clean(fields.join(', '))],
-          ['Headers', headers.length === 0 ? null : `${clean(headers.join(', '))} (values are not readable)`],
+          ['Accounts', sanitizeLine(formatFilter(endpoint.accounts))],
+          ['Types', sanitizeLine(formatFilter(endpoint.types))],
+          ['Order groups', sanitizeLine(formatFilter(endpoint.orderGroups))],
+          ['Origins', sanitizeLine(formatFilter(endpoint.origins))],
+          ['Job fields', fields.length === 0 ? null : sanitizeLine(fields.join(', '))],
+          [
+            'Headers',
+            headers.length === 0 ? null : `${sanitizeLine(headers.join(', '))} (values are not readable)`,
+          ],
           ['Concurrency', endpoint.concurrency === null ? null : String(endpoint.concurrency)],
           ['Rate', ratePerSecond === null ? null : `${ratePerSecond} requests per second`],
           ['Managed by', endpoint.managed ? 'API' : 'configuration'],
-          ['Created', out.exactly(endpoint.createdAt)],
-          ['Changed', out.exactly(endpoint.changedAt)],
+          ['Created', out.formatTimeWithAge(endpoint.createdAt)],
+          ['Changed', out.formatTimeWithAge(endpoint.changedAt)],
         ]),
       );
     },
@@ -243,9 +248,9 @@ export const endpoints = {
       };
       if (Object.keys(body).length === 0)
         throw new UsageError("Nothing to change. Set at least one option, such as --types 'job.*'.");
-      const at = atEndpoint(id, flags.region);
+      const at = withEndpoint(id, flags.region);
       const endpoint = await api().patch('/v1/endpoints/{id}', { ...at, body });
-      out.document(endpoint, `${clean(id)} was updated.`);
+      out.document(endpoint, `${sanitizeLine(id)} was updated.`);
     },
   }),
 
@@ -268,12 +273,12 @@ export const endpoints = {
       const { api, out } = context;
       const secret = await readSigningSecret(context, flags);
       const body = { secret, gracePeriodSeconds: flags.grace };
-      const at = atEndpoint(id, flags.region);
+      const at = withEndpoint(id, flags.region);
       const rotated = await api().post('/v1/endpoints/{id}/rotate-secret', { ...at, body });
       out.document(rotated, () => {
-        out.line(`The signing secret of ${clean(id)} was replaced.`);
+        out.line(`The signing secret of ${sanitizeLine(id)} was replaced.`);
         if (secret === undefined) printSecret(context, rotated.secret);
-        out.line(`The previous secrets expire at ${out.exactly(rotated.previousSecretsExpireAt)}.`);
+        out.line(`The previous secrets expire at ${out.formatTimeWithAge(rotated.previousSecretsExpireAt)}.`);
       });
     },
   }),
@@ -299,7 +304,7 @@ export const endpoints = {
           ({ status, count }) => `${count} × ${status === null ? 'no HTTP status' : `HTTP ${status}`}`,
         );
         out.fields([
-          ['Since', out.exactly(from)],
+          ['Since', out.formatTimeWithAge(from)],
           ['Attempts', String(total.attempts)],
           ['Delivered', String(total.delivered)],
           ['Failed', total.failed === 0 ? '0' : `${total.failed}: ${failures.join(', ')}`],
@@ -320,21 +325,21 @@ export const endpoints = {
     example: 'endpoints health erp',
     async run(context, [id], { region }) {
       const { api, out } = context;
-      const health = await api().get('/v1/endpoints/{id}/health', atEndpoint(id, region));
+      const health = await api().get('/v1/endpoints/{id}/health', withEndpoint(id, region));
       const { parked, backlog, statistics } = health;
       const { lastError } = statistics;
       const formatCount = (events: number, at: string | null) =>
-        `${count(events, 'event')}${at === null ? '' : `, oldest ${out.exactly(at)}`}`;
+        `${count(events, 'event')}${at === null ? '' : `, oldest ${out.formatTimeWithAge(at)}`}`;
       out.document(health, () => {
         out.fields([
-          ['Endpoint', clean(id)],
+          ['Endpoint', sanitizeLine(id)],
           ['State', out.paint(STATE_STYLE[health.state], health.state)],
-          ['Problem', health.problem && clean(health.problem)],
-          ['Waiting until', out.exactly(health.waitUntil)],
-          ['Failing since', out.exactly(health.failingSince)],
-          ['Disabled at', out.exactly(health.disabledAt)],
-          ['Last delivered', out.exactly(health.lastDeliveredAt)],
-          ['Last failed', out.exactly(health.lastFailedAt)],
+          ['Problem', health.problem && sanitizeLine(health.problem)],
+          ['Waiting until', out.formatTimeWithAge(health.waitUntil)],
+          ['Failing since', out.formatTimeWithAge(health.failingSince)],
+          ['Disabled at', out.formatTimeWithAge(health.disabledAt)],
+          ['Last delivered', out.formatTimeWithAge(health.lastDeliveredAt)],
+          ['Last failed', out.formatTimeWithAge(health.lastFailedAt)],
           [
             'Backlog',
             `${backlog.complete ? '' : 'at least '}${formatCount(backlog.events, backlog.oldestAt)}`,
@@ -352,7 +357,10 @@ export const endpoints = {
             'Latency',
             statistics.p50Ms === null ? null : `p50 ${statistics.p50Ms} ms, p95 ${statistics.p95Ms} ms`,
           ],
-          ['Last error', lastError && `${out.exactly(lastError.at)}: ${clean(lastError.reason)}`],
+          [
+            'Last error',
+            lastError && `${out.formatTimeWithAge(lastError.at)}: ${sanitizeLine(lastError.reason)}`,
+          ],
         ]);
         noteNotDelivering(context, { id, state: health.state }, region);
       });
@@ -372,10 +380,13 @@ export const endpoints = {
     example: 'endpoints resume erp',
     async run(context, [id], { region }) {
       const { api, out } = context;
-      const at = atEndpoint(id, region);
+      const at = withEndpoint(id, region);
       const { paused } = await api().get('/v1/endpoints/{id}', at);
       const endpoint = await api().post('/v1/endpoints/{id}/resume', at);
-      out.document(endpoint, `${clean(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`);
+      out.document(
+        endpoint,
+        `${sanitizeLine(id)} ${paused ? 'is resumed' : 'was not paused, so nothing changed'}.`,
+      );
       noteNotDelivering(context, endpoint, region);
     },
   }),
@@ -392,8 +403,8 @@ export const endpoints = {
     flags: { region: REGION },
     example: 'endpoints remove erp',
     async run({ api, out }, [id], { region }) {
-      await api().delete('/v1/endpoints/{id}', atEndpoint(id, region));
-      out.document({ removed: id }, `${clean(id)} was removed.`);
+      await api().delete('/v1/endpoints/{id}', withEndpoint(id, region));
+      out.document({ removed: id }, `${sanitizeLine(id)} was removed.`);
     },
   }),
 
@@ -404,8 +415,8 @@ export const endpoints = {
     example: 'endpoints ping erp',
     async run(context, [id], { region }) {
       const { api, out } = context;
-      out.progress(`Pinging ${clean(id)} …`);
-      const at = atEndpoint(id, region);
+      out.progress(`Pinging ${sanitizeLine(id)} …`);
+      const at = withEndpoint(id, region);
       const code = printAttempt(out, await api().post('/v1/endpoints/{id}/ping', at));
       if (code !== undefined) return code;
       noteNotDelivering(context, await api().get('/v1/endpoints/{id}', at), region);
@@ -424,9 +435,9 @@ function noteNotDelivering(
 ): void {
   if (state === 'active') return;
   const verb = state === 'paused' ? 'resume' : 'enable';
-  const where = region === undefined ? '' : ` --region ${clean(region)}`;
+  const where = region === undefined ? '' : ` --region ${sanitizeLine(region)}`;
   out.note(
-    `The endpoint is ${state}. To resume delivery at once, run: ${toCommand(`endpoints ${verb} ${clean(id)}${where}`)}`,
+    `The endpoint is ${state}. To resume delivery at once, run: ${toCommand(`endpoints ${verb} ${sanitizeLine(id)}${where}`)}`,
   );
 }
 
@@ -434,7 +445,7 @@ function createStateCommand(
   verb: string,
   about: string,
   done: string,
-  change: (client: Client, at: ReturnType<typeof atEndpoint>) => Promise<Endpoint>,
+  change: (client: Client, at: ReturnType<typeof withEndpoint>) => Promise<Endpoint>,
 ) {
   return command({
     about,
@@ -443,8 +454,8 @@ function createStateCommand(
     example: `endpoints ${verb} erp`,
     async run(context, [id], { region }) {
       const { api, out } = context;
-      const endpoint = await change(api(), atEndpoint(id, region));
-      out.document(endpoint, `${clean(id)} ${done}.`);
+      const endpoint = await change(api(), withEndpoint(id, region));
+      out.document(endpoint, `${sanitizeLine(id)} ${done}.`);
       if (verb === 'enable' && endpoint.state === 'paused') noteNotDelivering(context, endpoint, region);
     },
   });
@@ -459,9 +470,9 @@ async function* withHealth(
   const fetchHealth = () =>
     Promise.all(
       batch.splice(0).map(async (endpoint) => {
-        const at = atEndpoint(endpoint.id, endpoint.region);
+        const at = withEndpoint(endpoint.id, endpoint.region);
         const request = api.get('/v1/endpoints/{id}/health', at);
-        return { ...endpoint, health: (await request.catch(ignoreGone)) ?? null };
+        return { ...endpoint, health: (await request.catch(ignoreNotFound)) ?? null };
       }),
     );
   for await (const endpoint of api.list('/v1/endpoints', 'endpoints', options)) {
@@ -540,7 +551,7 @@ async function readSigningSecret(context: Context, flags: FlagValues<typeof SECR
 
 function printSecret({ out }: Context, secret: string): void {
   out.line();
-  out.line(`  ${out.paint('bold', clean(secret))}`);
+  out.line(`  ${out.paint('bold', sanitizeLine(secret))}`);
   out.line();
   out.note('Store this signing secret now. It is not shown again.');
 }

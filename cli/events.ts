@@ -14,7 +14,7 @@ import type { JobEvent } from '../shared/events/event.ts';
 import { deliveryColumns } from './attempts.ts';
 import { type Context, CSV, command, type FlagValues, limitFlag, UsageError } from './command.ts';
 import { AFTER, parseList, parseTime, SELECTION } from './input.ts';
-import { clean, escapeControls, toJson } from './output.ts';
+import { escapeControls, sanitizeLine, toJson } from './output.ts';
 
 const PAGE = 500;
 
@@ -101,11 +101,11 @@ export const events = {
         : [];
       out.document(flags.deliveries ? { event, deliveries } : event, () => {
         out.fields([
-          ['Event', clean(event.id)],
-          ['Type', clean(event.type)],
-          ['Time', out.exactly(event.time)],
-          ['Source', clean(event.source)],
-          ['Subject', 'subject' in event ? clean(event.subject) : null],
+          ['Event', sanitizeLine(event.id)],
+          ['Type', sanitizeLine(event.type)],
+          ['Time', out.formatTimeWithAge(event.time)],
+          ['Source', sanitizeLine(event.source)],
+          ['Subject', 'subject' in event ? sanitizeLine(event.subject) : null],
         ]);
         out.line();
         out.line(toJson(event.data, 2));
@@ -148,7 +148,7 @@ export async function* selectEvents(
   }
   const query = { types, after };
   const options: FollowOptions = {
-    onLost: (why) => out.note(`Connection lost: ${clean(why)} Reconnecting until you press Ctrl-C.`),
+    onLost: (why) => out.note(`Connection lost: ${sanitizeLine(why)} Reconnecting until you press Ctrl-C.`),
     onFound: () => out.note('Reconnected. The stream resumes at its last position.'),
   };
   const events =
@@ -175,7 +175,7 @@ export function eventPrinter({ out }: Context): (text: string) => void {
     const event = JSON.parse(text) as JobEvent;
     out.progress();
     terminal.event(event);
-    if (out.verbose) out.line(out.paint('dim', `${''.padEnd(20)} ${clean(event.id)}`));
+    if (out.verbose) out.line(out.paint('dim', `${''.padEnd(20)} ${sanitizeLine(event.id)}`));
   };
 }
 

@@ -1,5 +1,5 @@
 /** `jobwire health`: for health checks of containers and load balancers, so it loads little. */
-import { UnreachableError, whyUnreachable } from '../client/errors.ts';
+import { describeNetworkError, UnreachableError } from '../client/errors.ts';
 import type { Context } from './command.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -21,7 +21,7 @@ export async function health({ url, out }: Pick<Context, 'url' | 'out'>): Promis
     why = `it responds with HTTP ${response.status}${detail}`;
   } catch (cause) {
     const isLate = cause instanceof Error && cause.name === 'TimeoutError';
-    why = isLate ? `no response within ${TIMEOUT_MS / 1_000} seconds` : whyUnreachable(cause);
+    why = isLate ? `no response within ${TIMEOUT_MS / 1_000} seconds` : describeNetworkError(cause);
   }
   throw new UnreachableError(`Jobwire at ${url} is not ready: ${why}.`);
 }

@@ -16,7 +16,7 @@ import { id } from '../shared/validation.ts';
 import { printSteps, readClientSecret } from './accounts.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
 import { type CLIENT_SECRET, prompt } from './input.ts';
-import { clean } from './output.ts';
+import { sanitizeLine } from './output.ts';
 
 const { clientId, clientSecret } = NewCredentials.shape;
 
@@ -199,7 +199,7 @@ async function readSettings(
     const problem = value === undefined ? undefined : findProblem(rule, value);
     if (problem !== undefined) throw new UsageError(`--${name} ${problem}.`);
     while (value === undefined) {
-      const hint = fallback === undefined ? '' : ` [${clean(fallback)}]`;
+      const hint = fallback === undefined ? '' : ` [${sanitizeLine(fallback)}]`;
       const typed = (await prompt(stdin, `${ask}${hint}: `, 'visible')).trim() || (fallback ?? '');
       const problem = findProblem(rule, typed);
       if (problem === undefined) value = typed;
@@ -272,12 +272,12 @@ function printNext(
   },
 ): void {
   const { config: path, secretFile, signingSecretFile, apiKeyFile, account } = files;
-  out.line(`Written: ${clean(path)}`);
+  out.line(`Written: ${sanitizeLine(path)}`);
   if (secretFile !== null)
-    out.line(`Written: ${clean(secretFile)} (the client secret; only you can read it)`);
+    out.line(`Written: ${sanitizeLine(secretFile)} (the client secret; only you can read it)`);
   if (signingSecretFile !== null) {
     out.line(
-      `Written: ${clean(signingSecretFile)} (the signing secret, for the receiver; only you can read it)`,
+      `Written: ${sanitizeLine(signingSecretFile)} (the signing secret, for the receiver; only you can read it)`,
     );
   }
   out.line();

@@ -121,7 +121,7 @@ export const suggestText = (text: string, known: readonly string[]) => (cause: u
 };
 
 /** Handles the error of a resource that does not exist, or was deleted meanwhile. */
-export function ignoreGone(cause: unknown): undefined {
+export function ignoreNotFound(cause: unknown): undefined {
   if (cause instanceof ApiError && cause.status === 404) return undefined;
   throw cause;
 }

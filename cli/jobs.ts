@@ -4,7 +4,7 @@ import { deliveryColumns } from './attempts.ts';
 import { CSV, command, limitFlag, UsageError } from './command.ts';
 import { eventPrinter } from './events.ts';
 import { isDay, parseList } from './input.ts';
-import { clean, count } from './output.ts';
+import { count, sanitizeLine } from './output.ts';
 
 export const jobs = {
   'jobs list': command({
@@ -124,31 +124,31 @@ export const jobs = {
           [parcel, link].filter((part) => part !== null).join(' '),
         );
         out.fields([
-          ['Job', `${job.jobNumber} of ${clean(account)}`],
-          ['Status', job.status && clean(job.status)],
+          ['Job', `${job.jobNumber} of ${sanitizeLine(account)}`],
+          ['Status', job.status && sanitizeLine(job.status)],
           ['State', formatState(job)],
-          ['Description', job.description && clean(job.description)],
-          ['Order number', job.orderNumber && clean(job.orderNumber)],
-          ['Order group', job.orderGroup && clean(job.orderGroup)],
-          ['Origin', job.originCode && clean(job.originCode)],
-          ['Due', job.dateDue && `${clean(job.dateDue)}${job.mustDate ? ' (mandatory)' : ''}`],
+          ['Description', job.description && sanitizeLine(job.description)],
+          ['Order number', job.orderNumber && sanitizeLine(job.orderNumber)],
+          ['Order group', job.orderGroup && sanitizeLine(job.orderGroup)],
+          ['Origin', job.originCode && sanitizeLine(job.originCode)],
+          ['Due', job.dateDue && `${sanitizeLine(job.dateDue)}${job.mustDate ? ' (mandatory)' : ''}`],
           ['Risk', formatRisk(job)],
           ['Reason', describeForecast(job)],
           ['In status', describeStay(job)],
           [
             'Furthest behind',
             job.blockingLine &&
-              `${clean(job.blockingLine.status)}: line ${job.blockingLine.jobLineIds.join(', ')}`,
+              `${sanitizeLine(job.blockingLine.status)}: line ${job.blockingLine.jobLineIds.join(', ')}`,
           ],
-          ['Dispatched', job.dateOut && clean(job.dateOut)],
-          ...parcels.map((parcel): [string, string] => ['Parcel', clean(parcel)]),
+          ['Dispatched', job.dateOut && sanitizeLine(job.dateOut)],
+          ...parcels.map((parcel): [string, string] => ['Parcel', sanitizeLine(parcel)]),
           ...(job.lines ?? []).map((line): [string, string] => [
             `Line ${line.jobLineId}`,
-            clean(line.status),
+            sanitizeLine(line.status),
           ]),
-          ['Invoice', job.invoiceNumber && clean(job.invoiceNumber)],
-          ['Last listed', out.exactly(job.lastListedAt)],
-          ['Detail fetched', out.exactly(job.detailAt)],
+          ['Invoice', job.invoiceNumber && sanitizeLine(job.invoiceNumber)],
+          ['Last listed', out.formatTimeWithAge(job.lastListedAt)],
+          ['Detail fetched', out.formatTimeWithAge(job.detailAt)],
         ]);
         if (events.length > 0) {
           out.line();
@@ -279,6 +279,6 @@ function formatHours(hours: number | undefined): string | null {
 
 /** Returns the tracking state of a job. */
 function formatState({ outcome, phase }: JobEntry): string {
-  if (outcome !== null) return clean(outcome);
+  if (outcome !== null) return sanitizeLine(outcome);
   return phase === 'departed' ? 'missing' : phase === 'settling' ? 'left the list' : 'open';
 }

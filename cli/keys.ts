@@ -3,7 +3,7 @@ import { ApiError, type ApiKey, type Client, type CurrentKey } from '../client/i
 import { inputs } from '../client/inputs.ts';
 import { CSV, command, limitFlag } from './command.ts';
 import { parseList, parseTime, withId } from './input.ts';
-import { clean } from './output.ts';
+import { sanitizeLine } from './output.ts';
 
 export const keys = {
   'keys create': command({
@@ -31,18 +31,18 @@ export const keys = {
       const created = await api().post('/v1/keys', { body });
       out.document(created, () => {
         const { key } = created;
-        const whose = key.accounts === null ? 'all accounts' : clean(key.accounts.join(', '));
+        const whose = key.accounts === null ? 'all accounts' : sanitizeLine(key.accounts.join(', '));
         out.line(
-          `Key ${clean(key.id)}: ${clean(key.role)}, ${whose}, expires ${out.exactly(key.expiresAt) ?? 'never'}`,
+          `Key ${sanitizeLine(key.id)}: ${sanitizeLine(key.role)}, ${whose}, expires ${out.formatTimeWithAge(key.expiresAt) ?? 'never'}`,
         );
         out.line();
-        out.line(`  ${out.paint('bold', clean(created.secret))}`);
+        out.line(`  ${out.paint('bold', sanitizeLine(created.secret))}`);
         out.line();
         out.note('Store the key now. It is not shown again.');
       });
       for (const id of await findUnknown(api(), accounts ?? [])) {
         out.note(
-          `There is no account ${clean(id)}. The key gives access to the account as soon as the account is created.`,
+          `There is no account ${sanitizeLine(id)}. The key gives access to the account as soon as the account is created.`,
         );
       }
     },
@@ -62,7 +62,7 @@ export const keys = {
       const accounts = parseList(flags.accounts);
       const body = { code: code.replace(/\s/g, ''), name: flags.name, ...(accounts ? { accounts } : {}) };
       const approved = await api().post('/v1/wall-pairings/approval', { body });
-      out.document(approved, `The screen gets the key ${clean(approved.name)} within a few seconds.`);
+      out.document(approved, `The screen gets the key ${sanitizeLine(approved.name)} within a few seconds.`);
     },
   }),
 
@@ -78,8 +78,11 @@ export const keys = {
           { name: 'NAME', value: ({ name }) => name, long: true },
           { name: 'ROLE', value: ({ role }) => role },
           { name: 'ACCOUNTS', value: ({ accounts }) => accounts ?? 'all', long: true },
-          { name: 'EXPIRES', value: ({ expiresAt }) => (expiresAt === null ? 'never' : out.when(expiresAt)) },
-          { name: 'LAST USED', value: ({ lastUsedAt }) => out.when(lastUsedAt) },
+          {
+            name: 'EXPIRES',
+            value: ({ expiresAt }) => (expiresAt === null ? 'never' : out.formatTimeCell(expiresAt)),
+          },
+          { name: 'LAST USED', value: ({ lastUsedAt }) => out.formatTimeCell(lastUsedAt) },
         ],
         'There are no keys except the one that Jobwire starts with: apiKey of the configuration, or the generated one.',
       );
@@ -96,14 +99,14 @@ export const keys = {
       const by = key.createdByUser?.name ?? key.createdByUser?.subject ?? key.createdBy;
       out.document(key, () =>
         out.fields([
-          ['Key', clean(key.id)],
-          ['Name', key.name && clean(key.name)],
+          ['Key', sanitizeLine(key.id)],
+          ['Name', key.name && sanitizeLine(key.name)],
           ['Role', key.role],
-          ['Accounts', key.accounts === null ? 'all' : clean(key.accounts.join(', '))],
-          ['Expires', out.exactly(key.expiresAt) ?? 'never'],
-          ['Created', out.exactly(key.createdAt)],
-          ['Created by', by && clean(by)],
-          ['Last used', out.exactly(key.lastUsedAt)],
+          ['Accounts', key.accounts === null ? 'all' : sanitizeLine(key.accounts.join(', '))],
+          ['Expires', out.formatTimeWithAge(key.expiresAt) ?? 'never'],
+          ['Created', out.formatTimeWithAge(key.createdAt)],
+          ['Created by', by && sanitizeLine(by)],
+          ['Last used', out.formatTimeWithAge(key.lastUsedAt)],
         ]),
       );
     },
@@ -115,7 +118,10 @@ export const keys = {
     example: 'keys revoke 7f3k2m9q',
     async run({ api, out }, [id]) {
       await api().delete('/v1/keys/{id}', withId(id));
-      out.document({ revoked: id }, `Key ${clean(id)} is revoked. The API rejects it within 30 seconds.`);
+      out.document(
+        { revoked: id },
+        `Key ${sanitizeLine(id)} is revoked. The API rejects it within 30 seconds.`,
+      );
     },
   }),
 };

@@ -10,7 +10,7 @@ import { webhookSecret } from '../shared/validation.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
 import { checkStart, createReader, selectEvents } from './events.ts';
 import { parseList, parseTime, readHeaders, readSecret, type SELECTION } from './input.ts';
-import { clean } from './output.ts';
+import { sanitizeLine } from './output.ts';
 
 type ListenFlags = FlagValues<typeof SELECTION> & {
   readonly 'forward-to': string;
@@ -39,7 +39,7 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
   if (out.json) out.jsonLine({ forwardTo: url, ...(own === undefined ? { secret } : {}) });
   else {
     if (own === undefined) out.line(`Signing secret: ${out.paint('bold', secret)}`);
-    out.line(`Forwarding events to ${clean(url)}. Press Ctrl-C to stop.`);
+    out.line(`Forwarding events to ${sanitizeLine(url)}. Press Ctrl-C to stop.`);
   }
 
   const forwarder = createForwarder(context, url, { secret, headers });
@@ -128,7 +128,7 @@ function createForwarder(
         out.progress();
         out.stdout.write(`${mark} `);
         terminal.event(event);
-        if (error !== null && status === null) out.note(clean(error));
+        if (error !== null && status === null) out.note(sanitizeLine(error));
       }
       return error === null;
     },

@@ -2,7 +2,7 @@
 import { inputs } from '../client/inputs.ts';
 import { CSV, command, limitFlag } from './command.ts';
 import { checkNumber } from './jobs.ts';
-import { clean } from './output.ts';
+import { sanitizeLine } from './output.ts';
 
 export const notes = {
   'messages recipients': command({
@@ -21,7 +21,7 @@ export const notes = {
           { name: 'NAME', value: ({ name }) => name },
           { name: 'CHANNEL', value: ({ channel }) => channel },
           { name: 'ADDRESS', value: ({ address }) => address, long: true },
-          { name: 'NOT BEFORE', value: ({ notBefore }) => notBefore && out.when(notBefore) },
+          { name: 'NOT BEFORE', value: ({ notBefore }) => notBefore && out.formatTimeCell(notBefore) },
           { name: 'NOT SENT BECAUSE', value: ({ detail }) => detail, long: true },
         ],
         'The job has no recipients.',
@@ -52,15 +52,15 @@ export const notes = {
       out.document(result, () => {
         const { created, message } = result;
         const { subject, text: rendered, to, state } = message;
-        if (subject !== null) out.line(clean(subject));
-        for (const line of (rendered ?? '').trimEnd().split('\n')) out.line(clean(line));
+        if (subject !== null) out.line(sanitizeLine(subject));
+        for (const line of (rendered ?? '').trimEnd().split('\n')) out.line(sanitizeLine(line));
         out.line();
-        const address = clean(to?.address ?? '');
+        const address = sanitizeLine(to?.address ?? '');
         if (dryRun) out.note(`Not sent. Without --dry-run, it goes to ${address}.`);
-        else if (created) out.note(`Message ${clean(message.id)} to ${address} is queued.`);
+        else if (created) out.note(`Message ${sanitizeLine(message.id)} to ${address} is queued.`);
         else
           out.note(
-            `Not sent again: message ${clean(message.id)} to ${address} has the same text (${state}).`,
+            `Not sent again: message ${sanitizeLine(message.id)} to ${address} has the same text (${state}).`,
           );
       });
     },

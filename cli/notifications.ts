@@ -16,7 +16,7 @@ import { inputs } from '../client/inputs.ts';
 import { formatCode } from '../shared/error-codes.ts';
 import { type Context, CSV, command, type Flags, limitFlag, UsageError } from './command.ts';
 import { readTemplateFile, withId } from './input.ts';
-import { type Column, clean, toJson } from './output.ts';
+import { type Column, sanitizeLine, toJson } from './output.ts';
 
 const SWITCH = { value: 'on|off', choices: ['on', 'off'] } as const;
 
@@ -91,8 +91,8 @@ export const notifications = {
       out.document(
         result,
         result.sent
-          ? `“${clean(result.subject)}” was sent to ${clean(to)}.`
-          : `It was not sent: ${clean(result.message)}`,
+          ? `“${sanitizeLine(result.subject)}” was sent to ${sanitizeLine(to)}.`
+          : `It was not sent: ${sanitizeLine(result.message)}`,
       );
       return result.sent ? 0 : 1;
     },
@@ -254,22 +254,23 @@ export const notifications = {
       if (flags.html !== undefined) writeTextFile('html', flags.html, preview.html ?? '');
       out.document(preview, () => {
         if (preview.subject !== null) {
-          out.line(`${out.paint('dim', 'Subject')}  ${out.paint('bold', clean(preview.subject))}`);
+          out.line(`${out.paint('dim', 'Subject')}  ${out.paint('bold', sanitizeLine(preview.subject))}`);
           out.line();
         }
-        for (const line of preview.text.trimEnd().split('\n')) out.line(line === '' ? '' : clean(line));
+        for (const line of preview.text.trimEnd().split('\n'))
+          out.line(line === '' ? '' : sanitizeLine(line));
         out.line();
         const { segments, encoding } = preview;
         const summary = [
           preview.jobNumber === null ? 'Sample job' : `Job ${preview.jobNumber}`,
-          `${preview.locale}, ${clean(preview.zone)}`,
+          `${preview.locale}, ${sanitizeLine(preview.zone)}`,
           preview.custom ? 'custom template' : 'default template',
           segments === null
             ? undefined
             : `${segments} SMS ${segments === 1 ? 'segment' : 'segments'} (${encoding})`,
         ];
         out.note(`${summary.filter((part) => part !== undefined).join('; ')}.`);
-        if (flags.html !== undefined) out.note(`The HTML was written to ${clean(flags.html)}.`);
+        if (flags.html !== undefined) out.note(`The HTML was written to ${sanitizeLine(flags.html)}.`);
       });
     },
   }),
@@ -329,7 +330,7 @@ export const notifications = {
       const saved = await api().put(TEMPLATE, { ...atTemplate(account, [kind, channel, locale]), body });
       out.document(
         saved,
-        `The template of ${clean(account)} for ${clean(kind)}, ${clean(channel)}, ${clean(locale)} was set.`,
+        `The template of ${sanitizeLine(account)} for ${sanitizeLine(kind)}, ${sanitizeLine(channel)}, ${sanitizeLine(locale)} was set.`,
       );
     },
   }),
@@ -371,7 +372,7 @@ export const notifications = {
         const params = { path, query: { limit: 1 } };
         const { upcoming } = await api().get(OF_JOB, { params });
         for (const { kind, dueAt, jobs } of upcoming) {
-          const when = Date.parse(dueAt) <= Date.now() ? 'now' : out.when(dueAt);
+          const when = Date.parse(dueAt) <= Date.now() ? 'now' : out.formatTimeCell(dueAt);
           out.note(`Upcoming (${when}): ${kind}, ${jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}.`);
         }
       }
@@ -405,34 +406,35 @@ export const notifications = {
       const { to, state, segments } = message;
       out.document(message, () => {
         out.fields([
-          ['Message', clean(message.id)],
+          ['Message', sanitizeLine(message.id)],
           [
             'About',
             `${message.kind}: ${message.jobs.length === 1 ? 'job' : 'jobs'} ${message.jobs.join(', ')}`,
           ],
-          ['Order group', message.orderGroup && clean(message.orderGroup)],
-          ['To', to && clean([to.name, `<${to.address}>`].filter((part) => part !== null).join(' '))],
-          ['Recipient', to && clean(to.recipient)],
+          ['Order group', message.orderGroup && sanitizeLine(message.orderGroup)],
+          ['To', to && sanitizeLine([to.name, `<${to.address}>`].filter((part) => part !== null).join(' '))],
+          ['Recipient', to && sanitizeLine(to.recipient)],
           ['Channel', message.channel],
-          ['Locale and zone', to && `${to.locale}, ${clean(to.zone)}`],
+          ['Locale and zone', to && `${to.locale}, ${sanitizeLine(to.zone)}`],
           ['State', out.paint(STATE_STYLE[state] ?? 'reset', state)],
           ['Reason', formatReason(message)],
-          ['Created', out.exactly(message.createdAt)],
-          ['Due', out.exactly(message.dueAt)],
-          ['Sent', out.exactly(message.sentAt)],
-          ['Sent by', message.sentBy && clean(message.sentBy.name ?? message.sentBy.id)],
+          ['Created', out.formatTimeWithAge(message.createdAt)],
+          ['Due', out.formatTimeWithAge(message.dueAt)],
+          ['Sent', out.formatTimeWithAge(message.sentAt)],
+          ['Sent by', message.sentBy && sanitizeLine(message.sentBy.name ?? message.sentBy.id)],
           ['Attempts', message.attempts > 0 ? String(message.attempts) : null],
           [
             'Sent again',
             message.repeats > 0 ? `${message.repeats} times: the recipient may have duplicates` : null,
           ],
           ['Segments', segments === null ? null : String(segments)],
-          ['Provider id', message.providerId && clean(message.providerId)],
-          ['Subject', message.subject && clean(message.subject)],
+          ['Provider id', message.providerId && sanitizeLine(message.providerId)],
+          ['Subject', message.subject && sanitizeLine(message.subject)],
         ]);
         if (message.text === null) return;
         out.line();
-        for (const line of message.text.trimEnd().split('\n')) out.line(line === '' ? '' : clean(line));
+        for (const line of message.text.trimEnd().split('\n'))
+          out.line(line === '' ? '' : sanitizeLine(line));
       });
     },
   }),
@@ -452,7 +454,7 @@ export const notifications = {
           { name: 'CHANNEL', value: ({ channel }) => channel },
           { name: 'ADDRESS', value: ({ address }) => address ?? NOT_STORED, long: true },
           { name: 'REASON', value: ({ reason }) => reason },
-          { name: 'SINCE', value: ({ since }) => out.when(since) },
+          { name: 'SINCE', value: ({ since }) => out.formatTimeCell(since) },
         ],
         'No address is suppressed.',
       );
@@ -474,7 +476,7 @@ export const notifications = {
       const created = await api().post('/v1/accounts/{id}/suppressions', { ...withId(account), body });
       out.document(
         created,
-        `${clean(created.address)} is suppressed for ${clean(account)} (${clean(created.id)}).`,
+        `${sanitizeLine(created.address)} is suppressed for ${sanitizeLine(account)} (${sanitizeLine(created.id)}).`,
       );
     },
   }),
@@ -488,7 +490,10 @@ export const notifications = {
       await api().delete('/v1/accounts/{id}/suppressions/{suppression}', {
         params: { path: { id: account, suppression: id } },
       });
-      out.document({ removed: id }, `${clean(id)} was removed. The address can receive messages again.`);
+      out.document(
+        { removed: id },
+        `${sanitizeLine(id)} was removed. The address can receive messages again.`,
+      );
     },
   }),
 };
@@ -498,30 +503,30 @@ function printSettings({ out }: Context, account: string, settings: Notification
   const state = enabled ? (dryRun ? 'dry run' : 'on') : 'off';
   const { quietHours } = sms;
   out.fields([
-    ['Account', clean(account)],
+    ['Account', sanitizeLine(account)],
     ['Notifications', out.paint(enabled ? (dryRun ? 'yellow' : 'green') : 'yellow', state)],
-    ['Since', out.exactly(settings.since)],
+    ['Since', out.formatTimeWithAge(settings.since)],
     ['Combined', `changes of one order group within ${settings.windowSeconds} s`],
     ['Maximum age', `${settings.maxAgeHours} h`],
-    ['Language and zone', `${settings.locale}, ${clean(settings.zone)}`],
-    ['Sender name', clean(branding.name)],
-    ['Reply-To', settings.replyTo && clean(settings.replyTo)],
-    ['Logo', branding.logoUrl && clean(branding.logoUrl)],
-    ['Color', clean(branding.color)],
-    ['Website', branding.website && clean(branding.website)],
-    ['Footer', branding.footer && clean(branding.footer)],
+    ['Language and zone', `${settings.locale}, ${sanitizeLine(settings.zone)}`],
+    ['Sender name', sanitizeLine(branding.name)],
+    ['Reply-To', settings.replyTo && sanitizeLine(settings.replyTo)],
+    ['Logo', branding.logoUrl && sanitizeLine(branding.logoUrl)],
+    ['Color', sanitizeLine(branding.color)],
+    ['Website', branding.website && sanitizeLine(branding.website)],
+    ['Footer', branding.footer && sanitizeLine(branding.footer)],
     ['SMS', sms.enabled ? `on, up to ${sms.monthlySegments} segments per month` : 'off'],
-    ['SMS sender id', sms.senderId && clean(sms.senderId)],
+    ['SMS sender id', sms.senderId && sanitizeLine(sms.senderId)],
     ['Quiet hours', quietHours && `${quietHours.from} to ${quietHours.to}, recipient’s time zone`],
     ['API user', settings.ownUser ? 'notified' : null],
   ]);
-  for (const warning of settings.warnings) out.note(clean(warning));
+  for (const warning of settings.warnings) out.note(sanitizeLine(warning));
 }
 
 function messageColumns({ out }: Context): Column<Message>[] {
   return [
     { name: 'MESSAGE', value: ({ id }) => id, long: true },
-    { name: 'CREATED', value: ({ createdAt }) => out.when(createdAt) },
+    { name: 'CREATED', value: ({ createdAt }) => out.formatTimeCell(createdAt) },
     { name: 'KIND', value: ({ kind }) => kind },
     { name: 'JOBS', value: ({ jobs }) => jobs, long: true },
     { name: 'CHANNEL', value: ({ channel }) => channel },
@@ -533,7 +538,7 @@ function messageColumns({ out }: Context): Column<Message>[] {
 
 /** A message that waits for another attempt has no reason, but the detail of the last attempt. */
 const formatReason = ({ reason, detail }: Message): string | undefined =>
-  clean([reason, detail].filter((part) => part !== null).join(': ')) || undefined;
+  sanitizeLine([reason, detail].filter((part) => part !== null).join(': ')) || undefined;
 
 const OF_JOB = '/v1/accounts/{id}/jobs/{jobNumber}/messages';
 const OF_RECIPIENT = '/v1/accounts/{id}/recipients/{recipient}/messages';

@@ -1,6 +1,6 @@
 /** Output of the CLI: text or JSON on stdout, notes and progress on stderr. */
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { formatTime, nameCli, plain } from '../local/terminal.ts';
+import { formatTime, nameCli, sanitizeText } from '../local/terminal.ts';
 import { BYTE_ORDER_MARK } from '../shared/csv.ts';
 
 export { count } from '../local/terminal.ts';
@@ -68,9 +68,9 @@ export interface Output {
   progress(text?: string): void;
   paint(style: Style, text: string): string;
   /** Returns a time, or `–` if there is none. For tables. */
-  when(at: Time): string;
+  formatTimeCell(at: Time): string;
   /** Returns a time, on a terminal also its age, or `null` if there is none. */
-  exactly(at: Time): string | null;
+  formatTimeWithAge(at: Time): string | null;
 }
 
 /** Creates an output. `now` is epoch ms. */
@@ -196,11 +196,11 @@ export function createOutput(options: {
       stderr.write(`\r\x1b[K${text === undefined ? '' : truncate(text, (stderr.columns || 80) - 1)}`);
       shown = text !== undefined;
     },
-    when(at) {
+    formatTimeCell(at) {
       const ms = toMs(at);
       return ms === undefined ? EMPTY : formatTime(ms);
     },
-    exactly(at) {
+    formatTimeWithAge(at) {
       const ms = toMs(at);
       if (ms === undefined) return null;
       const exact = formatTime(ms);
@@ -213,22 +213,22 @@ export function createOutput(options: {
 const MORE = 'There are more entries. Use --limit to show more.';
 
 /** Sanitizes untrusted text for a cell or a line: no control characters, and truncated only at an extreme length. */
-export function clean(value: unknown): string {
-  return plain(value, 4_000);
+export function sanitizeLine(value: unknown): string {
+  return sanitizeText(value, 4_000);
 }
 
 /** Sanitizes each line of an untrusted text for a terminal. */
 const cleanLines = (text: string): string =>
   text
     .split(/\r?\n/)
-    .map((line) => plain(line, Number.POSITIVE_INFINITY))
+    .map((line) => sanitizeText(line, Number.POSITIVE_INFINITY))
     .join('\n');
 
 /** Result of `plain` for an empty value. */
 const EMPTY = '–';
 
 function formatCell(value: unknown): string {
-  return Array.isArray(value) ? clean(value.join(', ')) : clean(value);
+  return Array.isArray(value) ? sanitizeLine(value.join(', ')) : sanitizeLine(value);
 }
 
 /** Serializes JSON for a terminal: characters that a terminal might interpret are escaped as `\\u….` */

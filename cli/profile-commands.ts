@@ -1,7 +1,7 @@
 /** `jobwire profiles …` */
 import { command, UsageError } from './command.ts';
 import { readSecret } from './input.ts';
-import { clean } from './output.ts';
+import { sanitizeLine } from './output.ts';
 import {
   checkBaseUrl,
   findProfile,
@@ -45,7 +45,7 @@ export const profiles = {
       const current = before.current ?? name;
       writeProfiles(env, { current, profiles: { ...before.profiles, [name]: { url, key } } });
       out.document({ name, url, current: current === name }, () => {
-        out.line(`The profile ${name} was stored in ${clean(findProfilesFile(env))}.`);
+        out.line(`The profile ${name} was stored in ${sanitizeLine(findProfilesFile(env))}.`);
         out.note(
           current === name
             ? `It is the current profile. To test it, run: ${context.toCommand('doctor')}`
@@ -88,7 +88,10 @@ export const profiles = {
       const stored = readProfiles(env);
       const { url } = findProfile(stored, name);
       writeProfiles(env, { ...stored, current: name });
-      out.document({ name, url, current: true }, `${clean(name)} is the current profile: ${clean(url)}`);
+      out.document(
+        { name, url, current: true },
+        `${sanitizeLine(name)} is the current profile: ${sanitizeLine(url)}`,
+      );
       const variables = ['JOBWIRE_URL', 'JOBWIRE_API_KEY', 'JOBWIRE_PROFILE'].filter((one) => env[one]);
       if (variables.length > 0)
         out.note(
@@ -108,7 +111,7 @@ export const profiles = {
       const { [name]: _, ...others } = stored.profiles;
       const current = stored.current === name ? undefined : stored.current;
       writeProfiles(env, { current, profiles: others });
-      out.document({ removed: name }, `The profile ${clean(name)} was removed.`);
+      out.document({ removed: name }, `The profile ${sanitizeLine(name)} was removed.`);
       if (stored.current === name && Object.keys(others).length > 0) {
         out.note('There is no current profile now. To choose one, run: jobwire profiles use NAME');
       }

@@ -20,7 +20,7 @@ import {
   withoutDefaults,
 } from './command.ts';
 import { parseList, readInputFile, withId } from './input.ts';
-import { clean, type Output } from './output.ts';
+import { type Output, sanitizeLine } from './output.ts';
 
 /** Exit code of an import with invalid rows. */
 const BAD_ROWS = 6;
@@ -105,15 +105,15 @@ export const recipients = {
       const { name, email, mobile, zone, locale } = recipient;
       out.document(recipient, () =>
         out.fields([
-          ['Recipient', clean(recipient.id)],
-          ['Name', name && clean(name)],
-          ['E-mail', email && clean(email)],
-          ['Mobile', mobile && clean(mobile)],
+          ['Recipient', sanitizeLine(recipient.id)],
+          ['Name', name && sanitizeLine(name)],
+          ['E-mail', email && sanitizeLine(email)],
+          ['Mobile', mobile && sanitizeLine(mobile)],
           ['Scope', formatScope(recipient)],
           ['Channels', recipient.channels?.join(', ')],
           ['Kinds', recipient.kinds.join(', ')],
           ['Locale', locale],
-          ['Zone', zone && clean(zone)],
+          ['Zone', zone && sanitizeLine(zone)],
           ['State', recipient.paused ? out.paint('yellow', 'paused') : out.paint('green', 'active')],
         ]),
       );
@@ -140,7 +140,7 @@ export const recipients = {
       const created = await api().post('/v1/accounts/{id}/recipients', { ...withId(account), body });
       out.document(
         created,
-        `${formatRecipient(created)} was added to ${clean(account)} for ${formatScope(created)}.`,
+        `${formatRecipient(created)} was added to ${sanitizeLine(account)} for ${formatScope(created)}.`,
       );
     },
   }),
@@ -175,7 +175,7 @@ export const recipients = {
     example: 'recipients remove acme 7f3k2m9q',
     async run({ api, out }, [account, id]) {
       await api().delete('/v1/accounts/{id}/recipients/{recipient}', atRecipient(account, id));
-      out.document({ removed: id }, `${clean(id)} was removed.`);
+      out.document({ removed: id }, `${sanitizeLine(id)} was removed.`);
     },
   }),
 
@@ -285,11 +285,11 @@ function toScope(flags: FlagValues<typeof SCOPE>) {
 }
 
 const formatRecipient = ({ id, name }: Recipient): string =>
-  name === null ? clean(id) : `${clean(name)} (${clean(id)})`;
+  name === null ? sanitizeLine(id) : `${sanitizeLine(name)} (${sanitizeLine(id)})`;
 
 function formatScope({ orderGroup, orderNumber, jobNumber }: Recipient): string {
-  if (orderGroup !== null) return `order group ${clean(orderGroup)}`;
-  if (orderNumber !== null) return `order ${clean(orderNumber)}`;
+  if (orderGroup !== null) return `order group ${sanitizeLine(orderGroup)}`;
+  if (orderNumber !== null) return `order ${sanitizeLine(orderNumber)}`;
   return jobNumber === null ? 'all jobs' : `job ${jobNumber}`;
 }
 

@@ -24,7 +24,7 @@ import {
 } from './command.ts';
 import type { Shell } from './completion.ts';
 import { AFTER, CLIENT_SECRET, HEADER_ENV, SELECTION } from './input.ts';
-import { type CommandError, clean, createOutput } from './output.ts';
+import { type CommandError, createOutput, sanitizeLine } from './output.ts';
 import { findConnection, isUnencrypted, NO_CONNECTION } from './profiles.ts';
 
 /** API key of a self-hosted Jobwire with the default data folder, in the current folder. */
@@ -376,12 +376,12 @@ function toCommandError(
   if (cause instanceof ApiError) return toApiCommandError(cause, context);
   const known = CLI_ERRORS.find(({ of }) => cause instanceof of);
   if (known && cause instanceof Error) {
-    const detail = clean(cause.message);
+    const detail = sanitizeLine(cause.message);
     const { kind, title, exitCode } = known;
     return { error: { type: `${CLI_ERROR_TYPE}${kind}`, title, detail, exitCode }, lines: [detail] };
   }
   const text = cause instanceof Error ? (context.verbose ? cause.stack : cause.message) : cause;
-  const detail = `Internal error: ${clean(text)}`;
+  const detail = `Internal error: ${sanitizeLine(text)}`;
   return {
     error: { type: `${CLI_ERROR_TYPE}fault`, title: 'Internal Error', detail, exitCode: 1 },
     lines: [detail],
@@ -407,15 +407,15 @@ function toApiCommandError(
   const detail =
     status === 401
       ? `The API key is invalid. Check ${keySource ?? 'JOBWIRE_API_KEY or --key-file'}.`
-      : clean(message);
+      : sanitizeLine(message);
   const lines = [detail];
   // Only the log of Jobwire has details of its internal errors.
   if (verbose || kind === 'internal') {
-    lines.push(`HTTP ${status}${kind && `, ${clean(kind)}`}, request ${clean(requestId)}`);
+    lines.push(`HTTP ${status}${kind && `, ${sanitizeLine(kind)}`}, request ${sanitizeLine(requestId)}`);
   }
   if (kind === 'cursor-gone') {
     const { restored, earliest } = problem;
-    lines.push(`Resume with --after ${clean(restored ?? earliest)}`);
+    lines.push(`Resume with --after ${sanitizeLine(restored ?? earliest)}`);
   }
   const { type, title } = problem;
   const error = {

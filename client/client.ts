@@ -2,7 +2,15 @@
 import createHttp from 'openapi-fetch';
 import { splitCsvRows } from '../shared/csv.ts';
 import { sleep } from '../shared/retry.ts';
-import { ApiError, inDoubt, notJobwire, toError, UnreachableError, unreachable, wasCut } from './errors.ts';
+import {
+  ApiError,
+  isConnectionReset,
+  markPossiblyProcessed,
+  toError,
+  toUnexpectedResponseError,
+  toUnreachableError,
+  UnreachableError,
+} from './errors.ts';
 import type { Paths, StreamPaths } from './paths.ts';
 import { createStreams, type Streams } from './stream.ts';
 
@@ -132,7 +140,7 @@ export function createClient(options: ClientOptions): Client {
   }
 
   function toCallerError(cause: unknown, caller: Signals['caller']): unknown {
-    return caller?.aborted ? cause : unreachable(base, cause);
+    return caller?.aborted ? cause : toUnreachableError(base, cause);
   }
 
   /** Sends a request and reads its whole response. */
@@ -154,16 +162,17 @@ export function createClient(options: ClientOptions): Client {
       return await exchange(request, body, caller);
     } catch (cause) {
       if (!(cause instanceof UnreachableError)) throw cause;
-      if (method === 'DELETE' || !wasCut(cause)) throw inDoubt(method, cause);
+      if (method === 'DELETE' || !isConnectionReset(cause)) throw markPossiblyProcessed(method, cause);
       first = cause;
     }
     for (const until = Date.now() + timeoutMs; ; ) {
       try {
         return await exchange(request, body, caller);
       } catch (cause) {
-        if (cause instanceof UnreachableError) throw inDoubt(method, cause, true);
+        if (cause instanceof UnreachableError) throw markPossiblyProcessed(method, cause, true);
         // The first request may have changed the revision.
-        if (cause instanceof ApiError && cause.status === 412) throw inDoubt(method, first, true);
+        if (cause instanceof ApiError && cause.status === 412)
+          throw markPossiblyProcessed(method, first, true);
         // The first request arrived and is in progress: its response is the one that counts.
         const waitMs =
           cause instanceof ApiError && cause.kind === 'request-in-progress'
@@ -190,7 +199,7 @@ export function createClient(options: ClientOptions): Client {
         fetch: (sent: Request) => exchangeAgain(sent, signal),
       });
     } catch (cause) {
-      throw cause instanceof SyntaxError ? notJobwire(base, cause) : cause;
+      throw cause instanceof SyntaxError ? toUnexpectedResponseError(base, cause) : cause;
     }
   }
 
@@ -202,7 +211,7 @@ export function createClient(options: ClientOptions): Client {
       const page: Query = { ...query, limit: Math.min(pageSize, left) };
       const { data } = await request('get', path, { ...rest, params: { ...rest.params, query: page } });
       const entries = data?.[field];
-      if (!Array.isArray(entries)) throw notJobwire(base);
+      if (!Array.isArray(entries)) throw toUnexpectedResponseError(base);
       yield* entries.slice(0, left);
       left -= entries.length;
       query = findNextPage(query, data);
@@ -221,7 +230,7 @@ export function createClient(options: ClientOptions): Client {
         { accept },
       );
       const { headers } = response;
-      if (!headers.get('content-type')?.startsWith('text/csv')) throw notJobwire(base);
+      if (!headers.get('content-type')?.startsWith('text/csv')) throw toUnexpectedResponseError(base);
       const rows = splitCsvRows(String(data ?? ''));
       const names = accept === 'text/csv' ? 1 : 0;
       yield rows.slice(0, names + left).join('');

@@ -57,19 +57,23 @@ export async function toError(response: Response, base: string): Promise<ApiErro
 }
 
 /** Returns the error of a request without a response. */
-export function unreachable(base: string, cause: unknown): UnreachableError {
-  return new UnreachableError(`${base} can’t be reached: ${whyUnreachable(cause)}.`, { cause });
+export function toUnreachableError(base: string, cause: unknown): UnreachableError {
+  return new UnreachableError(`${base} can’t be reached: ${describeNetworkError(cause)}.`, { cause });
 }
 
 /** Returns the error of a response that Jobwire would not send. */
-export function notJobwire(base: string, cause?: unknown): UnreachableError {
+export function toUnexpectedResponseError(base: string, cause?: unknown): UnreachableError {
   return new UnreachableError(`${base} responds, but does not seem to be Jobwire. Check the address.`, {
     cause,
   });
 }
 
 /** Adds to the error that the request may have been processed, where that matters. */
-export function inDoubt(method: string, cause: UnreachableError, repeated = false): UnreachableError {
+export function markPossiblyProcessed(
+  method: string,
+  cause: UnreachableError,
+  repeated = false,
+): UnreachableError {
   const { cause: reason } = cause;
   // Browsers do not report the cause. Node does, also if it sends nothing, for example to a blocked port.
   const isUnknown = reason instanceof Error && reason.cause === undefined && getCode(reason) === '';
@@ -80,7 +84,7 @@ export function inDoubt(method: string, cause: UnreachableError, repeated = fals
 }
 
 /** Returns whether the connection was cut after it was established. Only Node reports that. */
-export function wasCut({ cause }: UnreachableError): boolean {
+export function isConnectionReset({ cause }: UnreachableError): boolean {
   return CUT.includes(getCode(cause));
 }
 
@@ -93,7 +97,7 @@ function getCode(cause: unknown): string {
 }
 
 /** Returns the reason for a missing response as text. */
-export function whyUnreachable(cause: unknown): string {
+export function describeNetworkError(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   if (cause.name === 'TimeoutError') return 'the request timed out';
   const inner = cause.cause instanceof Error ? cause.cause : cause;

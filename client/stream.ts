@@ -1,7 +1,7 @@
 /** Live streams of events: one connection, and one that is reopened after each loss. */
 import { createParser } from 'eventsource-parser';
 import { backoff, HALF_JITTER, sleep, withJitter } from '../shared/retry.ts';
-import { ApiError, notJobwire, UnreachableError, unreachable } from './errors.ts';
+import { ApiError, toUnexpectedResponseError, toUnreachableError, UnreachableError } from './errors.ts';
 import type { StreamPaths } from './paths.ts';
 
 /** A message of a stream. */
@@ -84,7 +84,7 @@ export function createStreams(base: string, open: Open): Streams {
       listen();
       const response = await open(path, parameters, signal);
       if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
-        throw notJobwire(base);
+        throw toUnexpectedResponseError(base);
       }
       onOpen?.();
       reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -99,8 +99,8 @@ export function createStreams(base: string, open: Open): Streams {
       }
     } catch (cause) {
       if (caller?.aborted || cause instanceof ApiError) throw cause;
-      if (silence.signal.aborted) throw unreachable(base, silence.signal.reason);
-      throw cause instanceof UnreachableError ? cause : unreachable(base, cause);
+      if (silence.signal.aborted) throw toUnreachableError(base, silence.signal.reason);
+      throw cause instanceof UnreachableError ? cause : toUnreachableError(base, cause);
     } finally {
       clearTimeout(timer);
       silence.abort();

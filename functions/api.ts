@@ -9,18 +9,18 @@ import { readApiFile } from './api-files.ts';
 import { createCellTable, createHistoryTable } from './clients.ts';
 import { ApiEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
-import { apiParts, notificationParts, settling } from './http.ts';
+import { createApiDeps, createNotificationDeps, settling } from './http.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(ApiEnv, process.env);
 const telemetry = createTelemetry('api', env);
 
-const parts = apiParts(env, createCellTable(env), telemetry);
+const parts = createApiDeps(env, createCellTable(env), telemetry);
 
 const app = createApi({
   ...parts,
   readFile: readApiFile,
-  notifications: notificationParts(env),
+  notifications: createNotificationDeps(env),
   deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
   // Requests that wait are routed to another function. One that arrives here is answered at once.
   pace: { streamMs: 0, waitMs: 0 },

@@ -14,7 +14,7 @@ import type { Telemetry } from './telemetry.ts';
  * Returns the parts of the app that each function has. Of keys, only those in the table are valid: the operator's
  * function creates the first.
  */
-export function apiParts(
+export function createApiDeps(
   env: Parameters<typeof createCellLog>[0] &
     Pick<Env, 'JOBWIRE_REGION' | 'JOBWIRE_CORS_ORIGINS' | 'JOBWIRE_REQUESTS_PER_MINUTE' | 'JOBWIRE_SIGN_IN'>,
   table: Table,
@@ -42,7 +42,7 @@ export function apiParts(
 }
 
 /** Returns the dependencies of the notification routes. */
-export function notificationParts(
+export function createNotificationDeps(
   env: Pick<Env, 'JOBWIRE_HISTORY_TABLE' | 'JOBWIRE_PUBLIC_URL' | 'JOBWIRE_CHANNELS'>,
 ): Notifications {
   return {

@@ -7,7 +7,7 @@ import { createSlots } from '../shared/api/waiting-limit.ts';
 import { createCellTable } from './clients.ts';
 import { LiveEnv, readEnv } from './env.ts';
 import { createStreamingHandler } from './handlers/rest-proxy.ts';
-import { apiParts, settling } from './http.ts';
+import { createApiDeps, settling } from './http.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(LiveEnv, process.env);
@@ -15,7 +15,7 @@ const region = env.JOBWIRE_REGION;
 const table = createCellTable(env);
 const telemetry = createTelemetry('live', env);
 
-const parts = apiParts(env, table, telemetry);
+const parts = createApiDeps(env, table, telemetry);
 
 const app = createApi({
   ...parts,

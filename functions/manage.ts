@@ -6,7 +6,7 @@ import { createConnectionPool } from '../shared/delivery/outbound.ts';
 import { createCellTable } from './clients.ts';
 import { ManageEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
-import { apiParts, notificationParts, settling } from './http.ts';
+import { createApiDeps, createNotificationDeps, settling } from './http.ts';
 import { createMailer } from './mailer.ts';
 import { createManagement } from './management-deps.ts';
 import { openCellSecrets } from './secrets.ts';
@@ -18,13 +18,13 @@ const STEP_MS = 8_000;
 const env = readEnv(ManageEnv, process.env);
 const table = createCellTable(env);
 const telemetry = createTelemetry('manage', env);
-const parts = apiParts(env, table, telemetry);
+const parts = createApiDeps(env, table, telemetry);
 const mailer = createMailer(env, STEP_MS);
 const targets = openCellSecrets(env, table);
 
 const app = createApi({
   ...parts,
-  notifications: notificationParts(env),
+  notifications: createNotificationDeps(env),
   manage: {
     mailer,
     ...createManagement(env, { table, log: parts.log, telemetry, stepMs: STEP_MS }),

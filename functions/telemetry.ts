@@ -12,7 +12,6 @@ import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import {
   cellName,
-  countPositive,
   METRICS,
   type MetricName,
   measureAlerts,
@@ -22,6 +21,7 @@ import {
   measureRequest,
   measureSend,
   NAMESPACE,
+  omitZeros,
   type Values,
 } from '../shared/metrics.ts';
 import type { SendLine, SendReport } from '../shared/notifications/send-report.ts';
@@ -145,7 +145,7 @@ export function createTelemetry(
       add({
         ...(oldestSeconds === undefined ? {} : { OldestUndelivered: oldestSeconds }),
         ...(unsentSeconds === undefined ? {} : { OldestUnsent: unsentSeconds }),
-        ...countPositive({ Ticks: whole ? 1 : 0, UpstreamOutage: outage ? 1 : 0 }),
+        ...omitZeros({ Ticks: whole ? 1 : 0, UpstreamOutage: outage ? 1 : 0 }),
       });
     },
     poll(report, { lagMs }) {
@@ -177,7 +177,7 @@ export function createTelemetry(
       const { what } = report;
       logger.info('feedback', { ...report, ...(message === undefined ? {} : { messageId: message }) });
       add(
-        countPositive({
+        omitZeros({
           MailsBounced: what === 'bounced' ? 1 : 0,
           MailComplaints: what === 'complained' ? 1 : 0,
         }),

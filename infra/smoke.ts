@@ -38,7 +38,7 @@ have its events. Then removes everything it created. The result is one line per 
 const ROOT = join(import.meta.dirname, '..');
 const KEY_NAME = 'jobwire-smoke';
 const KEY_LIFETIME_MS = 4 * 3_600_000;
-const LOOK_EVERY_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 const BATCH = 10;
 const run = promisify(execFile);
 
@@ -187,7 +187,7 @@ async function probe({ cell, settings, url, minutes, signal }: Options, cleanup:
       }
       return false;
     }
-    await sleep(LOOK_EVERY_MS, undefined, { signal });
+    await sleep(POLL_INTERVAL_MS, undefined, { signal });
   }
 }
 

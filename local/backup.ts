@@ -177,7 +177,7 @@ export async function restoreBackup(options: {
   const folder = resolve(options.folder);
   const isNew = !existsSync(folder);
   if (!isNew && isLocked(folder)) throw new BackupError(`The data folder ${folder} is in use by Jobwire.`);
-  refuseForeignParent(folder);
+  checkParentOwner(folder);
   // Of a restore that was killed. It began with an empty folder, and no Jobwire has started on it since.
   if (existsSync(join(folder, RESTORE_FOLDER))) removeRestored(folder);
   // A new file system may contain `lost+found`. A failed start and `jobwire doctor` leave only the lock.
@@ -201,7 +201,7 @@ export async function restoreBackup(options: {
       if (isDatabase(file.name)) checkDatabase(join(staging, file.name), `${name}: ${file.name}`);
     }
     upgradeTables(join(staging, TABLES), name);
-    const restoredAt = await startOfEpoch(join(staging, TABLES));
+    const restoredAt = await chooseRestoreTime(join(staging, TABLES));
     writeFileSync(join(staging, RESTORED_AT_FILE), `${new Date(restoredAt).toISOString()}\n`, {
       mode: 0o600,
       flush: true,
@@ -233,7 +233,7 @@ function removeRestored(folder: string): void {
 }
 
 /** Throws if root restores into the folder of a user, who could not read the files of root. */
-function refuseForeignParent(folder: string): void {
+function checkParentOwner(folder: string): void {
   if (process.geteuid?.() !== 0) return;
   let parent = folder;
   while (!existsSync(parent)) parent = dirname(parent);
@@ -340,7 +340,7 @@ function upgradeTables(path: string, name: string): void {
 }
 
 /** Returns a time (epoch ms), not in the future, that is later than the epochs of all logs in the tables. */
-async function startOfEpoch(path: string): Promise<number> {
+async function chooseRestoreTime(path: string): Promise<number> {
   const database = new DatabaseSync(path, { readOnly: true });
   let latest: string;
   try {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import pLimit from 'p-limit';
 import { type Account, listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
 import { type AccountSecrets, isKept } from '../shared/accounts/credentials.ts';
-import { breakDeletion, workOffDeletion } from '../shared/accounts/deletion.ts';
+import { breakDeletion, continueDeletion } from '../shared/accounts/deletion.ts';
 import { withEventDefaults } from '../shared/accounts/event-settings.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
 import { hashClientId, listSharedCredentials } from '../shared/accounts/shared-credentials.ts';
@@ -61,7 +61,7 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
   for (const region of regions) await completeDeletions(options, accounts, region);
   for (const region of regions) {
     const declared = config.accounts.filter((account) => account.region === region);
-    const sinks = declaredSinks(options, region);
+    const sinks = listDeclaredSinks(options, region);
     const known = all.flat().filter((account) => account.region === region);
     await startFeed(table, region, { epoch: newEpoch(now) });
     for (const { sk: id, createdAt } of await table.getMany(sinks.map(({ id }) => keys.sink(region, id)))) {
@@ -135,7 +135,7 @@ async function completeDeletions(options: HostOptions, accounts: AccountDeps, re
     // The former account of this id is final: no other process works on this table, or its deletion was long ago.
     if (exclusive) await breakDeletion(table, { region, account: id });
     const deps = exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
-    const { kind } = await workOffDeletion(deps, { region, account: id }, Date.now() + START_MS);
+    const { kind } = await continueDeletion(deps, { region, account: id }, Date.now() + START_MS);
     if (kind === 'free') continue;
     throw new StartError(
       `accounts: the id "${id}" belongs to an account whose deletion is not complete. Start again in a few minutes.`,
@@ -144,7 +144,7 @@ async function completeDeletions(options: HostOptions, accounts: AccountDeps, re
 }
 
 /** Returns the sinks of a region that the configuration declares. */
-export function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord[] {
+export function listDeclaredSinks({ config, sns }: HostOptions, region: string): SinkRecord[] {
   const topicArn = sns?.topicArns[region];
   const ids = config.accounts.filter((account) => account.region === region).map(({ id }) => id);
   const webhooks = config.endpoints.flatMap((endpoint): SinkRecord[] => {

@@ -7,7 +7,7 @@ import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import { maskAddress } from '../shared/notifications/masking.ts';
 import type { SendOutcome } from '../shared/notifications/types.ts';
 import type { PollReport } from '../shared/tracking/poll-report.ts';
-import { count, formatTime, plain } from './terminal.ts';
+import { count, formatTime, sanitizeText } from './terminal.ts';
 
 /** Maximum length of a cause. */
 const MAX_CAUSE = 600;
@@ -62,10 +62,10 @@ export function createFailureLines(print: (line: string) => void): {
       const fails = outcome === 'failed' || (outcome === 'partial' && state === 'failing');
       if (fails && !accounts.has(name)) {
         accounts.add(name);
-        print(`Polls of the account ${plain(name)} fail: ${formatCause(problem)}`);
+        print(`Polls of the account ${sanitizeText(name)} fail: ${formatCause(problem)}`);
       }
       if (outcome === 'complete' && accounts.delete(name)) {
-        print(`Polls of the account ${plain(name)} succeed again.`);
+        print(`Polls of the account ${sanitizeText(name)} succeed again.`);
       }
     },
 
@@ -85,7 +85,7 @@ export function createFailureLines(print: (line: string) => void): {
         endpoints.set(name, state);
         print(line);
       };
-      const endpoint = `the endpoint ${plain(name)}`;
+      const endpoint = `the endpoint ${sanitizeText(name)}`;
       if (outcome === 'disabled') {
         enter('disabled', `Deliveries to ${endpoint} are disabled: ${formatCause(problem)}`);
       } else if (outcome === 'waiting') {
@@ -116,10 +116,10 @@ export function createFailureLines(print: (line: string) => void): {
       const name = `${region}/${id}`;
       if (problem !== null && !alertRules.has(name)) {
         alertRules.add(name);
-        print(`Messages of the alert rule ${plain(name)} can’t be sent: ${formatCause(problem)}`);
+        print(`Messages of the alert rule ${sanitizeText(name)} can’t be sent: ${formatCause(problem)}`);
       }
       if (problem === null && alertRules.delete(name)) {
-        print(`Messages of the alert rule ${plain(name)} are sent again.`);
+        print(`Messages of the alert rule ${sanitizeText(name)} are sent again.`);
       }
     },
   };
@@ -161,7 +161,7 @@ function createChannelLines(
 /** Returns a cause as one line that ends with a period. */
 function formatCause(cause: string | undefined): string {
   const masked = (cause || 'No cause is known.').replace(/[^\s<>"'(),;:]+@[^\s<>"'(),;:]+/g, maskAddress);
-  return plain(masked, MAX_CAUSE).replace(/[^.…!?]$/, '$&.');
+  return sanitizeText(masked, MAX_CAUSE).replace(/[^.…!?]$/, '$&.');
 }
 
 const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -28,7 +28,7 @@ export const isLoopback = (host: string): boolean =>
  * Returns why a request is rejected: it is for another host, or another site's page changes the demo's mailbox with it. `undefined` if
  * the request is allowed.
  */
-export function rejectForeign(request: Request, { host, publicUrl }: Reach): string | undefined {
+export function getRejectionReason(request: Request, { host, publicUrl }: Reach): string | undefined {
   const url = new URL(request.url);
   const names = [...LOOPBACK, toHostname(host), publicUrl && new URL(publicUrl).hostname];
   if (isLoopback(host) && !names.includes(url.hostname)) {

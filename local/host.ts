@@ -8,7 +8,7 @@ import type { TestDeps } from '../shared/accounts/account-test.ts';
 import { listAccounts } from '../shared/accounts/accounts.ts';
 import { createConnector } from '../shared/accounts/connect.ts';
 import { openLocalAccountSecrets } from '../shared/accounts/credentials.ts';
-import { workOffDeletions } from '../shared/accounts/deletion.ts';
+import { continueDeletions } from '../shared/accounts/deletion.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
 import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth-signal.ts';
@@ -43,7 +43,7 @@ import { renewLogs } from '../shared/tracking/operator.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import type { PollDeps } from '../shared/tracking/poll-context.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/schedule.ts';
-import { declaredSinks, reconcile, withDeclared } from './declared.ts';
+import { listDeclaredSinks, reconcile, withDeclared } from './declared.ts';
 import { createDrainers } from './drainers.ts';
 import type { HostOptions } from './host-options.ts';
 import { createQueues, NO_QUEUES, openSink, openTransports, toGrace } from './transports.ts';
@@ -128,7 +128,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     newId: randomUUID,
     allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
     checkQueue: () => (openQueue ? undefined : NO_QUEUES),
-    isDeclared: (region, id) => declaredSinks(options, region).some((sink) => sink.id === id),
+    isDeclared: (region, id) => listDeclaredSinks(options, region).some((sink) => sink.id === id),
     ...urls,
   };
   const accounts: AccountDeps & TestDeps = {
@@ -381,7 +381,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       for (const name of await listDueSinks(table, region, now(), longestWait)) drains.request(region, name);
       runAlone('send notifications', () => send(region), region);
       if (!isFirst) startMinute(region);
-      runAlone('delete accounts', () => workOffDeletions(accounts, region, now() + DELETE_MS), region);
+      runAlone('delete accounts', () => continueDeletions(accounts, region, now() + DELETE_MS), region);
       options.onTick?.(region);
     }
   }

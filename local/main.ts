@@ -34,7 +34,7 @@ import { LOAD_DEFERRED_MS, loadDeferredModules } from './deferred-modules.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { addDemoRecipients } from './demo-customers.ts';
 import { createFailureLines } from './failure-lines.ts';
-import { getClientAddress, rejectForeign } from './guard.ts';
+import { getClientAddress, getRejectionReason } from './guard.ts';
 import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
 import type { EmbeddedFauxqs } from './queues.ts';
@@ -283,7 +283,7 @@ async function main(): Promise<void> {
   const reach = { host, publicUrl: config.publicUrl };
   handle = (request, { incoming }) => {
     const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
-    const blocked = rejectForeign(request, reach);
+    const blocked = getRejectionReason(request, reach);
     const callApi = () =>
       api.fetch(request, { clientAddress: getClientAddress(incoming, config), hostHeaders, blocked });
     // The API rejects such a request, with any path.

@@ -38,10 +38,10 @@ import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
 import { ERROR_KINDS } from '../shared/ordering/errors.ts';
 import { shareCalls, shareTableReads } from '../shared/storage/shared-reads.ts';
 import type { Table } from '../shared/storage/table.ts';
-import { readUpstream } from '../shared/tracking/breaker.ts';
+import { readBreakerState } from '../shared/tracking/breaker.ts';
 import { reportAccounts } from '../shared/tracking/operator.ts';
 import { type Family, FORMATS, formatMetrics, Histogram, type Sample } from './exposition.ts';
-import { isLoopback, rejectForeign } from './guard.ts';
+import { getRejectionReason, isLoopback } from './guard.ts';
 import type { HostOptions } from './host-options.ts';
 
 /** Maximum number of accounts of a region with metrics of their own. */
@@ -175,7 +175,7 @@ export function createRecorder({
   ): Promise<void> {
     const [accounts, { openedAt }, unsentSince] = await Promise.all([
       listAccounts(table, region, MAX_ACCOUNTS),
-      readUpstream(table, region),
+      readBreakerState(table, region),
       notifications ? oldestUnsent(table, region, now()) : undefined,
     ]);
     const reports = await reportAccounts({ table }, accounts);
@@ -275,7 +275,7 @@ export function createMetricsApp(deps: {
   const read = shareCalls(() => recorder.read(from), { inTurn: true });
   const app = new Hono<ApiEnv>();
   app.use(async (c, next) => {
-    const detail = rejectForeign(c.req.raw, { host });
+    const detail = getRejectionReason(c.req.raw, { host });
     return detail === undefined ? next() : problem(c, 'request-blocked', { detail });
   });
   if (!isLoopback(host)) {

@@ -26,7 +26,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
   let repeated: (() => string) | undefined;
   let lines = 0;
   // Texts are cut only on a terminal. In a file, nothing may be missing.
-  const text = (value: unknown): string => plain(value, stream.isTTY ? MAX_TEXT : MAX_FILE_TEXT);
+  const text = (value: unknown): string => sanitizeText(value, stream.isTTY ? MAX_TEXT : MAX_FILE_TEXT);
   const write = (line: string): void => {
     stream.write(`${line}\n`);
     lines += 1;
@@ -44,19 +44,19 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
       const [, job = ''] = /^jobs\/(\d+)$/.exec(event.subject ?? '') ?? [];
       const columns = [
         paint('dim', formatTime(event.time)),
-        plain(account === undefined ? region : `${region}/${account}`, getAccountWidth(stream)).padEnd(
+        sanitizeText(account === undefined ? region : `${region}/${account}`, getAccountWidth(stream)).padEnd(
           ACCOUNT_WIDTH,
         ),
         job.padEnd(7),
-        paint(getStyle(event.type), plain(event.type).padEnd(24)),
-        paint('dim', plain(describe(event, text), Number.POSITIVE_INFINITY)),
+        paint(getStyle(event.type), sanitizeText(event.type).padEnd(24)),
+        paint('dim', sanitizeText(describe(event, text), Number.POSITIVE_INFINITY)),
       ];
       write(columns.join(' ').trimEnd());
     },
     caught({ channel, from, to, subject, preview, at }) {
       const columns = [
         paint('dim', formatTime(at)),
-        cut(plain(from.name ?? from.address), ACCOUNT_WIDTH).padEnd(ACCOUNT_WIDTH),
+        cut(sanitizeText(from.name ?? from.address), ACCOUNT_WIDTH).padEnd(ACCOUNT_WIDTH),
         ''.padEnd(7),
         paint('blue', (channel === 'sms' ? 'SMS' : 'e-mail').padEnd(24)),
         paint('dim', `to ${maskAddress(to.address)}: ${text(subject ?? preview)}`),
@@ -233,7 +233,7 @@ export function count(number: number, noun: string): string {
 }
 
 /** Sanitizes untrusted text: removes control characters and direction marks, and limits its length. */
-export function plain(value: unknown, most = MAX_TEXT): string {
+export function sanitizeText(value: unknown, most = MAX_TEXT): string {
   if (value === null || value === undefined) return '–';
   const text = String(value).replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
   return cut(text, most);

@@ -9,7 +9,7 @@ import type { SigningReader } from '../shared/delivery/signing-secrets.ts';
 import type { SinkPort, SinkRecord } from '../shared/delivery/sink.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import type { EmailTransport, SendOutcome, SmsTransport } from '../shared/notifications/types.ts';
-import { declaredSinks } from './declared.ts';
+import { listDeclaredSinks } from './declared.ts';
 import type { HostOptions } from './host-options.ts';
 
 /** Returns the grace time, which sink and sender have to share. */
@@ -106,7 +106,7 @@ export async function openSink(
       const { region, id, target, concurrency = MAX_LANES } = record;
       // An endpoint created through the API has its own secrets, even if another region declares the same id.
       const declared =
-        record.createdAt === undefined && declaredSinks(options, region).some((sink) => sink.id === id)
+        record.createdAt === undefined && listDeclaredSinks(options, region).some((sink) => sink.id === id)
           ? config.endpoints.find((endpoint) => endpoint.id === id)
           : undefined;
       const transport = {

@@ -4,11 +4,11 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
-import { knownAccount, ruleSchema, strictObject, UnknownAccountError } from './http/faults.ts';
+import { requireAccount, ruleSchema, strictObject, UnknownAccountError } from './http/faults.ts';
 import { type FreedomSettings, freedomSchema } from './http/freedom.ts';
 import {
-  type Answer,
   answerUnexpected,
+  type HttpResponse,
   json,
   problem,
   readBody,
@@ -38,7 +38,7 @@ interface Route {
   handle: Handler;
 }
 
-type Handler = (c: Context<SandboxEnv>) => Answer | Promise<Answer>;
+type Handler = (c: Context<SandboxEnv>) => HttpResponse | Promise<HttpResponse>;
 
 /** Declares an operation by method and path, description, optional description of the body, and handler. */
 function route(target: string, does: string, ...rest: [Handler] | [body: string, handle: Handler]): Route {
@@ -278,7 +278,7 @@ export function createAdminApp(
   /** Returns the account. Throws RejectedError if it does not exist. */
   function findAccount(key: string | number, region?: RegionCode): SandboxAccount {
     try {
-      return knownAccount(world, key, region);
+      return requireAccount(world, key, region);
     } catch (cause) {
       throw new RejectedError(`account ${cause instanceof Error ? cause.message : ''}.`, { cause });
     }

@@ -7,9 +7,9 @@ import { applyFault, type PageDrift } from './http/faults.ts';
 import type { Operation } from './http/operation.ts';
 import {
   ALREADY_SENT,
-  type Answer,
   answerMissing,
   answerUnexpected,
+  type HttpResponse,
   json,
   problem,
   readBody,
@@ -50,7 +50,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     c: Context<SandboxEnv>,
     operation: OperationName,
     account: SandboxAccount | undefined,
-    answer: () => Answer,
+    answer: () => HttpResponse,
   ): Promise<Response> => {
     const instance = requestPath(c);
     const { path } = c.req;
@@ -67,7 +67,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       jobNumber: Number.isNaN(jobNumber) ? undefined : jobNumber,
     };
     const entry = requests.begin(info, world.now());
-    let sent: Answer | null = null;
+    let sent: HttpResponse | null = null;
     try {
       agenda.advanceTo(world.now());
       await service.onRequest?.(info);
@@ -111,7 +111,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     });
   }
   // The OpenAPI document needs no token; rules and hooks ignore it.
-  app.get('/api/openapi.json', (c) => describeIn(c, region));
+  app.get('/api/openapi.json', (c) => sendOpenApiDocument(c, region));
   app.all('/api/*', (c) => {
     const token = bearerToken(c);
     return serve(c, 'unknown', tokens.holder(region, token)?.account, () =>
@@ -138,7 +138,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
   });
   app.all('/auth/*', (c) => serve(c, 'unknown', undefined, () => json({ error: 'Not found' }, 404)));
 
-  const unauthorized = (c: Context<SandboxEnv>, token: string): Answer =>
+  const unauthorized = (c: Context<SandboxEnv>, token: string): HttpResponse =>
     problem(
       401,
       tokens.hasExpired(region, token)
@@ -153,7 +153,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     { account, credentials }: Holder,
     c: Context<SandboxEnv>,
     bodyText: string | undefined,
-  ): Answer {
+  ): HttpResponse {
     const instance = requestPath(c);
     const { role } = credentials;
     if (spec.needs !== undefined && !hasRight(role, spec.needs)) {
@@ -203,7 +203,11 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     return spec.produces ? inWantedType(answer, spec.produces, c.req.header('accept')) : answer;
   }
 
-  function grantToken(realm: string, form: URLSearchParams, account: SandboxAccount | undefined): Answer {
+  function grantToken(
+    realm: string,
+    form: URLSearchParams,
+    account: SandboxAccount | undefined,
+  ): HttpResponse {
     const reject = (status: number, error: string, description: string) =>
       json({ error, error_description: description }, status, NO_STORE);
     if (realm !== region) return json({ error: 'Realm does not exist' }, 404);
@@ -225,7 +229,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
 }
 
 /** Sends the OpenAPI document of a region, or of all. Its generator is loaded on first use. */
-export async function describeIn(c: Context<SandboxEnv>, region?: RegionCode): Promise<Response> {
+export async function sendOpenApiDocument(c: Context<SandboxEnv>, region?: RegionCode): Promise<Response> {
   const { openApiDocument } = await import('./http/openapi.ts');
   return send(c, json(openApiDocument({ origin: new URL(c.req.url).origin, ...(region && { region }) })));
 }
@@ -243,7 +247,7 @@ function isOfType(type: string, allowed: string): boolean {
 }
 
 /** An answer under the media type of those offered that is wanted most; JSON when none is. */
-function inWantedType(answer: Answer, offered: readonly string[], accept = ''): Answer {
+function inWantedType(answer: HttpResponse, offered: readonly string[], accept = ''): HttpResponse {
   const wanted = negotiateType(offered, accept);
   if (answer.status !== 200 || wanted === undefined) return answer;
   return { ...answer, headers: { ...answer.headers, 'content-type': `${wanted}; charset=utf-8` } };
@@ -275,7 +279,7 @@ function rejectProto(key: string, value: unknown): unknown {
 }
 
 /** Validation errors of a schema, by field. */
-function invalid(detail: string, error: z.ZodError, instance: string): Answer {
+function invalid(detail: string, error: z.ZodError, instance: string): HttpResponse {
   const errors: Record<string, string[]> = {};
   for (const { path, message } of error.issues) {
     const field = formatPath(path) || '$';
@@ -289,7 +293,7 @@ function invalid(detail: string, error: z.ZodError, instance: string): Answer {
 const NO_STORE = { 'cache-control': 'no-store' };
 
 /** The job numbers in a list answer; empty for other answers. */
-function jobsIn({ status, body }: Answer): number[] {
+function jobsIn({ status, body }: HttpResponse): number[] {
   if (status !== 200) return [];
   return JSON.parse(body).items.map(({ jobNumber }: { jobNumber: number }) => jobNumber);
 }

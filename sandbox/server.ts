@@ -6,7 +6,7 @@ import { Hono } from 'hono';
 import { getPath } from 'hono/utils/url';
 import { close, listen } from '../shared/http-server.ts';
 import { createAdminApp } from './admin.ts';
-import { createRegionApp, describeIn } from './app.ts';
+import { createRegionApp, sendOpenApiDocument } from './app.ts';
 import { type FaultRule, FaultRules } from './http/faults.ts';
 import { ContractFreedom, type FreedomSettings } from './http/freedom.ts';
 import { answerMissing, answerUnexpected, type SandboxEnv } from './http/responses.ts';
@@ -15,7 +15,7 @@ import { type RequestHook, RequestLog } from './http/traffic.ts';
 import { createFilesApp } from './operations/files.ts';
 import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
-import { Agenda, type ScheduledChange } from './simulation/scheduled-changes.ts';
+import { ChangeScheduler, type ScheduledChange } from './simulation/scheduled-changes.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount, World } from './world/world.ts';
 
@@ -150,7 +150,7 @@ function createService(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'hos
   const { world, scenario } = options;
   const tokens = new TokenStore(world, options.tokenLifetimeSeconds);
   const faults = new FaultRules();
-  const agenda = new Agenda({ world, tokens, faults, scenario });
+  const agenda = new ChangeScheduler({ world, tokens, faults, scenario });
   const freedom = new ContractFreedom(world);
   for (const rule of options.faults ?? []) faults.add(rule);
   if (options.freedom) freedom.set(options.freedom);
@@ -177,7 +177,7 @@ function toSandboxApp(service: Service): SandboxApp {
   };
   const app = new Hono<SandboxEnv>();
   app.route('/files', createFilesApp(service.world));
-  app.get('/openapi.json', (c) => describeIn(c));
+  app.get('/openapi.json', (c) => sendOpenApiDocument(c));
   app.onError(answerUnexpected);
   app.notFound(answerMissing);
   return Object.assign(service, {

@@ -3,7 +3,7 @@ import type { FaultRules } from './http/faults.ts';
 import type { ContractFreedom } from './http/freedom.ts';
 import type { TokenStore } from './http/tokens.ts';
 import type { RequestHook, RequestLog } from './http/traffic.ts';
-import type { Agenda } from './simulation/scheduled-changes.ts';
+import type { ChangeScheduler } from './simulation/scheduled-changes.ts';
 import type { SandboxAccount, World } from './world/world.ts';
 
 /** State shared by all regions of a running sandbox. */
@@ -19,5 +19,5 @@ export interface Service {
   /** Called for each job ordered over the API, so that the scenario advances it. */
   ordered: ((account: SandboxAccount, jobNumber: number) => void) | undefined;
   /** Scheduled changes and the scenario; run up to now before each request reads state. */
-  agenda: Agenda;
+  agenda: ChangeScheduler;
 }

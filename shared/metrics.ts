@@ -276,7 +276,7 @@ export function measurePoll(report: PollReport, { lagMs }: { readonly lagMs: num
     ...(outage ? {} : { PollLag: lagMs }),
     ...(counts ? { Polls: 1, PollsIncomplete: outcome === 'complete' ? 0 : 1 } : {}),
     PollDuration: report.ms,
-    ...countPositive({
+    ...omitZeros({
       PollsPartial: outcome === 'partial' ? 1 : 0,
       PollsFailed: failed ? 1 : 0,
       ChangedJobs: report.changedJobs,
@@ -292,7 +292,7 @@ export function measurePoll(report: PollReport, { lagMs }: { readonly lagMs: num
 
 /** Returns the values of a drain. */
 export function measureDrain(report: DrainReport): Values {
-  return countPositive({
+  return omitZeros({
     Deliveries: report.delivered,
     DeliveryFailures: report.failed - report.rejected,
     DeliveryRejections: report.rejected,
@@ -312,7 +312,7 @@ export function measureAttempt({ outcome, cause, lagMs, latencyMs }: Attempt): V
 
 /** Returns the values of a run of the sender. */
 export function measureSend({ sent, later, failed, suppressed, unknown, repeats }: SendReport): Values {
-  return countPositive({
+  return omitZeros({
     MessagesSent: sent,
     MessagesPutOff: later,
     MessagesFailed: failed,
@@ -324,7 +324,7 @@ export function measureSend({ sent, later, failed, suppressed, unknown, repeats 
 
 /** Returns the values of an evaluation of the alert rules. */
 export function measureAlerts({ failed }: AlertSummary): Values {
-  return countPositive({ AlertsNotSent: failed });
+  return omitZeros({ AlertsNotSent: failed });
 }
 
 /** Returns the values of a request to the HTTP API. `route` is `null` if none matched, or without a valid key. */
@@ -337,10 +337,10 @@ export function measureRequest({
 }): Values {
   // Before routing: a 429 of a route concerns streams that wait.
   const unauthorized = status === 401 || (status === 429 && route === null);
-  return countPositive({ RequestsFailed: status >= 500 ? 1 : 0, KeysRefused: unauthorized ? 1 : 0 });
+  return omitZeros({ RequestsFailed: status >= 500 ? 1 : 0, KeysRefused: unauthorized ? 1 : 0 });
 }
 
 /** Returns the positive values: a value of 0 in CloudWatch costs as much as any other. */
-export function countPositive(values: Values): Values {
+export function omitZeros(values: Values): Values {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value > 0));
 }

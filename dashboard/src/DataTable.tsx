@@ -60,7 +60,7 @@ export function DataTable<T>(
   const { zone } = useZone();
   const isNarrow = useNarrow(Math.max(48, 12 * columns.length - 24));
   const body = useRovingFocus('tr');
-  const shown = all ? rows : rows.slice(0, FIRST_ROWS);
+  const visibleRows = all ? rows : rows.slice(0, FIRST_ROWS);
   return (
     <>
       {/* biome-ignore-start lint/a11y/noRedundantRoles: the card layout on narrow screens would remove the roles */}
@@ -91,7 +91,7 @@ export function DataTable<T>(
           </tr>
         </thead>
         <tbody ref={body} role="rowgroup">
-          {shown.map((row) => (
+          {visibleRows.map((row) => (
             <tr
               key={getKey(row)}
               role="row"
@@ -130,7 +130,7 @@ export function DataTable<T>(
         </tbody>
       </table>
       {/* biome-ignore-end lint/a11y/noRedundantRoles: as above */}
-      {shown.length < rows.length ? (
+      {visibleRows.length < rows.length ? (
         <More label={`Show all ${rows.length.toLocaleString()}`} onClick={() => setAll(true)} />
       ) : null}
     </>

@@ -18,7 +18,7 @@ import { Link } from 'wouter';
 import { ApiError } from '../../client/index.ts';
 import { hasStatus, toErrorMessage } from './api.ts';
 import { ATTENTION_MS, type LoadedQuery, useApi } from './queries.ts';
-import { formatHandling, splitUrl, type Tone } from './texts.ts';
+import { formatTriage, splitUrl, type Tone } from './texts.ts';
 import css from './ui.module.css';
 
 /**
@@ -204,7 +204,7 @@ export function QueryError({ queries }: { readonly queries: readonly LoadedQuery
 }
 
 /** A list of names and values. Omits values that are `undefined`. `renderName`: default is the name. */
-export function Facts(props: {
+export function DescriptionList(props: {
   readonly rows: Readonly<Record<string, ReactNode>>;
   readonly renderName?: (name: string) => ReactNode;
 }) {
@@ -252,7 +252,7 @@ export function useNarrow(width = 48): boolean {
 }
 
 /** Placeholder that reserves the height of a page, so that the layout does not shift. */
-export function Waiting() {
+export function ContentSkeleton() {
   return (
     <div className={css.waiting} role="status">
       <VisuallyHidden>Loading</VisuallyHidden>
@@ -275,11 +275,11 @@ export function Skeleton({ panels = 1, lines = 5 }: { readonly panels?: number; 
 }
 
 /** Placeholder of a page whose code or first data are loaded: a heading and panels. */
-export function PageWaiting() {
+export function PageSkeleton() {
   return (
     <div className={css.page} aria-busy="true">
       <div className={css.skeletonTitle} aria-hidden />
-      <Waiting />
+      <ContentSkeleton />
     </div>
   );
 }
@@ -432,7 +432,7 @@ function ConfirmForm(props: { readonly confirmation: Confirmation; readonly clos
 }
 
 /** Small line with the assignee and the note of the attention item of a subject. Empty if there is neither. */
-export function Handling(props: {
+export function TriageSummary(props: {
   readonly type: 'job' | 'endpoint' | 'account';
   readonly id: string;
   /** Given for a job, whose number is unique in its account only. */
@@ -447,7 +447,7 @@ export function Handling(props: {
     queryFn: ({ signal }) => api.get('/v1/attention', { params: { query }, signal }),
     refetchInterval: 4 * ATTENTION_MS,
   });
-  const text = data?.items.map(formatHandling).join('');
+  const text = data?.items.map(formatTriage).join('');
   return text ? (
     <p className={css.hint}>
       <bdi>{text}</bdi>

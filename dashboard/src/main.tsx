@@ -21,16 +21,16 @@ import { documentVisibility, StreamContext } from './stream-hooks.ts';
 import { decodeSegment } from './urls.ts';
 import type { UserSession } from './user-session.ts';
 import './theme.css';
-import { ConfirmProvider, Failure, NotFound, Page, PageWaiting } from './components.tsx';
+import { ConfirmProvider, Failure, NotFound, Page, PageSkeleton } from './components.tsx';
 import { loadLater } from './load-later.tsx';
 
-const Home = loadLater(() => import('./onboarding/Home.tsx'), <PageWaiting />);
-const JobsPage = loadLater(() => import('./jobs/JobsPage.tsx'), <PageWaiting />);
-const JobPage = loadLater(() => import('./jobs/JobPage.tsx'), <PageWaiting />);
-const HealthPages = loadLater(() => import('./health/HealthPages.tsx'), <PageWaiting />);
-const ChecklistPage = loadLater(() => import('./onboarding/ChecklistPage.tsx'), <PageWaiting />);
+const Home = loadLater(() => import('./onboarding/Home.tsx'), <PageSkeleton />);
+const JobsPage = loadLater(() => import('./jobs/JobsPage.tsx'), <PageSkeleton />);
+const JobPage = loadLater(() => import('./jobs/JobPage.tsx'), <PageSkeleton />);
+const HealthPages = loadLater(() => import('./health/HealthPages.tsx'), <PageSkeleton />);
+const ChecklistPage = loadLater(() => import('./onboarding/ChecklistPage.tsx'), <PageSkeleton />);
 const PairingPage = loadLater(() => import('./wall/PairingPage.tsx'));
-const SetupPages = loadLater(() => import('./setup/SetupPages.tsx'), <PageWaiting />);
+const SetupPages = loadLater(() => import('./setup/SetupPages.tsx'), <PageSkeleton />);
 const Toasts = loadLater(() => import('./toasts.tsx'), null);
 
 const theme = createTheme({
@@ -220,7 +220,7 @@ createRoot(root).render(
     >
       <App first={first} />
       {/* Without it, pages still work. */}
-      <ErrorBoundary instead={null}>
+      <ErrorBoundary fallback={null}>
         <Toasts />
       </ErrorBoundary>
     </MantineProvider>

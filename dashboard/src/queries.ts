@@ -48,11 +48,11 @@ export function useAccounts({ enabled = true } = {}): UseQueryResult<readonly Ac
 /** Returns the served regions. Disabled for keys that are limited to some accounts. */
 export function useRegions(): UseQueryResult<readonly Region[]> {
   const api = useApi();
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   return useQuery({
     queryKey: ['regions'],
     queryFn: async ({ signal }) => (await api.get('/v1/regions', { signal })).regions,
-    enabled: forAll,
+    enabled: hasAllAccounts,
     refetchInterval: 15_000,
   });
 }
@@ -62,11 +62,11 @@ export const ATTENTION_MS = 15_000;
 
 /** Returns the ids of the regions of the key. `undefined` before they are loaded, empty if they cannot be loaded. */
 export function useServedRegions(): readonly string[] | undefined {
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   const regions = useRegions();
-  const accounts = useAccounts({ enabled: !forAll });
-  if ((forAll ? regions : accounts).isPending) return undefined;
-  if (forAll) return regions.data?.map(({ id }) => id) ?? [];
+  const accounts = useAccounts({ enabled: !hasAllAccounts });
+  if ((hasAllAccounts ? regions : accounts).isPending) return undefined;
+  if (hasAllAccounts) return regions.data?.map(({ id }) => id) ?? [];
   return [...new Set(accounts.data?.map(({ region }) => region))].sort();
 }
 

@@ -10,9 +10,9 @@ export type { CurrentKey };
 export interface Session {
   readonly key: CurrentKey;
   /** Reports whether the key's role includes `role`. */
-  may(role: Role): boolean;
+  hasRole(role: Role): boolean;
   /** Whether the key has access to all accounts. */
-  readonly forAll: boolean;
+  readonly hasAllAccounts: boolean;
   /** Deletes the key or ends the user's session, and shows the sign-in page, with `reason` if given. */
   signOut(reason?: string): void;
 }
@@ -45,9 +45,9 @@ export const wallKeyStore = {
 export function toSession(key: CurrentKey, signOut: Session['signOut']): Session {
   return {
     key,
-    forAll: key.accounts === null,
+    hasAllAccounts: key.accounts === null,
     signOut,
-    may: (role) => ROLES.indexOf(key.role) >= ROLES.indexOf(role),
+    hasRole: (role) => ROLES.indexOf(key.role) >= ROLES.indexOf(role),
   };
 }
 

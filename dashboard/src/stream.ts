@@ -31,7 +31,7 @@ export type Connection =
   | { readonly phase: 'connecting' }
   | { readonly phase: 'live' }
   /** Reconnecting with increasing delays. `since`: epoch ms. */
-  | { readonly phase: 'lost'; readonly since: number; readonly why: string };
+  | { readonly phase: 'lost'; readonly since: number; readonly failureReason: string };
 
 /** State of the stream; a new object after each change. */
 export interface StreamState {
@@ -194,7 +194,7 @@ export function createEventStream(
           if (failures === 1) continue;
         }
         const since = state.connection.phase === 'lost' ? state.connection.since : now();
-        set({ connection: { phase: 'lost', since, why: toErrorMessage(cause) } });
+        set({ connection: { phase: 'lost', since, failureReason: toErrorMessage(cause) } });
         const pause = backoff(failures - 1, RETRY_MS);
         await sleep(
           Math.max(getRetryAfterMs(cause) ?? 0, withJitter(pause, RETRY_JITTER, Math.random())),

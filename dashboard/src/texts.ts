@@ -40,7 +40,7 @@ export function matchesQuery(
 }
 
 /** Formats who handles an item of the attention queue, and the note for colleagues; empty if it has neither. */
-export function formatHandling({ assignee, note }: Pick<AttentionItem, 'assignee' | 'note'>): string {
+export function formatTriage({ assignee, note }: Pick<AttentionItem, 'assignee' | 'note'>): string {
   return [
     ...(assignee === null ? [] : [`Assigned to ${assignee}`]),
     ...(note === null ? [] : [`Note: ${note}`]),

@@ -14,7 +14,7 @@ import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { getDrainNames } from '../../shared/storage/schema.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { Tracing } from '../tracing.ts';
-import { DrainMessage, workOff } from './messages.ts';
+import { DrainMessage, processMessages } from './messages.ts';
 
 /** Dependencies of the handler. */
 export interface DrainSinkDeps {
@@ -52,7 +52,7 @@ export function createDrainSinkHandler(deps: DrainSinkDeps) {
     context: Pick<Context, 'getRemainingTimeInMillis'>,
   ): Promise<SQSBatchResponse> => {
     const deadline = draining.now() + context.getRemainingTimeInMillis() - TAIL_MS;
-    return workOff(event, DrainMessage, telemetry, async ({ sink, traces = [] }) => {
+    return processMessages(event, DrainMessage, telemetry, async ({ sink, traces = [] }) => {
       const traced = tracing?.beginDrain(region, sink, traces);
       const attempted: DrainDeps['attempted'] = (attempt) => {
         telemetry.attempt(attempt);
@@ -97,7 +97,7 @@ export function createSinkOpener(deps: {
   /** Folds notifications to customers; absent in a cell without notifications. */
   readonly notifications?: SinkPort | undefined;
 }): (record: SinkRecord) => Promise<SinkPort> {
-  const { sns, eventBridge, publicUrl, notifications = NOTHING_TOLD } = deps;
+  const { sns, eventBridge, publicUrl, notifications = DISCARDING_SINK } = deps;
   const openEndpoint = createEndpointOpener(deps);
   return async (record) => {
     switch (record.kind) {
@@ -118,7 +118,7 @@ export function createSinkOpener(deps: {
  * Skips the notifications of accounts whose settings request them in a cell without channels; the API warns
  * of that.
  */
-const NOTHING_TOLD: SinkPort = {
+const DISCARDING_SINK: SinkPort = {
   maxBatch: 100,
   deliver: async (deliveries) => deliveries.map(() => ({ kind: 'delivered' })),
 };

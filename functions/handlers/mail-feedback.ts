@@ -4,7 +4,7 @@ import { type JournalDeps, recordFeedback } from '../../shared/notifications/mes
 import { parseSesEvent } from '../../shared/notifications/ses-feedback.ts';
 import { suppress } from '../../shared/notifications/suppressions.ts';
 import type { Telemetry } from '../telemetry.ts';
-import { workOffRecords } from './messages.ts';
+import { processRecords } from './messages.ts';
 
 /** Dependencies of the handler. */
 export interface MailFeedbackDeps {
@@ -20,7 +20,7 @@ export interface MailFeedbackDeps {
  */
 export function createMailFeedbackHandler({ region, messages, telemetry }: MailFeedbackDeps) {
   return (event: SQSEvent): Promise<SQSBatchResponse> =>
-    workOffRecords(event, telemetry, async ({ body }) => {
+    processRecords(event, telemetry, async ({ body }) => {
       const feedback = parseSesEvent(body);
       if (feedback.kind === 'ignored')
         return telemetry.mailFeedback({ what: 'ignored', detail: feedback.reason });

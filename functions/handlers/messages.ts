@@ -90,17 +90,17 @@ export function createSend<T>(
  * Processes the messages of a batch concurrently, and returns the failed ones. An invalid message, or one
  * whose work throws, fails alone.
  */
-export function workOff<T>(
+export function processMessages<T>(
   event: SQSEvent,
   shape: z.ZodType<T>,
   telemetry: Pick<Telemetry, 'fault'>,
   work: (message: T, record: SQSRecord) => Promise<void>,
 ): Promise<SQSBatchResponse> {
-  return workOffRecords(event, telemetry, (record) => work(shape.parse(JSON.parse(record.body)), record));
+  return processRecords(event, telemetry, (record) => work(shape.parse(JSON.parse(record.body)), record));
 }
 
 /** Does the same for external messages: the work parses their content. */
-export async function workOffRecords(
+export async function processRecords(
   event: SQSEvent,
   telemetry: Pick<Telemetry, 'fault'>,
   work: (record: SQSRecord) => Promise<void>,

@@ -2,7 +2,7 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import type { SendReport } from '../../shared/notifications/send-report.ts';
 import type { Telemetry } from '../telemetry.ts';
-import { NotifyMessage, workOff } from './messages.ts';
+import { NotifyMessage, processMessages } from './messages.ts';
 
 /** Dependencies of the handler. */
 export interface NotifyDeps {
@@ -31,7 +31,7 @@ export function createNotifyHandler({ send, telemetry, now }: NotifyDeps) {
     context: Pick<Context, 'getRemainingTimeInMillis'>,
   ): Promise<SQSBatchResponse> => {
     const deadline = now() + context.getRemainingTimeInMillis() - TAIL_MS;
-    return workOff(event, NotifyMessage, telemetry, async () => {
+    return processMessages(event, NotifyMessage, telemetry, async () => {
       const from = now();
       const report = await send(deadline);
       telemetry.notify(report, { ms: now() - from });

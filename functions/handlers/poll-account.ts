@@ -5,7 +5,7 @@ import type { PollDeps } from '../../shared/tracking/poll-context.ts';
 import type { PollReport } from '../../shared/tracking/poll-report.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { Tracing } from '../tracing.ts';
-import { CLAIM_SECONDS, PollMessage, workOff } from './messages.ts';
+import { CLAIM_SECONDS, PollMessage, processMessages } from './messages.ts';
 
 /** Dependencies of the handler. */
 export interface PollAccountDeps {
@@ -33,7 +33,7 @@ export function createPollAccountHandler(deps: PollAccountDeps) {
     context: Pick<Context, 'getRemainingTimeInMillis'>,
   ): Promise<SQSBatchResponse> => {
     const deadline = polling.now() + context.getRemainingTimeInMillis();
-    return workOff(event, PollMessage, telemetry, async ({ account, dueAt }, { attributes }) => {
+    return processMessages(event, PollMessage, telemetry, async ({ account, dueAt }, { attributes }) => {
       const claimedFrom = Math.max(dueAt, Number(attributes.SentTimestamp));
       if (polling.now() > claimedFrom + CLAIM_SECONDS * 1000) return;
       const startedAt = polling.now();

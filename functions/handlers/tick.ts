@@ -22,7 +22,7 @@ import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import { indexFormerData } from '../../shared/search/indexing.ts';
 import { cellLog, keys } from '../../shared/storage/schema.ts';
 import type { Key, Table } from '../../shared/storage/table.ts';
-import { readUpstream } from '../../shared/tracking/breaker.ts';
+import { readBreakerState } from '../../shared/tracking/breaker.ts';
 import { claimPolls, duePolls } from '../../shared/tracking/claims.ts';
 import type { Telemetry } from '../telemetry.ts';
 import {
@@ -120,8 +120,8 @@ export function createTickHandler(deps: TickDeps) {
     const [polls, drains, state, notifying, waking, indexing] = await Promise.allSettled([
       queuePolls(deadline),
       finding.then(queueDrains),
-      finding.then(({ due }) => stateOfCell(due)),
-      askToNotify(),
+      finding.then(({ due }) => readCellState(due)),
+      requestNotifications(),
       finding.then(({ fault }) => {
         if (fault) throw fault.cause;
       }),
@@ -176,22 +176,22 @@ export function createTickHandler(deps: TickDeps) {
     return { claimed, alone };
   }
 
-  async function findDrains(): Promise<Awakened> {
+  async function findDrains(): Promise<PendingWork> {
     await indexFormerSinks(table, region, now());
     await keepBuiltInSinks(deps);
     const { leastEpoch } = deps.log;
     const starting = startFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now });
     const [started] = await Promise.allSettled([starting]);
-    const awakened = await awaken(deps, leastEpoch);
+    const awakened = await wakePendingSinks(deps, leastEpoch);
     return started.status === 'rejected' ? { ...awakened, fault: { cause: started.reason } } : awakened;
   }
 
-  async function queueDrains({ wakes, sinks }: Awakened): Promise<{ wakes: number; drains: number }> {
+  async function queueDrains({ wakes, sinks }: PendingWork): Promise<{ wakes: number; drains: number }> {
     await sendDrains(sinks.map((sink) => ({ sink })));
     return { wakes, drains: sinks.length };
   }
 
-  async function askToNotify(): Promise<{ unsentSeconds?: number }> {
+  async function requestNotifications(): Promise<{ unsentSeconds?: number }> {
     const dueSince = sendNotify && (await oldestUnsent(table, region, now()));
     if (dueSince === undefined) return {};
     await sendNotify?.([{ dueSince }]);
@@ -199,10 +199,10 @@ export function createTickHandler(deps: TickDeps) {
   }
 
   /** Returns the state of the cell as a whole. */
-  async function stateOfCell(due: readonly DueSink[]) {
+  async function readCellState(due: readonly DueSink[]) {
     const at = now();
     const [{ openedAt }, oldest] = await Promise.all([
-      readUpstream(table, region),
+      readBreakerState(table, region),
       oldestUndelivered(table, due, at),
     ]);
     return {
@@ -218,7 +218,7 @@ export function createTickHandler(deps: TickDeps) {
 }
 
 /** The work found for sinks: remaining wake marks, and the sinks with due work. */
-interface Awakened {
+interface PendingWork {
   readonly wakes: number;
   readonly due: readonly DueSink[];
   /** Drain names of the sinks that can be drained now. */
@@ -231,11 +231,14 @@ interface Awakened {
  * Processes the wake marks that the stream left behind, forwards their logs to the cell feed, and returns the
  * sinks with due work.
  */
-async function awaken({ table, region, now, sleep }: TickDeps, leastEpoch: string): Promise<Awakened> {
+async function wakePendingSinks(
+  { table, region, now, sleep }: TickDeps,
+  leastEpoch: string,
+): Promise<PendingWork> {
   const limit = pLimit(CALLS_AT_ONCE);
   const forwarder = createForwarder(table, { leastEpoch, now, ...(sleep && { sleep }) });
   const wakes = await listPendingWakes(table, region, WAKES_PER_SHARD);
-  let fault: Awakened['fault'];
+  let fault: PendingWork['fault'];
   const woken = await limit.map(wakes, async ({ ref, sequence }) => {
     try {
       return await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref));

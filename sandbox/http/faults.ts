@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { REGIONS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
-import { type Answer, json, problem } from './responses.ts';
+import { type HttpResponse, json, problem } from './responses.ts';
 import { OPERATIONS, type RequestInfo, VIEWS } from './traffic.ts';
 
 /** Maximum delay of a timer; longer delays would fire immediately. */
@@ -148,7 +148,7 @@ export class UnknownAccountError extends Error {
 }
 
 /** The account with this name, client id or upstream id. Throws UnknownAccountError if it does not exist. */
-export function knownAccount(world: World, key: string | number, region?: RegionCode): SandboxAccount {
+export function requireAccount(world: World, key: string | number, region?: RegionCode): SandboxAccount {
   const found = (region ? [region] : REGIONS).map((code) => world.account(code, key)).find(Boolean);
   if (found) return found;
   const names = world.accounts(region).map(({ clientId }) => clientId);
@@ -208,12 +208,12 @@ function isDue({ match: { nth, times }, seen, struck }: ActiveFault): boolean {
 }
 
 /** Context of a fault. */
-export interface Victim {
+export interface FaultContext {
   info: RequestInfo;
   /** Absolute path of the request, for problem bodies. */
   instance: string;
   /** Creates the regular answer; called at most once. */
-  answer: () => Answer;
+  answer: () => HttpResponse;
   /** Absent if the app runs without a server: connection faults then throw. */
   outgoing: ServerResponse | undefined;
   revokeTokens: () => void;
@@ -221,7 +221,7 @@ export interface Victim {
 }
 
 /** Applies a fault. Returns the answer to send, or null when the connection has been dealt with. */
-export async function applyFault(fault: Fault, victim: Victim): Promise<Answer | null> {
+export async function applyFault(fault: Fault, victim: FaultContext): Promise<HttpResponse | null> {
   if ('delayMs' in fault && fault.delayMs && !(await delay(fault.delayMs, victim.outgoing))) return null;
   switch (fault.kind) {
     case 'status':
@@ -309,9 +309,9 @@ function toRegExp(source: string, context: z.RefinementCtx): RegExp {
   }
 }
 
-function statusAnswer(fault: Extract<Fault, { kind: 'status' }>, instance: string): Answer {
+function statusAnswer(fault: Extract<Fault, { kind: 'status' }>, instance: string): HttpResponse {
   const { status, retryAfter } = fault;
-  const answer = ((): Answer => {
+  const answer = ((): HttpResponse => {
     switch (fault.body) {
       case 'problem':
         return problem(status, 'The request could not be served.', instance);
@@ -339,15 +339,15 @@ function statusAnswer(fault: Extract<Fault, { kind: 'status' }>, instance: strin
 
 /** Replaces fields of a valid list page; other answers are unchanged. */
 function transformPage(
-  answer: Answer,
+  answer: HttpResponse,
   change: (page: { pageNumber: number; pageSize: number }) => object,
-): Answer {
+): HttpResponse {
   if (answer.status !== 200) return answer;
   const page = JSON.parse(answer.body);
   return { ...answer, body: JSON.stringify({ ...page, ...change(page) }) };
 }
 
-function requireSocket(victim: Victim): ServerResponse {
+function requireSocket(victim: FaultContext): ServerResponse {
   if (!victim.outgoing) throw new Error('Faults of the connection need a server');
   return victim.outgoing;
 }

@@ -7,7 +7,7 @@ import { REGIONS, type RegionCode } from '../world/regions.ts';
 import type { World } from '../world/world.ts';
 import { strictObject } from './faults.ts';
 import { drawShare, type Reshaping, reshape } from './reshape.ts';
-import { type Answer, json, problem } from './responses.ts';
+import { type HttpResponse, json, problem } from './responses.ts';
 import { pickSpelling, SPELLINGS } from './spelling.ts';
 import { VIEWS, type View } from './traffic.ts';
 
@@ -143,7 +143,7 @@ export class ContractFreedom {
   }
 
   /** Answers a request with the freedoms in use; `answer` creates the regular answer. */
-  apply(request: FreeRequest, answer: () => Answer): Answer {
+  apply(request: FreeRequest, answer: () => HttpResponse): HttpResponse {
     const { statuses, throttled, records } = this.#settings;
     if (this.#settings === NONE) return answer();
     const { region, view: name, instance, jobNumber } = request;

@@ -9,7 +9,7 @@ import { Problem } from '../../shared/ordering/contract/common.ts';
 import { Token, TokenError, TokenRequest } from '../../shared/ordering/contract/tokens.ts';
 import { operations } from '../operations.ts';
 import { REGIONS, type RegionCode } from '../world/regions.ts';
-import { type AnswerSpec, listAnswers, type Operation } from './operation.ts';
+import { listAnswers, type Operation, type ResponseSpec } from './operation.ts';
 
 /** Options of a document. */
 export interface DescriptionOptions {
@@ -158,7 +158,7 @@ function toRequestBody(spec: Operation, body: z.ZodType, schemas: NamedSchemas):
 }
 
 function toResponse(
-  { description, schema }: AnswerSpec,
+  { description, schema }: ResponseSpec,
   types: readonly string[],
   schemas: NamedSchemas,
 ): Json {

@@ -7,7 +7,7 @@ import { Problem } from '../../shared/ordering/contract/common.ts';
 import type { Service } from '../service.ts';
 import type { Role, SandboxUser } from '../world/records.ts';
 import type { SandboxAccount } from '../world/world.ts';
-import type { Answer } from './responses.ts';
+import type { HttpResponse } from './responses.ts';
 import type { Right } from './roles.ts';
 import type { OperationName } from './traffic.ts';
 
@@ -32,13 +32,13 @@ export interface Call<P = unknown, Q = unknown, B = unknown> {
 }
 
 /** An answer of an operation. Without a schema, an error is a problem document, and other answers have no body. */
-export interface AnswerSpec {
+export interface ResponseSpec {
   readonly description: string;
   readonly schema?: z.ZodType;
 }
 
 /** Errors that operations opt into. */
-export const UNEXPECTED: AnswerSpec = { description: 'An unexpected error. Repeat the request once.' };
+export const UNEXPECTED: ResponseSpec = { description: 'An unexpected error. Repeat the request once.' };
 
 /** An operation as declared: `P`, `Q` and `B` are the types of path, query and body. */
 export interface OperationSpec<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType> {
@@ -66,9 +66,9 @@ export interface OperationSpec<P extends z.ZodObject, Q extends z.ZodObject, B e
   /** Accepts any parameter value: there is no 400. */
   readonly takesAnything?: true;
   /** Answers by status. 401 is implicit, 403 with `needs`, and 400 if there are parameters or a body. */
-  readonly answers: { readonly [status: number]: AnswerSpec };
+  readonly answers: { readonly [status: number]: ResponseSpec };
   /** Called at most once for each request that changes state. */
-  handle(call: Call<z.output<P>, z.output<Q>, z.output<B>>): Answer;
+  handle(call: Call<z.output<P>, z.output<Q>, z.output<B>>): HttpResponse;
 }
 
 /** An operation with any parameter types. */
@@ -84,8 +84,8 @@ export const createOperationFactory =
     ({ method: 'get', tag, ...spec }) as unknown as Operation;
 
 /** All answers of an operation, including the implicit ones. */
-export function listAnswers(spec: Operation): Readonly<Record<number, AnswerSpec>> {
-  const answers: Record<number, AnswerSpec> = {
+export function listAnswers(spec: Operation): Readonly<Record<number, ResponseSpec>> {
+  const answers: Record<number, ResponseSpec> = {
     401: { description: 'The bearer token is missing or not valid in this region.' },
   };
   if ((spec.params ?? spec.query ?? spec.body) && !spec.takesAnything) {

@@ -7,7 +7,7 @@ import type { Context } from 'hono';
 import { routePath } from 'hono/route';
 
 /** A complete answer: status, headers (content-length is added when it is sent) and body text. */
-export interface Answer {
+export interface HttpResponse {
   status: number;
   headers: Record<string, string>;
   body: string;
@@ -23,13 +23,13 @@ export type SandboxEnv = { Bindings: HttpBindings };
 export const ALREADY_SENT = RESPONSE_ALREADY_SENT.clone();
 
 /** A JSON answer; a string is sent as serialized JSON. */
-export function json(value: unknown, status = 200, headers: Record<string, string> = {}): Answer {
+export function json(value: unknown, status = 200, headers: Record<string, string> = {}): HttpResponse {
   const body = typeof value === 'string' ? value : JSON.stringify(value);
   return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body };
 }
 
 /** A success without a body. */
-export const NO_CONTENT: Answer = { status: 204, headers: {}, body: '' };
+export const NO_CONTENT: HttpResponse = { status: 204, headers: {}, body: '' };
 
 /** An RFC 7807 problem; with `errors` (messages by field), a validation failure. */
 export function problem(
@@ -37,7 +37,7 @@ export function problem(
   detail: string,
   instance: string,
   errors?: Record<string, string[]>,
-): Answer {
+): HttpResponse {
   const body = {
     type: `https://transfers.example/problems/${errors ? 'validation' : status}`,
     title: errors ? 'One or more validation errors occurred.' : (STATUS_CODES[status] ?? 'Error'),
@@ -108,7 +108,7 @@ export function requestPath(c: Context<SandboxEnv>): string {
 }
 
 /** A JSON answer; 404 with a message if there is no value. */
-export function jsonOr404(value: object | undefined, missing: string, instance: string): Answer {
+export function jsonOr404(value: object | undefined, missing: string, instance: string): HttpResponse {
   return value ? json(value) : problem(404, missing, instance);
 }
 
@@ -139,7 +139,7 @@ export function answerMissing(c: Context<SandboxEnv>): Response {
  */
 export function send(
   c: Context<SandboxEnv>,
-  answer: Omit<Answer, 'body'> & { body: string | Uint8Array<ArrayBuffer> },
+  answer: Omit<HttpResponse, 'body'> & { body: string | Uint8Array<ArrayBuffer> },
 ): Response {
   const hasBody = answer.status !== 204;
   const length = hasBody && { 'content-length': String(Buffer.byteLength(answer.body)) };

@@ -17,7 +17,7 @@ import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
 import { commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
 import { hasRight } from '../http/roles.ts';
-import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
+import { type Asset, globalAssets, type StoredFile } from '../world/asset-files.ts';
 import { findPriceCode, INPUT_ATTRIBUTES, listProcesses } from '../world/catalogue.ts';
 import { assetFileId, fileLink } from '../world/links.ts';
 import type { Role } from '../world/records.ts';
@@ -152,7 +152,7 @@ export const assetOperations = [
       const asset = account.assets.get(params.assetTag);
       if (!asset) return problem(404, 'The asset does not exist.', instance);
       const files = sortEntries(asset.files, ({ uploadedAt }) => uploadedAt, 'descending');
-      const entry = (file: ShelfFile) => fileEntry(account, asset, file);
+      const entry = (file: StoredFile) => fileEntry(account, asset, file);
       return json({
         assetTag: asset.assetTag,
         currentFiles: files.filter(({ action }) => action === undefined).map(entry),
@@ -262,7 +262,7 @@ function listEntry(account: SandboxAccount, role: Role, asset: Asset): AssetList
   };
 }
 
-function fileEntry(account: SandboxAccount, asset: Asset, file: ShelfFile): AssetFile {
+function fileEntry(account: SandboxAccount, asset: Asset, file: StoredFile): AssetFile {
   return {
     fileId: assetFileId(account.region, asset, file),
     fileName: file.fileName,

@@ -19,7 +19,7 @@ import {
 } from '../../shared/ordering/contract/candidates.ts';
 import { Problem, ValidationFailure } from '../../shared/ordering/contract/common.ts';
 import { type Call, createOperationFactory } from '../http/operation.ts';
-import { type Answer, json, problem } from '../http/responses.ts';
+import { type HttpResponse, json, problem } from '../http/responses.ts';
 import { findPriceCode } from '../world/catalogue.ts';
 import { findCountry, listStates } from '../world/countries.ts';
 import { formatDay } from '../world/dates.ts';
@@ -32,7 +32,7 @@ import { reorderBands, resetCharge } from './assets.ts';
 import { JOB_MEDIA_TYPES } from './jobs.ts';
 import { blank } from './order-errors.ts';
 import type { OrderedLine } from './order-lines.ts';
-import { decide, type Facts, type Order } from './ordering.ts';
+import { evaluateOrder, type Order, type OrderContext } from './ordering.ts';
 import { checkPromo, redeemPromo } from './promo.ts';
 import { findStock } from './stock.ts';
 
@@ -67,7 +67,7 @@ export const createJobOperation = operation({
   },
   handle: (call) => {
     const { body, instance } = call;
-    const decision = decide(body, call.header('X-Application-Name') || 'API', gatherFacts(call));
+    const decision = evaluateOrder(body, call.header('X-Application-Name') || 'API', gatherFacts(call));
     if (decision.accepted) return body.validateOnly ? json(NOT_CREATED) : create(call, decision.order);
     if (decision.breaks && !body.validateOnly) {
       return problem(
@@ -87,7 +87,7 @@ const NOT_CREATED = {
 } satisfies ValidationSuccess;
 
 /** The upstream data that an order is decided with. */
-function gatherFacts({ account, user, now }: Pick<Call, 'account' | 'user' | 'now'>): Facts {
+function gatherFacts({ account, user, now }: Pick<Call, 'account' | 'user' | 'now'>): OrderContext {
   return {
     customerId: account.id,
     users: account.users,
@@ -114,7 +114,7 @@ function gatherFacts({ account, user, now }: Pick<Call, 'account' | 'user' | 'no
 function create(
   { service, account, user, body, url, now }: Call<unknown, unknown, CustomerShopCandidate>,
   order: Order,
-): Answer {
+): HttpResponse {
   const { world, region } = account;
   const owner = 'id' in order.owner ? order.owner : account.addUser(order.owner);
   const { name, timezone } = order.location;

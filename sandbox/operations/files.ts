@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
 import { type Context, Hono } from 'hono';
 import { problem, requestPath, type SandboxEnv, send } from '../http/responses.ts';
-import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
+import { type Asset, globalAssets, type StoredFile } from '../world/asset-files.ts';
 import { assetFileId, labelId, sign } from '../world/links.ts';
 import type { JobRecord } from '../world/records.ts';
 import { findRegion, REGION_FACTS, type RegionCode } from '../world/regions.ts';
@@ -26,7 +26,7 @@ const FULL_SIZE = 300;
 const THUMBNAIL_SIZES: readonly string[] = ['50', '100', '150'];
 
 /** Generates the content of an asset file. */
-export function fileBytes(asset: Asset, file: ShelfFile): Uint8Array<ArrayBuffer> {
+export function fileBytes(asset: Asset, file: StoredFile): Uint8Array<ArrayBuffer> {
   if (file.isImage) return picture(`${asset.assetTag} ${file.upload}`, FULL_SIZE);
   const { assetTag, description, garment, processCode, createdAt } = asset;
   return pdf([

@@ -15,7 +15,7 @@ type OrderableAsset = Pick<Asset, 'assetTag' | 'processCode' | 'description' | '
 };
 
 /** Everything that can be ordered. */
-export interface Wares {
+export interface ProductLookup {
   priceCode(code: string, inputs: PriceInputs): PriceCode | undefined;
   asset(tag: string): OrderableAsset | undefined;
   stock(code: string): { item: StockItem; variant: StockVariant | undefined } | undefined;
@@ -47,7 +47,11 @@ export interface OrderedLine {
 }
 
 /** Returns the valid lines, and reports errors of the others. */
-export function checkLines(items: readonly JobLineCandidate[], wares: Wares, report: Report): OrderedLine[] {
+export function checkLines(
+  items: readonly JobLineCandidate[],
+  wares: ProductLookup,
+  report: Report,
+): OrderedLine[] {
   if (items.length === 0) {
     report('ItemsEmpty', 'items must have at least one line.');
     return [];
@@ -91,7 +95,7 @@ function checkGroup(
 function checkLine(
   line: JobLineCandidate,
   someUrl: boolean,
-  wares: Wares,
+  wares: ProductLookup,
   report: Report,
 ): OrderedLine | undefined {
   const { itemType, code } = line;
@@ -156,7 +160,7 @@ const sharedFields = ({ customerReference, garment, comment }: JobLineCandidate)
 function checkNewPrint(
   line: JobLineCandidate,
   code: string,
-  wares: Wares,
+  wares: ProductLookup,
   report: Report,
 ): OrderedLine | undefined {
   const known = wares.priceCode(code, {});
@@ -316,7 +320,7 @@ function toPriceInputs(values: AttributeValues): PriceInputs {
 function checkReorder(
   line: JobLineCandidate,
   code: string,
-  wares: Wares,
+  wares: ProductLookup,
   report: Report,
 ): OrderedLine | undefined {
   const asset = wares.asset(code);
@@ -356,7 +360,7 @@ const MOST_UNITS = 2 ** 31 - 1;
 function checkGoods(
   line: JobLineCandidate,
   code: string,
-  wares: Wares,
+  wares: ProductLookup,
   report: Report,
 ): OrderedLine | undefined {
   const stock = wares.stock(code);

@@ -45,10 +45,10 @@ import type { JobCosts, SandboxUser } from '../world/records.ts';
 import type { Site } from '../world/regions.ts';
 import { taxOn } from './account.ts';
 import { blank, FAULTS, quoted, type Report, same, type ValidationMessage } from './order-errors.ts';
-import { checkLines, type OrderedLine, type Wares } from './order-lines.ts';
+import { checkLines, type OrderedLine, type ProductLookup } from './order-lines.ts';
 
 /** The data that an order is decided with. */
-export interface Facts extends Wares {
+export interface OrderContext extends ProductLookup {
   readonly customerId: number;
   readonly users: readonly SandboxUser[];
   /** Whom the credentials act as. */
@@ -90,7 +90,11 @@ type Decision =
   | { readonly accepted: false; readonly messages: readonly ValidationMessage[]; readonly breaks: boolean };
 
 /** Decides on an order with an application name. */
-export function decide(candidate: CustomerShopCandidate, originCode: string, facts: Facts): Decision {
+export function evaluateOrder(
+  candidate: CustomerShopCandidate,
+  originCode: string,
+  facts: OrderContext,
+): Decision {
   const messages: ValidationMessage[] = [];
   const report: Report = (errorCode, message) => void messages.push({ errorCode, message });
 
@@ -139,7 +143,7 @@ export function decide(candidate: CustomerShopCandidate, originCode: string, fac
 /** The owner: the named user, the shop's user, or the caller. */
 function findOwner(
   candidate: CustomerShopCandidate,
-  { users, caller }: Facts,
+  { users, caller }: OrderContext,
   report: Report,
 ): SandboxUser | NewUser | undefined {
   const { customerUserId, userId, userDetails } = candidate;
@@ -185,7 +189,7 @@ function toNewUser({ userDetails, deliveryAddress }: CustomerShopCandidate, shop
   };
 }
 
-function checkShop(candidate: CustomerShopCandidate, { customerId }: Facts, report: Report): void {
+function checkShop(candidate: CustomerShopCandidate, { customerId }: OrderContext, report: Report): void {
   if (candidate.customerId != null && candidate.customerId !== customerId) {
     report('CustomerUnknown', `customerId must be ${customerId}, the calling customer, or be left out.`);
   }
@@ -214,7 +218,7 @@ function checkOrderGroup({ orderGroup, orderGroupSequence }: CustomerShopCandida
 /** The location that produces the job; the default one if the override is invalid, so that the other checks continue. */
 function chooseLocation(
   { locationCodeOverride: code }: CustomerShopCandidate,
-  { locations }: Facts,
+  { locations }: OrderContext,
   report: Report,
 ): Site {
   const usable = locations.filter(({ active, virtual }) => active && !virtual);
@@ -231,7 +235,7 @@ function chooseLocation(
 
 function checkDelivery(
   address: DeliveryAddress | undefined,
-  facts: Facts,
+  facts: OrderContext,
   report: Report,
 ): DeliveryOption | undefined {
   if (!address)
@@ -269,7 +273,7 @@ function checkDelivery(
 }
 
 /** Whether an address with a valid or missing country can be routed. */
-function checkRoute(address: DeliveryAddress, facts: Facts, report: Report): void {
+function checkRoute(address: DeliveryAddress, facts: OrderContext, report: Report): void {
   const unroutable = (why: string) =>
     report('AddressUnroutable', `deliveryAddress cannot be routed: ${why}.`);
   const need = (field: keyof DeliveryAddress, why = '') => {
@@ -310,7 +314,7 @@ function chooseDueDate(
   { dateDue, timeSensitive = false }: CustomerShopCandidate,
   processes: readonly string[],
   location: Site,
-  facts: Facts,
+  facts: OrderContext,
   report: Report,
 ): Order['due'] | undefined {
   const earliest = facts.earliest(processes, location);
@@ -344,7 +348,7 @@ function chooseDueDate(
 function calculateCosts(
   { promocode }: CustomerShopCandidate,
   lines: readonly OrderedLine[],
-  facts: Facts,
+  facts: OrderContext,
   report: Report,
 ): JobCosts {
   const cents = (of: (line: OrderedLine) => number, some = lines) =>

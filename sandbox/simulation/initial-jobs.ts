@@ -16,17 +16,17 @@ import {
   dispatch,
   fillInLink,
   INVOICE,
-  type Move,
   meetNewStatus,
   REOPEN,
   setLineStatus,
   setStatus,
+  type Transition,
 } from './transitions.ts';
 
 /** An act of the opening: a job or group whose moves come at fixed seconds after the start, distributed over the accounts. */
 type Act = (account: SandboxAccount) => Order;
 
-type TimedMove = readonly [secondsAfterStart: number, move: Move];
+type TimedMove = readonly [secondsAfterStart: number, move: Transition];
 
 const OPENING_GARMENTS = GARMENTS.slice(0, 2);
 

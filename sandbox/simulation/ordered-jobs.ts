@@ -25,7 +25,7 @@ import type { JobLine, JobRecord } from '../world/records.ts';
 import { REGIONS, type Stage } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
 import { type ArtworkAnswer, fetchArtwork } from './artwork.ts';
-import { Dice } from './random.ts';
+import { SeededRandom } from './random.ts';
 import { planShipment, type Shipment } from './simulation.ts';
 import type { Timeline } from './timeline.ts';
 import {
@@ -33,10 +33,10 @@ import {
   dispatch,
   INVOICE,
   lock,
-  type Move,
   REOPEN,
   setLineStatus,
   setStatus,
+  type Transition,
   UNLOCK,
   undispatched,
 } from './transitions.ts';
@@ -48,7 +48,7 @@ export interface OrderedJobsOptions {
   /** Seconds of a job's life in a second of the sandbox clock. */
   speed: number;
   /** Called for each move; `at` in epoch ms. */
-  note: (at: number, account: SandboxAccount, jobNumber: number, kind: Move['kind']) => void;
+  note: (at: number, account: SandboxAccount, jobNumber: number, kind: Transition['kind']) => void;
 }
 
 /** A job on its way. */
@@ -370,14 +370,14 @@ export class OrderedJobs {
   }
 
   /** Applies a move if it is still possible. */
-  #take(ordered: Ordered, at: number, move: Move): void {
+  #take(ordered: Ordered, at: number, move: Transition): void {
     const { account, jobNumber, job } = ordered;
     if (account.job(jobNumber) !== job || !move.possible(job)) return;
     move.take(account, job, at);
     this.#options.note(at, account, jobNumber, move.kind);
   }
 
-  #move(ordered: Ordered, from: number, hours: number, move: Move): void {
+  #move(ordered: Ordered, from: number, hours: number, move: Transition): void {
     this.#later(ordered, from, hours, (at) => this.#take(ordered, at, move));
   }
 
@@ -401,7 +401,7 @@ export class OrderedJobs {
 
   #plan(account: SandboxAccount, job: Readonly<JobRecord>, at: number): Plan {
     const ordinal = REGIONS.indexOf(account.region) + 1;
-    const dice = new Dice(this.#options.seed * 7919 + ordinal * 15_485_863 + job.jobNumber);
+    const dice = new SeededRandom(this.#options.seed * 7919 + ordinal * 15_485_863 + job.jobNumber);
     const hours = (from: number, to: number) => dice.hours(from, to) / HOUR_MS;
     const option = findDeliveryOption(account.region, job.deliveryOption);
     const plan: Plan = {

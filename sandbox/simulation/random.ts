@@ -3,7 +3,7 @@
 import { HOUR_MS } from '../world/dates.ts';
 
 /** Seeded random numbers (mulberry32): the same seed always gives the same sequence. */
-export class Dice {
+export class SeededRandom {
   #state: number;
 
   constructor(seed: number) {

@@ -16,7 +16,7 @@ import { freedomSchema } from '../http/freedom.ts';
 import { formatIssue } from '../http/validation-messages.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../server.ts';
 import { REGIONS } from '../world/regions.ts';
-import { createWorld, type SandboxAccount, TakenError } from '../world/world.ts';
+import { createWorld, DuplicateValueError, type SandboxAccount } from '../world/world.ts';
 import { SandboxClock } from './clock.ts';
 import { addDemoAccounts, addPeople, createScenario, fastestSpeed, type Scenario } from './scenario.ts';
 import { scheduledChangeSchema } from './scheduled-changes.ts';
@@ -155,7 +155,7 @@ export async function startScenario(
         // A flag is for all accounts.
         jobCounts.set(added, jobCount ?? own ?? file.jobs);
       } catch (error) {
-        if (!(error instanceof TakenError)) throw error;
+        if (!(error instanceof DuplicateValueError)) throw error;
         const message = `${scenarioLabel(which)}: accounts[${index}].${error.field} must be unique: ${error.message}.`;
         throw new ScenarioFileError(message, { cause: error });
       }

@@ -11,10 +11,10 @@ import { REGION_FACTS, REGIONS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
 import { OPENING, OPENING_AGE_MS } from './initial-jobs.ts';
 import { OrderedJobs } from './ordered-jobs.ts';
-import { Dice } from './random.ts';
+import { SeededRandom } from './random.ts';
 import { listBuyers, type Order, type PlannedJob, planOrder, type Step } from './simulation.ts';
 import { Timeline } from './timeline.ts';
-import { listStateAfter, type MoveKind } from './transitions.ts';
+import { listStateAfter, type TransitionKind } from './transitions.ts';
 
 /** Something that happened to a job; `at` in epoch ms of the sandbox clock. */
 export interface ScenarioEvent {
@@ -22,7 +22,7 @@ export interface ScenarioEvent {
   region: RegionCode;
   account: string;
   jobNumber: number;
-  kind: MoveKind | 'created';
+  kind: TransitionKind | 'created';
 }
 
 /** Options of a scenario. */
@@ -235,7 +235,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
         world.skipJobNumbers(account.region, skippedNumbers);
         for (const [index, { lineCount, listState, taken, nextAt }] of outlines.entries()) {
           const redraw = () => draw().jobs[index] as PlannedJob;
-          const jobNumber = account.createJobLater(lineCount, listState, () => {
+          const jobNumber = account.reserveJob(lineCount, listState, () => {
             const { input, steps } = redraw();
             const behind = steps.slice(0, taken);
             return {
@@ -259,7 +259,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
 
   accounts.forEach((account, index) => {
     const jobsPerAccount = openJobCount(account);
-    const dice = new Dice((options.seed ?? 1) * 7919 + index * 104_729);
+    const dice = new SeededRandom((options.seed ?? 1) * 7919 + index * 104_729);
     let missing = jobsPerAccount;
     const opening = options.opening === false ? [] : OPENING.filter((_, n) => n % accounts.length === index);
     for (const act of opening) {
@@ -268,12 +268,13 @@ export function createScenario(options: ScenarioOptions): Scenario {
       missing -= planned.jobs.length;
       orderBefore(account, startAt - OPENING_AGE_MS, planned, () => planned);
     }
-    const plan = () => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed, { cancelledShare });
+    const plan = () => planOrder(new SeededRandom(dice.int(0, 2 ** 31)), account, speed, { cancelledShare });
     const buyers = listBuyers(account);
     /** Draws the age of an order from the lifetime of its jobs (ms). */
     const planBefore = (mostJobs: number, chooseAge: (livesMs: number[]) => number): Order => {
       const seed = dice.int(0, 2 ** 31);
-      const draw = () => planOrder(new Dice(seed), account, speed, { mostJobs, buyers, cancelledShare });
+      const draw = () =>
+        planOrder(new SeededRandom(seed), account, speed, { mostJobs, buyers, cancelledShare });
       const planned = draw();
       const ageMs = chooseAge(planned.jobs.map((job) => job.leavesAfterMs));
       orderBefore(account, Math.round(startAt - ageMs), planned, draw);

@@ -4,8 +4,8 @@ import * as z from 'zod';
 import {
   type FaultRule,
   type FaultRules,
-  knownAccount,
   type PageDrift,
+  requireAccount,
   ruleSchema,
   strictObject,
   UnknownAccountError,
@@ -102,7 +102,7 @@ export interface AgendaOptions {
 const KEPT_WHEN_COMPLETED = 1000;
 
 /** The scheduled changes, in order. */
-export class Agenda {
+export class ChangeScheduler {
   readonly #options: AgendaOptions;
   readonly #timeline: Timeline;
   #planned: (PlannedChange & { undo: (() => void) | undefined })[] = [];
@@ -258,7 +258,7 @@ export class Agenda {
   /** The accounts of a scheduled change. Throws if one does not exist. */
   #findAccounts(change: ScheduledChange): SandboxAccount[] {
     const { world } = this.#options;
-    const find = (key: string | number, region: RegionCode) => knownAccount(world, key, region);
+    const find = (key: string | number, region: RegionCode) => requireAccount(world, key, region);
     switch (change.do) {
       case 'swapCredentials': {
         const both = change.accounts.map((key) => find(key, change.region));
@@ -267,7 +267,7 @@ export class Agenda {
       }
       case 'fault': {
         const { account: key, region } = change.rule.match;
-        return key === undefined ? [] : [knownAccount(world, key, region)];
+        return key === undefined ? [] : [requireAccount(world, key, region)];
       }
       case 'rotateSecret':
         return [find(change.account, change.region)];

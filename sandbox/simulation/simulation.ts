@@ -7,7 +7,7 @@ import type { InputWithLines, JobInput, SandboxUser, TrackingEntry } from '../wo
 import { REGION_FACTS, type RegionCode, type Stage } from '../world/regions.ts';
 import { AWKWARD_TEXTS, DESIGNS, GARMENTS, ORIGINS, PRINTED_PROCESSES } from '../world/sample-data.ts';
 import type { SandboxAccount } from '../world/world.ts';
-import type { Dice } from './random.ts';
+import type { SeededRandom } from './random.ts';
 import {
   addTracking,
   CANCEL,
@@ -20,18 +20,18 @@ import {
   fillInLink,
   INVOICE,
   lock,
-  type Move,
   REOPEN,
   REVOKE_DISPATCH,
   setLineStatus,
   setStatus,
+  type Transition,
   UNLOCK,
 } from './transitions.ts';
 
 /** A move of a job, at a time after its creation. */
 export interface Step {
   readonly afterMs: number;
-  readonly move: Move;
+  readonly move: Transition;
 }
 
 /** A future job: its input, and all its moves. */
@@ -62,7 +62,7 @@ export function listBuyers({ users }: SandboxAccount): readonly SandboxUser[] {
  * order again.
  */
 export function planOrder(
-  dice: Dice,
+  dice: SeededRandom,
   account: SandboxAccount,
   speed: number,
   {
@@ -100,7 +100,7 @@ export function planOrder(
 }
 
 function planInput(
-  dice: Dice,
+  dice: SeededRandom,
   account: SandboxAccount,
   speed: number,
   given: {
@@ -158,7 +158,7 @@ function planInput(
 
 /** Tax of all lines. A number is drawn although it is unused, so that every seed keeps its history. */
 function calculateTax(
-  dice: Dice,
+  dice: SeededRandom,
   region: RegionCode,
   lines: readonly { quantity: number; unitPrice: number }[],
 ): number {
@@ -180,7 +180,7 @@ function dueDate(
 
 /** Draws a job's life; hours are those of a factory that works round the clock. */
 function planLife(
-  dice: Dice,
+  dice: SeededRandom,
   region: RegionCode,
   speed: number,
   cancelledShare: number,
@@ -190,7 +190,7 @@ function planLife(
   const wait = (fromHours: number, toHours: number) => {
     clockMs += dice.hours(fromHours, toHours);
   };
-  const add = (move: Move, laterMs = 0) => steps.push({ afterMs: (clockMs + laterMs) / speed, move });
+  const add = (move: Transition, laterMs = 0) => steps.push({ afterMs: (clockMs + laterMs) / speed, move });
   /** Detail and list often learn of a move at different times. */
   const status = (stage: Stage): void => {
     if (dice.chance(0.5)) {
@@ -288,11 +288,11 @@ function planLife(
 /** Dispatch of a job: parcels known at once, and later additions. */
 export interface Shipment {
   tracking: TrackingEntry[];
-  later: readonly { move: Move; afterHours: number }[];
+  later: readonly { move: Transition; afterHours: number }[];
 }
 
 /** Draws a shipment: one or two parcels, sometimes with late tracking or a late link. */
-export function planShipment(dice: Dice, region: RegionCode, collected: boolean): Shipment {
+export function planShipment(dice: SeededRandom, region: RegionCode, collected: boolean): Shipment {
   const afterHours = (from: number) => dice.hours(from, 5) / HOUR_MS;
   const roll = dice.next();
   const first = drawParcel(dice, region);
@@ -307,7 +307,7 @@ export function planShipment(dice: Dice, region: RegionCode, collected: boolean)
   return { tracking: [], later: [{ move: addTracking(first), afterHours: afterHours(0.3) }] };
 }
 
-function drawParcel(dice: Dice, region: RegionCode): TrackingEntry {
+function drawParcel(dice: SeededRandom, region: RegionCode): TrackingEntry {
   const carrier = dice.pick(REGION_FACTS[region].carriers);
   const trackingNumber = `${carrier.prefix}${dice.int(100_000_000, 999_999_999)}`;
   return { trackingNumber, trackingLink: carrier.link && carrier.link + trackingNumber };

@@ -7,7 +7,7 @@ import type { Stage } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
 
 /** A change of a job. */
-export type MoveKind =
+export type TransitionKind =
   | 'status'
   | 'line status'
   | 'edited'
@@ -26,8 +26,8 @@ export type MoveKind =
   | 'cancelled';
 
 /** Whether a move is possible; a change through the API may prevent it. */
-export interface Move {
-  kind: MoveKind;
+export interface Transition {
+  kind: TransitionKind;
   possible: (job: Readonly<JobRecord>) => boolean;
   take: (account: SandboxAccount, job: Readonly<JobRecord>, at: number) => void;
 }
@@ -35,19 +35,29 @@ export interface Move {
 export const undispatched = (job: Readonly<JobRecord>) => job.phase === 'open' && job.dateOut === null;
 export const dispatched = (job: Readonly<JobRecord>) => job.phase !== 'cancelled' && job.dateOut !== null;
 
-const move = (kind: MoveKind, possible: Move['possible'], take: Move['take']) => ({ kind, possible, take });
+const move = (kind: TransitionKind, possible: Transition['possible'], take: Transition['take']) => ({
+  kind,
+  possible,
+  take,
+});
 
 /** Recurring moves are memoized: a season has half a million of them. */
 const statusMoves = {
-  both: new Map<Stage, Move>(),
-  masterJobStatus: new Map<Stage, Move>(),
-  jobStatus: new Map<Stage, Move>(),
+  both: new Map<Stage, Transition>(),
+  masterJobStatus: new Map<Stage, Transition>(),
+  jobStatus: new Map<Stage, Transition>(),
 };
 /** By line. */
-const lineMoves = { undispatched: [] as Map<Stage, Move>[], dispatched: [] as Map<Stage, Move>[] };
+const lineMoves = {
+  undispatched: [] as Map<Stage, Transition>[],
+  dispatched: [] as Map<Stage, Transition>[],
+};
 
 /** Sets the status; list and detail may change at different times. */
-export function setStatus(stage: Stage, views: 'both' | 'masterJobStatus' | 'jobStatus' = 'both'): Move {
+export function setStatus(
+  stage: Stage,
+  views: 'both' | 'masterJobStatus' | 'jobStatus' = 'both',
+): Transition {
   return getOrCreate(statusMoves[views], stage, () =>
     move('status', undispatched, (account, { jobNumber }) => {
       const name = account.world.statusName(account.region, stage, jobNumber);
@@ -60,7 +70,7 @@ export function setStatus(stage: Stage, views: 'both' | 'masterJobStatus' | 'job
 }
 
 /** Gives a job a status that is new in the region's lookup. */
-export function meetNewStatus(name: string): Move {
+export function meetNewStatus(name: string): Transition {
   return move('status', undispatched, (account, { jobNumber }) => {
     const { world, region } = account;
     if (!world.statuses(region).some((status) => status.name === name)) {
@@ -75,7 +85,7 @@ export function setLineStatus(
   line: number,
   stage: Stage,
   when: 'undispatched' | 'dispatched' = 'undispatched',
-): Move {
+): Transition {
   const fits = when === 'undispatched' ? undispatched : dispatched;
   lineMoves[when][line] ??= new Map();
   return getOrCreate(lineMoves[when][line], stage, () => ({
@@ -86,11 +96,11 @@ export function setLineStatus(
   }));
 }
 
-export function changeText(input: JobInput): Move {
+export function changeText(input: JobInput): Transition {
   return move('edited', undispatched, (account, { jobNumber }) => account.edit(jobNumber, input));
 }
 
-export function changeDueDate(byHours: number, speed: number): Move {
+export function changeDueDate(byHours: number, speed: number): Transition {
   return {
     kind: 'due date changed',
     possible: (job) => undispatched(job) && !Number.isNaN(job.dueMs),
@@ -105,7 +115,7 @@ export function changeDueDate(byHours: number, speed: number): Move {
   };
 }
 
-export function dispatch(tracking: TrackingEntry[]): Move {
+export function dispatch(tracking: TrackingEntry[]): Transition {
   return move('dispatched', undispatched, (account, { jobNumber }, at) =>
     account.dispatch(jobNumber, {
       dateOut: at,
@@ -115,13 +125,13 @@ export function dispatch(tracking: TrackingEntry[]): Move {
   );
 }
 
-export function addTracking(entry: TrackingEntry): Move {
+export function addTracking(entry: TrackingEntry): Transition {
   return move('tracking added', dispatched, (account, { jobNumber }) =>
     account.addTracking(jobNumber, entry),
   );
 }
 
-export function fillInLink(entry: TrackingEntry): Move {
+export function fillInLink(entry: TrackingEntry): Transition {
   const same = (other: TrackingEntry) => other.trackingNumber === entry.trackingNumber;
   return {
     kind: 'tracking link filled in',
@@ -134,7 +144,7 @@ export function fillInLink(entry: TrackingEntry): Move {
   };
 }
 
-export function correctTracking(entry: TrackingEntry): Move {
+export function correctTracking(entry: TrackingEntry): Transition {
   return {
     kind: 'tracking corrected',
     possible: (job) => dispatched(job) && job.tracking.length > 0,
@@ -142,7 +152,7 @@ export function correctTracking(entry: TrackingEntry): Move {
   };
 }
 
-export function correctDateOut(byMs: number): Move {
+export function correctDateOut(byMs: number): Transition {
   return move('dispatch date corrected', dispatched, (account, job) =>
     account.correctDateOut(job.jobNumber, Math.round(job.outMs - byMs)),
   );
@@ -150,18 +160,18 @@ export function correctDateOut(byMs: number): Move {
 
 export const CANCEL = move('cancelled', undispatched, (account, { jobNumber }) => account.cancel(jobNumber));
 
-export function lock(reason: string): Move {
+export function lock(reason: string): Transition {
   return move('locked', undispatched, (account, { jobNumber }) => account.lock(jobNumber, reason));
 }
 
-export const UNLOCK: Move = {
+export const UNLOCK: Transition = {
   kind: 'unlocked',
   possible: (job) => undispatched(job) && job.permissions?.canEdit === false,
   // From here on editing locks by itself again, at dispatch at the latest.
   take: (account, { jobNumber }) => account.freeEditing(jobNumber),
 };
 
-export const REVOKE_DISPATCH: Move = {
+export const REVOKE_DISPATCH: Transition = {
   kind: 'dispatch revoked',
   possible: (job) => dispatched(job) && job.phase === 'open',
   take: (account, { jobNumber }) => {
@@ -173,20 +183,20 @@ export const REVOKE_DISPATCH: Move = {
   },
 };
 
-export const INVOICE: Move = {
+export const INVOICE: Transition = {
   kind: 'invoiced',
   possible: (job) => dispatched(job) && job.invoiceNumber === null,
   take: (account, { jobNumber }) => account.invoice(jobNumber),
 };
 
-export const CLOSE: Move = {
+export const CLOSE: Transition = {
   kind: 'closed',
   possible: (job) => job.phase === 'open',
   take: (account, { jobNumber }) =>
     account.close(jobNumber, { status: account.world.statusName(account.region, 'closed', jobNumber) }),
 };
 
-export const REOPEN: Move = {
+export const REOPEN: Transition = {
   kind: 'reopened',
   possible: (job) => job.phase === 'closed',
   take: (account, { jobNumber }) =>
@@ -194,7 +204,7 @@ export const REOPEN: Move = {
 };
 
 /** List state of a job after these moves, without other changes. */
-export function listStateAfter(moves: readonly Move[]): ListState {
+export function listStateAfter(moves: readonly Transition[]): ListState {
   const state: ListState = { phase: 'open', dispatched: false, keptListed: false };
   for (const { kind } of moves) {
     if (kind === 'dispatched') state.dispatched = true;

@@ -1,6 +1,6 @@
 // The jobs of an account: stored, changed, listed, and as they were.
 
-import { AssetShelf } from './asset-files.ts';
+import { AssetStore } from './asset-files.ts';
 import { DAY_MS, formatDay } from './dates.ts';
 import { copyJob, JobHistory, type Place } from './history.ts';
 import { newJob, writeInput } from './job-input.ts';
@@ -11,9 +11,9 @@ import type {
   JobPhase,
   JobRecord,
   JobWorld,
-  LateJob,
   ListState,
   PriceTier,
+  ReservedJob,
   SandboxUser,
   TrackingEntry,
   When,
@@ -36,13 +36,13 @@ export abstract class AccountJobs implements AccountFacts {
   readonly region: RegionCode;
   /** Undefined: not yet created. */
   readonly #jobs = new Map<number, JobRecord | undefined>();
-  readonly #late = new Map<number, { firstLineId: number; make: () => LateJob }>();
+  readonly #late = new Map<number, { firstLineId: number; make: () => ReservedJob }>();
   readonly #list: JobList;
   readonly #relined = new Set<number>();
   #history: JobHistory | undefined;
   /** A reserved job is being created: its past is no change. */
   #creating = false;
-  #assets: AssetShelf | undefined;
+  #assets: AssetStore | undefined;
 
   constructor(region: RegionCode) {
     this.region = region;
@@ -79,7 +79,7 @@ export abstract class AccountJobs implements AccountFacts {
    * long time. Until then only its number, line ids and list state are stored. `make` must always return the same job, with
    * that list state.
    */
-  createJobLater(lineCount: number, listState: ListState, make: () => LateJob): number {
+  reserveJob(lineCount: number, listState: ListState, make: () => ReservedJob): number {
     const jobNumber = this.world.takeJobNumber(this.region);
     this.#late.set(jobNumber, { firstLineId: this.world.takeLineId(this.region, lineCount), make });
     this.#jobs.set(jobNumber, undefined);
@@ -89,7 +89,7 @@ export abstract class AccountJobs implements AccountFacts {
   }
 
   /** Creates all reserved jobs, before a change that would affect their creation. */
-  makeLateJobs(): void {
+  createReservedJobs(): void {
     for (const jobNumber of this.#late.keys()) this.#make(jobNumber);
   }
 
@@ -315,8 +315,8 @@ export abstract class AccountJobs implements AccountFacts {
   }
 
   /** The account's prints, which can be reordered. */
-  get assets(): AssetShelf {
-    this.#assets ??= new AssetShelf(this);
+  get assets(): AssetStore {
+    this.#assets ??= new AssetStore(this);
     return this.#assets;
   }
 

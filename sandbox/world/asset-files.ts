@@ -9,7 +9,7 @@ import type { RegionCode } from './regions.ts';
 import { DESIGNS, GARMENTS } from './sample-data.ts';
 
 /** A file of an asset. */
-export interface ShelfFile {
+export interface StoredFile {
   /** Counts the uploads of the asset, from 1. */
   readonly upload: number;
   readonly fileName: string;
@@ -38,7 +38,7 @@ export interface Asset {
   isArchived: boolean;
   attributes: Record<string, string>;
   /** The latest upload first. */
-  files: readonly ShelfFile[];
+  files: readonly StoredFile[];
 }
 
 /** Fields of a new asset. Defaults: null, empty or now. */
@@ -48,7 +48,7 @@ export type AssetInput = Partial<Omit<Asset, 'assetId' | 'isGlobal'>>;
  * The assets of one account, filled on first access: prints of earlier years, and one asset for each asset tag on a line of the
  * account's jobs.
  */
-export class AssetShelf {
+export class AssetStore {
   readonly #account: AccountFacts;
   readonly #assets = new Map<string, Asset>();
   /** The jobs with an asset on a line, by its tag; and the tags on the lines of each of these jobs. */
@@ -239,12 +239,12 @@ function generateAsset(
 }
 
 /** A file of an archived asset. */
-const archived = (file: ShelfFile): ShelfFile => ({ ...file, action: 'Archived' });
+const archived = (file: StoredFile): StoredFile => ({ ...file, action: 'Archived' });
 
 const NO_CODE = { code: null, process: null, attributes: [] };
 
 /** The latest upload first: in some places none, in some with an artwork that was replaced later. */
-function generateFiles(ordinal: number, createdAt: number): ShelfFile[] {
+function generateFiles(ordinal: number, createdAt: number): StoredFile[] {
   if (ordinal % 11 === 7) return [];
   const name = `artwork-${ordinal}.png`;
   const artwork = upload(1, name, createdAt);
@@ -284,7 +284,7 @@ function usualCodes(region: RegionCode, processCode: string | null): readonly st
   );
 }
 
-function upload(ordinal: number, fileName: string, uploadedAt: number): ShelfFile {
+function upload(ordinal: number, fileName: string, uploadedAt: number): StoredFile {
   const isImage = /\.(?:png|jpe?g|gif|webp|svg)$/i.test(fileName);
   return { upload: ordinal, fileName, uploadedAt, isImage, action: undefined };
 }

@@ -1,7 +1,7 @@
 // Links to the files of the simulated ordering API: previews, invoices, labels, certificates, pictures, files of assets.
 
 import { createHmac } from 'node:crypto';
-import type { Asset, ShelfFile } from './asset-files.ts';
+import type { Asset, StoredFile } from './asset-files.ts';
 import type { AccountFacts, WorldFacts } from './records.ts';
 import type { RegionCode } from './regions.ts';
 
@@ -53,12 +53,12 @@ export function stockLink({ world, region }: AccountFacts, slug: string, view: s
 }
 
 /** The id of a file of an asset. */
-export function assetFileId(region: RegionCode, { assetTag }: Asset, { upload }: ShelfFile): string {
+export function assetFileId(region: RegionCode, { assetTag }: Asset, { upload }: StoredFile): string {
   return sign(`${region} ${assetTag} ${upload}`);
 }
 
 /** A link to a file of an asset, to which `?size=` may be added; null if the file is archived. */
-export function fileLink(account: AccountFacts, asset: Asset, file: ShelfFile): string | null {
+export function fileLink(account: AccountFacts, asset: Asset, file: StoredFile): string | null {
   if (file.action === 'Archived') return null;
   const { world, region, id } = account;
   const owner = asset.isGlobal ? 'catalogue' : id;

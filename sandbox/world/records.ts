@@ -115,7 +115,7 @@ export interface JobRecord extends Required<Omit<JobInput, 'status' | 'dateIn' |
 export type InputWithLines = JobInput & { lines: Partial<JobLine>[] };
 
 /** Content of a job that is created on first access. */
-export interface LateJob {
+export interface ReservedJob {
   /** Includes dates, owner and creator, whose defaults depend on the time of creation. */
   input: InputWithLines;
   /** Applies the job's past moves. It touches no other job and replaces no lines. */

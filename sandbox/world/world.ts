@@ -22,11 +22,11 @@ export function createWorld(options: WorldOptions = {}): World {
 }
 
 /** A value that must be unique in a region already belongs to an account. */
-export class TakenError extends Error {
+export class DuplicateValueError extends Error {
   override name = 'TakenError';
   readonly field: 'name' | 'id' | 'clientId';
 
-  constructor(region: RegionCode, field: TakenError['field'], value: string | number) {
+  constructor(region: RegionCode, field: DuplicateValueError['field'], value: string | number) {
     super(`The ${TAKEN_WORDS[field]} ${value} exists in ${region} already`);
     this.field = field;
   }
@@ -85,7 +85,7 @@ export class World implements JobWorld {
     const { accounts } = this.#regions[region];
     for (const field of ['name', 'id'] as const) {
       if (accounts.some((other) => other[field] === account[field])) {
-        throw new TakenError(region, field, account[field]);
+        throw new DuplicateValueError(region, field, account[field]);
       }
     }
     this.checkClientId(region, account.clientId);
@@ -98,7 +98,7 @@ export class World implements JobWorld {
     if (
       this.accounts(region).some(({ credentials }) => credentials.some((one) => one.clientId === clientId))
     ) {
-      throw new TakenError(region, 'clientId', clientId);
+      throw new DuplicateValueError(region, 'clientId', clientId);
     }
   }
 
@@ -146,7 +146,7 @@ export class World implements JobWorld {
   set clockSkewMs(ms: number) {
     if (ms === this.#clockSkewMs) return;
     // Reserved jobs are from before.
-    for (const account of this.accounts()) account.makeLateJobs();
+    for (const account of this.accounts()) account.createReservedJobs();
     this.#clockSkewMs = ms;
   }
 
@@ -191,7 +191,7 @@ export class World implements JobWorld {
   addStatus(region: RegionCode, name: string, stage: Stage, every?: number): JobStatus {
     const { statuses, accounts } = this.#regions[region];
     // Past moves of jobs precede the new status.
-    if (every !== undefined) for (const account of accounts) account.makeLateJobs();
+    if (every !== undefined) for (const account of accounts) account.createReservedJobs();
     const status = { id: statuses.length + 1, name, stage, ...(every !== undefined && { every }) };
     this.#rememberStatuses(region);
     statuses.push(status);
@@ -204,7 +204,7 @@ export class World implements JobWorld {
     if (!status) throw new Error(`No status ${name} in ${region}`);
     const { accounts } = this.#regions[region];
     // Reserved jobs had the former name.
-    for (const account of accounts) account.makeLateJobs();
+    for (const account of accounts) account.createReservedJobs();
     this.#rememberStatuses(region);
     status.name = newName;
     for (const account of accounts) account.renameStatus(name, newName);

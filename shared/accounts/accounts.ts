@@ -177,7 +177,7 @@ export async function registerAccount(
       set: movedTo === undefined ? attributes : { ...attributes, paused: true },
     }));
     if (outcome.kind === 'changed') return;
-    if (await makeAccount(table, log, account, options)) return;
+    if (await insertAccount(table, log, account, options)) return;
   }
   if (await table.get(keys.deletion(account))) throw new Error(`The account ${id} is still being deleted.`);
   throw new Error(`The account ${id} kept changing while it was registered.`);
@@ -190,7 +190,7 @@ export async function registerAccount(
  * Returns `false` if the account exists, the id is not yet free, or a condition of `guards` fails. Throws
  * if the id is reserved.
  */
-export async function makeAccount(
+export async function insertAccount(
   table: Table,
   log: EventLog,
   account: Account,

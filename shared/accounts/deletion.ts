@@ -136,7 +136,7 @@ export function readDeletion(table: Table, ref: AccountRef): Promise<Item | unde
  * Continues a deletion until the deadline (epoch ms). Harmless if another process does the same, and if
  * there is no deletion.
  */
-export async function workOffDeletion(
+export async function continueDeletion(
   deps: DeletionDeps,
   ref: AccountRef,
   deadline: number,
@@ -204,7 +204,7 @@ export async function breakDeletion(table: Table, ref: AccountRef): Promise<void
  * Continues the incomplete deletions of a region. Returns their number. The host calls this periodically.
  * If one of them fails, the others still run, and then the error is thrown.
  */
-export async function workOffDeletions(
+export async function continueDeletions(
   deps: DeletionDeps,
   region: string,
   deadline: number,
@@ -214,7 +214,7 @@ export async function workOffDeletions(
   let fault: { readonly cause: unknown } | undefined;
   for (const { sk: account } of ready) {
     if (deps.now() >= deadline) break;
-    await workOffDeletion(deps, { region, account }, deadline).catch((cause: unknown) => {
+    await continueDeletion(deps, { region, account }, deadline).catch((cause: unknown) => {
       fault ??= { cause };
     });
   }

@@ -38,8 +38,8 @@ import {
 import type { AccountRecord } from './account-views.ts';
 import {
   findAccount,
+  insertAccount,
   listAccounts,
-  makeAccount,
   type RecordUpdate,
   toAccount,
   updateAccountRecord,
@@ -47,10 +47,10 @@ import {
 import type { AccountSecrets } from './credentials.ts';
 import {
   beginDeletion,
+  continueDeletion,
+  continueDeletions,
   type DeletionDeps,
   readDeletion,
-  workOffDeletion,
-  workOffDeletions,
 } from './deletion.ts';
 import { readEventSettings, toStoredEventSettings, withEventDefaults } from './event-settings.ts';
 import { hashClientId, warnOfSharedCredentials } from './shared-credentials.ts';
@@ -118,11 +118,11 @@ export async function createAccount(
   };
   const former = await table.get(keys.account(ref));
   if (former?.creation === creation) return toCreated(former);
-  if (await isTaken()) return taken(id);
+  if (await isTaken()) return accountExists(id);
 
   const create = () =>
-    locked(deps, ref, async ({ owner, item }) => {
-      if (await isTaken()) return taken(id);
+    withAccountLock(deps, ref, async ({ owner, item }) => {
+      if (await isTaken()) return accountExists(id);
       // Also in other regions: the deletion removes the id from API keys, which name no region.
       for (const other of deps.regions) {
         const held = await finishFormer(deps, { region: other, account: id });
@@ -140,15 +140,15 @@ export async function createAccount(
       };
       const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
       const begin = { now: at, epoch: newEpoch(at), revision: toFirstRevision(item) };
-      if (!(await makeAccount(table, log, account, begin, [guard]))) {
-        return (await isTaken()) ? taken(id) : lockConflict(id);
+      if (!(await insertAccount(table, log, account, begin, [guard]))) {
+        return (await isTaken()) ? accountExists(id) : lockConflict(id);
       }
       const record = await table.get(keys.account(ref));
       return record ? toCreated(record) : changedMeanwhile(id);
     });
   // The id is unique across regions: the lock in the first one excludes creations in the others.
   const first = { region: deps.regions[0] ?? region, account: id };
-  return first.region === region ? create() : locked(deps, first, create);
+  return first.region === region ? create() : withAccountLock(deps, first, create);
 }
 
 /** Returns an account, or `undefined`. */
@@ -233,7 +233,7 @@ export async function updateAccount(
     ...(events ? { events: toStoredEventSettings({ ...readEventSettings(record.events), ...events }) } : {}),
   });
   if (secretRef === undefined) return edit(deps, ref, expected, (record) => ({ set: toSettings(record) }));
-  return locked(deps, ref, async () => {
+  return withAccountLock(deps, ref, async () => {
     let keptBefore = false;
     const changed = await edit(deps, ref, expected, (record) => {
       if (record.secretRef === secretRef) return { set: toSettings(record) };
@@ -283,9 +283,9 @@ export async function rotateCredentials(
 ): Promise<ChangedAccount | Rejection> {
   const checked = checkInput(NewCredentials, input);
   if (checked.kind === 'rejected') return checked;
-  return locked(deps, ref, async () => {
+  return withAccountLock(deps, ref, async () => {
     const record = await deps.table.get(keys.account(ref));
-    const rejection = record ? manageable(deps, record, ref, expected) : unknownAccount(ref.account);
+    const rejection = record ? checkManageable(deps, record, ref, expected) : unknownAccount(ref.account);
     if (rejection) return rejection;
     const secretRef = await deps.secrets.save(ref.region, ref.account, checked.value);
     // A concurrent pause must not cause an error here: the credentials are already stored.
@@ -315,22 +315,26 @@ export async function deleteAccount(
   budgetMs = DELETE_MS,
 ): Promise<{ readonly kind: 'deleted'; readonly complete: boolean } | Rejection> {
   const deadline = deps.now() + budgetMs;
-  const begun = await locked(deps, ref, async ({ owner }): Promise<{ kind: 'begun' } | Rejection> => {
-    const record = await deps.table.get(keys.account(ref));
-    if (!record) {
-      const note = await readDeletion(deps.table, ref);
-      return note && note.emptied !== true ? { kind: 'begun' } : unknownAccount(ref.account);
-    }
-    const rejection = manageable(deps, record, ref, expected);
-    if (rejection) return rejection;
-    const outcome = await beginDeletion(deps, record, ref, owner);
-    if (outcome === 'changed') return changedMeanwhile(ref.account);
-    return outcome === 'begun' ? { kind: 'begun' } : outcome;
-  });
+  const begun = await withAccountLock(
+    deps,
+    ref,
+    async ({ owner }): Promise<{ kind: 'begun' } | Rejection> => {
+      const record = await deps.table.get(keys.account(ref));
+      if (!record) {
+        const note = await readDeletion(deps.table, ref);
+        return note && note.emptied !== true ? { kind: 'begun' } : unknownAccount(ref.account);
+      }
+      const rejection = checkManageable(deps, record, ref, expected);
+      if (rejection) return rejection;
+      const outcome = await beginDeletion(deps, record, ref, owner);
+      if (outcome === 'changed') return changedMeanwhile(ref.account);
+      return outcome === 'begun' ? { kind: 'begun' } : outcome;
+    },
+  );
   if (begun.kind !== 'begun') return begun;
-  const { kind } = await workOffDeletion(deps, ref, deadline);
+  const { kind } = await continueDeletion(deps, ref, deadline);
   // Failures of other deletions must not fail this one.
-  await workOffDeletions(deps, ref.region, deadline).catch(() => undefined);
+  await continueDeletions(deps, ref.region, deadline).catch(() => undefined);
   return { kind: 'deleted', complete: kind !== 'more' };
 }
 
@@ -367,7 +371,7 @@ function formatTimestamp(ms: Item[string]): string | null {
  */
 export async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Rejection | undefined> {
   if (!(await readDeletion(deps.table, ref))) return undefined;
-  const progress = await workOffDeletion(deps, ref, deps.now() + DELETE_MS);
+  const progress = await continueDeletion(deps, ref, deps.now() + DELETE_MS);
   if (progress.kind === 'free') return undefined;
   const when =
     progress.kind === 'empty'
@@ -394,7 +398,7 @@ export async function edit(
     deps.table,
     ref,
     deps.now(),
-    (record) => manageable(deps, record, ref, expected) ?? decide(record),
+    (record) => checkManageable(deps, record, ref, expected) ?? decide(record),
   );
   if (outcome.kind === 'absent') return unknownAccount(ref.account);
   if (outcome.kind === 'changed') return { kind: 'changed', account: toRecord(deps, outcome.record) };
@@ -402,7 +406,7 @@ export async function edit(
 }
 
 /** Returns why an account cannot be changed here, or `undefined` if it can. */
-export function manageable(
+export function checkManageable(
   { isDeclared }: AccountDeps,
   record: Item,
   ref: AccountRef,
@@ -432,7 +436,7 @@ function checkResumable(
 }
 
 /** Runs an operation on an account as a whole. */
-export function locked<T>(
+export function withAccountLock<T>(
   deps: AccountDeps,
   ref: AccountRef,
   work: (lock: Lock) => Promise<T | Rejection>,
@@ -475,7 +479,7 @@ export function checkReference(
 }
 
 export const unknownAccount = (id: string): Rejection => notFound(`account "${id}"`);
-export const taken = (id: string): Rejection => alreadyExists('an account', id);
+export const accountExists = (id: string): Rejection => alreadyExists('an account', id);
 export const importIncomplete = (id: string): string =>
   `The account "${id}" is being moved to this cell. Repeat jobwire accounts move to complete it.`;
 const changedMeanwhile = (id: string): Rejection => modified(`account "${id}"`);

@@ -18,13 +18,13 @@ import { type RateLimitState, rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Subject } from './route.ts';
 
 /** Returns whether a key gives access to an account. */
-export function isFor({ accounts }: Caller, account: string): boolean {
+export function canAccess({ accounts }: Caller, account: string): boolean {
   return accounts === null || accounts.includes(account);
 }
 
 /** Returns whether a key gives access to all of these accounts. */
-export const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
-  accounts.every((account) => isFor(caller, account));
+export const canAccessAll = (caller: Caller, accounts: readonly string[]): boolean =>
+  accounts.every((account) => canAccess(caller, account));
 
 const CHALLENGE = 'Bearer realm="jobwire"';
 
@@ -75,7 +75,7 @@ export const accountSubject: Subject<Account> = {
   params: { id: accountId },
   async find({ c, caller, params }, { feed }) {
     const { id = '' } = params;
-    const mayBe = isId(id) && isFor(caller, id);
+    const mayBe = isId(id) && canAccess(caller, id);
     const found = mayBe ? await findAccount(feed.table, feed.regions, id) : undefined;
     return found ?? problem(c, 'not-found', { detail: 'There is no such account.' });
   },
@@ -97,7 +97,7 @@ export const accountRecordSubject: Subject<AccountRecord> = {
   getRevision: ({ revision }) => revision,
   async find({ c, caller, params }, { feed, isDeclared }) {
     const { id: account = '' } = params;
-    const mayBe = isId(account) && isFor(caller, account);
+    const mayBe = isId(account) && canAccess(caller, account);
     for (const region of mayBe ? feed.regions : []) {
       const record = await readAccount({ table: feed.table, isDeclared }, { region, account });
       if (record) return record;
@@ -107,9 +107,9 @@ export const accountRecordSubject: Subject<AccountRecord> = {
 };
 
 /** Returns whether a key gives access to an endpoint, that is, to all accounts that it follows. */
-export function isForEndpoint(caller: Caller, { accounts }: Pick<Endpoint, 'accounts'>): boolean {
+export function canAccessEndpoint(caller: Caller, { accounts }: Pick<Endpoint, 'accounts'>): boolean {
   if (caller.accounts === null) return true;
-  return accounts.length > 0 && isForAll(caller, accounts);
+  return accounts.length > 0 && canAccessAll(caller, accounts);
 }
 
 /** An endpoint, or a built-in sink for keys for all accounts. Looked up in each served region. */
@@ -125,7 +125,7 @@ export const endpointSubject: Subject<Endpoint> = {
     const known = items.filter(({ kind }) => kind !== undefined);
     const found = (await withHealthOfParts(feed.table, known))
       .map(toEndpoint)
-      .filter((endpoint) => isForEndpoint(caller, endpoint));
+      .filter((endpoint) => canAccessEndpoint(caller, endpoint));
     const [endpoint, ...others] = found;
     if (!endpoint) return problem(c, 'not-found', { detail: 'There is no such endpoint.' });
     if (others.length === 0) return endpoint;

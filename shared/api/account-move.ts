@@ -12,20 +12,20 @@
  */
 import pLimit from 'p-limit';
 import type { AccountRecord } from '../accounts/account-views.ts';
-import { findAccount, makeAccount, updateAccountRecord } from '../accounts/accounts.ts';
+import { findAccount, insertAccount, updateAccountRecord } from '../accounts/accounts.ts';
 import {
   type AccountDeps,
+  accountExists,
   type ChangedAccount,
+  checkManageable,
   checkReference,
   edit,
   finishFormer,
   importIncomplete,
-  locked,
-  manageable,
   readAccount,
-  taken,
   toFirstRevision,
   unknownAccount,
+  withAccountLock,
 } from '../accounts/managed-accounts.ts';
 import { hashClientId } from '../accounts/shared-credentials.ts';
 import { CLOSED, formatCursor, newEpochAfter, parseCursor } from '../log/head.ts';
@@ -96,7 +96,7 @@ export async function cancelMove(
 ): Promise<ChangedAccount | Rejection> {
   const record = await deps.table.get(keys.account(ref));
   if (!record) return unknownAccount(ref.account);
-  const rejection = manageable(deps, record, ref, expected);
+  const rejection = checkManageable(deps, record, ref, expected);
   if (rejection) return rejection;
   if (record.movedTo === undefined) return rejected(`The account "${ref.account}" is not being moved.`);
   const busy = await releaseNotifications(deps, ref);
@@ -242,11 +242,11 @@ export async function importAccount(
   if (!deps.regions.includes(region)) {
     return rejected(`The account is in the region ${region}, which this cell does not serve.`);
   }
-  return locked(deps, ref, async (lock) => {
+  return withAccountLock(deps, ref, async (lock) => {
     const { table } = deps;
     const found = await findAccount(table, deps.regions, id);
     const known = found && (await table.get(keys.account(ref)));
-    if (found && (known?.movedEnd !== end || known.movedTo !== undefined)) return taken(id);
+    if (found && (known?.movedEnd !== end || known.movedTo !== undefined)) return accountExists(id);
     const isNew = known === undefined;
     if (known?.importing === true || isNew) {
       const rejection = isNew ? await createImported(deps, page, input, lock) : undefined;
@@ -320,7 +320,7 @@ async function createImported(
   const epoch = newEpochAfter(parseCursor(end)?.epoch ?? '', at);
   const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
   const options = { now: at, epoch, revision: toFirstRevision(item) };
-  return (await makeAccount(table, log, account, options, [guard])) ? undefined : taken(id);
+  return (await insertAccount(table, log, account, options, [guard])) ? undefined : accountExists(id);
 }
 
 /** Writes what polls continue from. The log and the schedule are those of this cell. */

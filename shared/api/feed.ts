@@ -39,7 +39,7 @@ export interface FeedPace {
 }
 
 /** Position of a reader in a log. */
-export interface Place {
+export interface LogPosition {
   readonly epoch: string;
   /** Sequence number of the last event read. */
   readonly sequence: number;
@@ -201,7 +201,7 @@ export function matcher(types: readonly string[] | undefined): (event: { readonl
 function grown(
   deps: FeedDeps,
   ref: AccountRef,
-  place: Place,
+  place: LogPosition,
   ...waiting: [watch: Watch, until: number, abort: AbortSignal]
 ): Promise<void> {
   return waitForGrowth(deps, ...waiting, async () => {
@@ -235,7 +235,7 @@ export async function locate(
   ref: AccountRef,
   cursor: GivenCursor | undefined,
   start: 'earliest' | 'head',
-): Promise<Place | Gone | undefined> {
+): Promise<LogPosition | Gone | undefined> {
   const head = await log.head(ref);
   if (!head) return undefined;
   if (!cursor) {
@@ -257,7 +257,7 @@ export async function locateStream(
   log: EventLog,
   ref: AccountRef,
   cursor: GivenCursor | undefined,
-): Promise<Place | Gone | undefined> {
+): Promise<LogPosition | Gone | undefined> {
   const place = await locate(log, ref, cursor, 'head');
   if (!place || 'kind' in place || !cursor) return place;
   const outcome = await log.read(ref, place.sequence, 1);
@@ -265,11 +265,11 @@ export async function locateStream(
 }
 
 /** Formats a position as a cursor. */
-export function formatPlace(place: Place): string {
+export function formatPlace(place: LogPosition): string {
   return formatCursor(place.epoch, place.sequence);
 }
 
-function gone(head: Place, earliest: number): Gone {
+function gone(head: LogPosition, earliest: number): Gone {
   return { kind: 'gone', earliest: formatCursor(head.epoch, earliest - 1), head: formatPlace(head) };
 }
 
@@ -277,10 +277,10 @@ function gone(head: Place, earliest: number): Gone {
 async function scanFrom(
   log: EventLog,
   ref: AccountRef,
-  from: Place,
+  from: LogPosition,
   query: PageQuery,
   budget: number,
-): Promise<{ place: Place; events: string[]; head: number } | Gone | undefined> {
+): Promise<{ place: LogPosition; events: string[]; head: number } | Gone | undefined> {
   const events: string[] = [];
   let bytes = 0;
   let { epoch, sequence: at } = from;
@@ -311,7 +311,7 @@ async function scanFrom(
     }
   }
 
-  function placeAt(): Place {
+  function placeAt(): LogPosition {
     return { epoch, sequence: at };
   }
 }
@@ -323,7 +323,7 @@ async function scanFrom(
 export function followLog(
   deps: FeedDeps,
   ref: AccountRef,
-  from: Place,
+  from: LogPosition,
   types: readonly string[] | undefined,
   abort: AbortSignal,
 ): AsyncGenerator<string> {

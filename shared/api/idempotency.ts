@@ -40,7 +40,7 @@ export interface IdempotentRequest {
 }
 
 /** A stored response. */
-export interface StoredAnswer {
+export interface StoredResponse {
   readonly status: number;
   /** Headers that belong to the result, not to the exchange. */
   readonly headers: Readonly<Record<string, string>>;
@@ -56,11 +56,11 @@ export interface Generators {
 }
 
 /** Outcome of a request. */
-export type Once =
+export type IdempotencyResult =
   /** Executed now. */
-  | { readonly kind: 'done'; readonly answer: StoredAnswer }
+  | { readonly kind: 'done'; readonly answer: StoredResponse }
   /** Executed before, with this response. */
-  | { readonly kind: 'replayed'; readonly answer: StoredAnswer }
+  | { readonly kind: 'replayed'; readonly answer: StoredResponse }
   /** Executed before; the response was too large to be stored. */
   | { readonly kind: 'answer not kept'; readonly status: number }
   /** In progress. */
@@ -74,7 +74,10 @@ export interface Idempotency {
    * Executes the action unless it was executed before. Throws the errors of the action, and `TableError` if the table does not respond
    * before the action. If it does not respond afterwards, the response is returned all the same.
    */
-  run(request: IdempotentRequest, action: (making: Generators) => Promise<StoredAnswer>): Promise<Once>;
+  run(
+    request: IdempotentRequest,
+    action: (making: Generators) => Promise<StoredResponse>,
+  ): Promise<IdempotencyResult>;
 }
 
 /** Time for which a response is stored and ids and bytes stay the same. */
@@ -115,7 +118,7 @@ export function createIdempotency(deps: {
       const claimed = await claim(request);
       if ('kind' in claimed) return claimed;
       const { secrets, finish } = claimed;
-      let answer: StoredAnswer;
+      let answer: StoredResponse;
       try {
         answer = await action(createGenerators(secrets));
       } catch (cause) {
@@ -167,7 +170,7 @@ export function createIdempotency(deps: {
   }
 
   /** Returns the attributes to store for a response. Temporary errors (5xx, 429, `Retry-After`) and too large responses are not stored. */
-  function ending(secrets: Secrets, answer: StoredAnswer): Record<string, Value | undefined> {
+  function ending(secrets: Secrets, answer: StoredResponse): Record<string, Value | undefined> {
     const { status, headers, body } = answer;
     if (status >= 500 || status === 429 || 'retry-after' in headers) return { until: 0 };
     const text = JSON.stringify(answer);
@@ -181,7 +184,11 @@ export function createIdempotency(deps: {
 }
 
 /** Returns why a request must not be executed; `undefined` if it must be executed again. */
-function judge(item: Item, secrets: Secrets, now: number): Exclude<Once, { kind: 'done' }> | undefined {
+function judge(
+  item: Item,
+  secrets: Secrets,
+  now: number,
+): Exclude<IdempotencyResult, { kind: 'done' }> | undefined {
   if (item.request !== secrets.request) return { kind: 'other request' };
   if (typeof item.until === 'number') {
     if (item.until <= now) return undefined;
@@ -191,7 +198,7 @@ function judge(item: Item, secrets: Secrets, now: number): Exclude<Once, { kind:
   if (!(item.answer instanceof Uint8Array)) return { kind: 'answer not kept', status: Number(item.status) };
   const text = unseal(secrets.key, secrets.request, item.answer);
   if (text === undefined) throw new Error('The stored response was modified.');
-  return { kind: 'replayed', answer: JSON.parse(text) as StoredAnswer };
+  return { kind: 'replayed', answer: JSON.parse(text) as StoredResponse };
 }
 
 const lasting = (expiresAt: number) => ({ expiresAt, ttl: Math.ceil(expiresAt / 1000) });

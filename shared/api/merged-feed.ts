@@ -16,11 +16,11 @@ import {
   type Frame,
   type GivenCursor,
   type Gone,
+  type LogPosition,
   matcher,
   PAGE_BYTES,
   type Page,
   type PageQuery,
-  type Place,
   serverSentEvents,
   waitForGrowth,
   watchLogs,
@@ -41,9 +41,9 @@ export interface CellFeedDeps extends Pick<FeedDeps, 'growth' | 'pace' | 'now'> 
 const NOWHERE = 'none.0';
 
 /** Positions in the feed of each region. The epoch is empty if the feed of the region was not started. */
-export type Places = ReadonlyMap<string, Place>;
+export type FeedPositions = ReadonlyMap<string, LogPosition>;
 /** Positions as given by a client. */
-export type GivenPlaces = ReadonlyMap<string, GivenCursor>;
+export type ParsedFeedCursor = ReadonlyMap<string, GivenCursor>;
 
 /** Filter of the feed. */
 export interface FeedFilter {
@@ -56,7 +56,7 @@ export interface FeedFilter {
 /** Query of a page of the feed. Without `after`, it begins with the earliest stored event. */
 export type FeedPageQuery = FeedFilter &
   Pick<PageQuery, 'limit' | 'waitMs' | 'mayWait'> & {
-    readonly after?: GivenPlaces | undefined;
+    readonly after?: ParsedFeedCursor | undefined;
     /** Alternative to `after`: number of events before the end of each region's feed, before filters are applied. */
     readonly last?: number | undefined;
   };
@@ -114,7 +114,7 @@ export async function readFeedPage(
  */
 export async function readNewestFeedPage(
   deps: Pick<CellFeedDeps, 'feed' | 'regions' | 'isPart'>,
-  query: FeedFilter & { readonly before?: GivenPlaces | undefined; readonly limit: number },
+  query: FeedFilter & { readonly before?: ParsedFeedCursor | undefined; readonly limit: number },
 ): Promise<FeedPage | Gone> {
   const { accounts, before, limit, types } = query;
   const known = before && (await locateBefore(deps, before));
@@ -163,9 +163,9 @@ export async function readNewestFeedPage(
  */
 async function locateBefore(
   { feed, regions }: Pick<CellFeedDeps, 'feed' | 'regions'>,
-  cursor: GivenPlaces,
-): Promise<Places | undefined> {
-  const places = new Map<string, Place>();
+  cursor: ParsedFeedCursor,
+): Promise<FeedPositions | undefined> {
+  const places = new Map<string, LogPosition>();
   const heads = await Promise.all(regions.map((region) => feed.head(region)));
   for (const [at, region] of regions.entries()) {
     const head = heads[at] ?? { epoch: '', sequence: 0, attributes: {} };
@@ -182,7 +182,7 @@ interface Scan {
   readonly events: string[];
   bytes: number;
   examined: number;
-  readonly heads: Map<string, Place>;
+  readonly heads: Map<string, LogPosition>;
 }
 
 /**
@@ -191,7 +191,7 @@ interface Scan {
  */
 async function scan(
   deps: CellFeedDeps,
-  places: Map<string, Place>,
+  places: Map<string, LogPosition>,
   query: FeedPageQuery,
   page: Scan,
 ): Promise<boolean> {
@@ -236,12 +236,12 @@ async function scan(
 }
 
 /** Returns whether a position no longer exists in a feed. If the feed was renewed meanwhile, it still contains what was read. */
-function isElsewhere(head: Head, place: Place): boolean {
+function isElsewhere(head: Head, place: LogPosition): boolean {
   return place.epoch !== '' && resolveCursor(head, place) === undefined;
 }
 
 /** Returns the regions whose feed has moved from its position, with one small read for each. */
-async function findGrown(deps: CellFeedDeps, places: Places): Promise<string[]> {
+async function findGrown(deps: CellFeedDeps, places: FeedPositions): Promise<string[]> {
   const looked = await Promise.all(
     [...places].map(async ([region, place]) => {
       const head = await deps.feed.head(region);
@@ -262,13 +262,15 @@ type Beginning = 'earliest' | 'head' | number;
  */
 export async function locateFeed(
   deps: Pick<CellFeedDeps, 'feed' | 'regions' | 'isPart'>,
-  cursor: GivenPlaces | undefined,
+  cursor: ParsedFeedCursor | undefined,
   otherwise: Beginning,
-): Promise<{ readonly kind: 'places'; readonly places: Places; readonly heads: Places } | Gone> {
+): Promise<
+  { readonly kind: 'places'; readonly places: FeedPositions; readonly heads: FeedPositions } | Gone
+> {
   const { feed, regions } = deps;
-  const places = new Map<string, Place>();
-  const heads = new Map<string, Place>();
-  const restored = new Map<string, Place>();
+  const places = new Map<string, LogPosition>();
+  const heads = new Map<string, LogPosition>();
+  const restored = new Map<string, LogPosition>();
   let isGone = false;
   const found = await Promise.all(regions.map((region) => locateOne(feed, region, cursor, otherwise)));
   for (const [at, one] of found.entries()) {
@@ -288,24 +290,24 @@ export async function locateFeed(
 }
 
 interface Located {
-  readonly place: Place;
-  readonly head: Place;
+  readonly place: LogPosition;
+  readonly head: LogPosition;
   readonly isGone: boolean;
   /** The feed was restored to a place before the cursor. */
-  readonly restored?: Place;
+  readonly restored?: LogPosition;
 }
 
 async function locateOne(
   feed: CellFeed,
   region: string,
-  cursor: GivenPlaces | undefined,
+  cursor: ParsedFeedCursor | undefined,
   otherwise: Beginning,
 ): Promise<Located> {
   const found = await feed.head(region);
   const given = cursor?.get(region);
   const { epoch, sequence } = found ?? { epoch: '', sequence: 0 };
   const head = { epoch, sequence };
-  const earliest = async (): Promise<Place> =>
+  const earliest = async (): Promise<LogPosition> =>
     found ? { epoch, sequence: (await feed.earliest(region, found)) - 1 } : head;
   if (!given) {
     if (otherwise === 'head' && !cursor) return { place: head, head, isGone: false };
@@ -336,7 +338,7 @@ async function locateOne(
  */
 export function followFeed(
   deps: CellFeedDeps,
-  from: Places,
+  from: FeedPositions,
   { accounts, types }: FeedFilter,
   abort: AbortSignal,
 ): AsyncGenerator<string> {
@@ -384,7 +386,7 @@ export function followFeed(
 /** Formats positions as a cursor. */
 export function formatPlaces(
   { regions, isPart = false }: Pick<CellFeedDeps, 'regions' | 'isPart'>,
-  places: Places,
+  places: FeedPositions,
 ): string {
   const cursors = [...places]
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -402,7 +404,7 @@ export function formatPlaces(
 export function parsePlaces(
   { regions, isPart = false }: Pick<CellFeedDeps, 'regions' | 'isPart'>,
   text: string,
-): GivenPlaces | undefined {
+): ParsedFeedCursor | undefined {
   const [only = ''] = regions;
   const plain = regions.length === 1 && !isPart ? parseCursor(text) : undefined;
   if (plain) return new Map([[only, plain]]);
@@ -425,7 +427,7 @@ export function parsePlaces(
 export async function findPlace(
   { feed, regions }: Pick<CellFeedDeps, 'feed' | 'regions'>,
   text: string,
-): Promise<GivenPlaces | undefined> {
+): Promise<ParsedFeedCursor | undefined> {
   const cursor = parseCursor(text);
   if (cursor?.epoch === undefined) return cursor?.sequence === 0 ? new Map() : undefined;
   for (const region of regions) {

@@ -14,7 +14,14 @@ import { VERSION } from '../version.ts';
 import { IdempotencyKey } from './idempotency.ts';
 import { meanings } from './problem-meanings.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
-import { type Answer, getCsvPage, listProblems, type Route, tags, takesIdempotencyKey } from './route.ts';
+import {
+  getCsvPage,
+  listProblems,
+  type ResponseSpec,
+  type Route,
+  tags,
+  takesIdempotencyKey,
+} from './route.ts';
 import { routes } from './routes/all.ts';
 
 const Problem = z
@@ -50,7 +57,7 @@ const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data'];
 const Text = (text: string) => ({ schema: { type: 'string' as const }, description: text });
 
 const DOCUMENT_TAG = 'Revision of the document, for `If-None-Match`.';
-const NOT_MODIFIED: Answer = {
+const NOT_MODIFIED: ResponseSpec = {
   status: 304,
   description: 'The cached copy is current.',
   headers: { ETag: DOCUMENT_TAG },
@@ -139,7 +146,7 @@ function toPath(route: Route) {
     },
     responses: withProblems(
       Object.fromEntries(
-        answers.map((one: Answer) => [
+        answers.map((one: ResponseSpec) => [
           one.status ?? 200,
           toResponse(one, one === spec.answer && getCsvPage(spec) !== undefined),
         ]),
@@ -150,7 +157,7 @@ function toPath(route: Route) {
 }
 
 function toResponse(
-  { description, schema, contentType = 'application/json', headers = {} }: Answer,
+  { description, schema, contentType = 'application/json', headers = {} }: ResponseSpec,
   hasCsv: boolean,
 ) {
   return {

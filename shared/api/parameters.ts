@@ -102,19 +102,19 @@ export const afterId = (things: string, isOne: (text: string) => boolean) =>
   afterBy(things, (text) => (isOne(text) ? text : undefined));
 
 /** Encodes an opaque cursor as base64url, so that it cannot be confused with an id. */
-export function encodePlace(text: string): string;
-export function encodePlace(text: string | null): string | null;
-export function encodePlace(text: string | null): string | null {
+export function encodePageCursor(text: string): string;
+export function encodePageCursor(text: string | null): string | null;
+export function encodePageCursor(text: string | null): string | null {
   return text === null ? null : Buffer.from(text).toString('base64url');
 }
 
 /** Maximum length in base64. Sort keys are limited to 1,024 bytes. */
 const MAX_PLACE = 1360;
 
-/** Decodes the result of {@link encodePlace}. Returns `undefined` for any other text. */
-export function decodePlace(text: string): string | undefined {
+/** Decodes the result of {@link encodePageCursor}. Returns `undefined` for any other text. */
+export function decodePageCursor(text: string): string | undefined {
   const decoded = Buffer.from(text, 'base64url').toString();
-  const isOne = text.length <= MAX_PLACE && decoded !== '' && encodePlace(decoded) === text;
+  const isOne = text.length <= MAX_PLACE && decoded !== '' && encodePageCursor(decoded) === text;
   return isOne ? decoded : undefined;
 }
 
@@ -127,7 +127,7 @@ interface PlaceInTime {
 /** `after` of a list paged by {@link pageInTime}. */
 export const afterInTime = (things: string) =>
   afterBy(things, (text): PlaceInTime | undefined => {
-    const [, at, count] = /^(\d{1,15})\/(\d{1,6})$/.exec(decodePlace(text) ?? '') ?? [];
+    const [, at, count] = /^(\d{1,15})\/(\d{1,6})$/.exec(decodePageCursor(text) ?? '') ?? [];
     return at === undefined ? undefined : { at: Number(at), count: Number(count) };
   });
 
@@ -148,7 +148,7 @@ export function pageInTime<T>(
   if (last === undefined || all.length <= begin + limit) return { page, next: null };
   const at = getTime(last);
   const count = all.slice(0, begin + limit).filter((one) => getTime(one) === at).length;
-  return { page, next: encodePlace(`${at}/${count}`) };
+  return { page, next: encodePageCursor(`${at}/${count}`) };
 }
 
 /** Parses an event id into its parts. Returns `undefined` if it is not valid; only valid ids are looked up. */

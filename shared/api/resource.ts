@@ -10,9 +10,9 @@ import type { Role } from './key-input.ts';
 import type { Caller } from './keys.ts';
 import { nextCursor } from './parameters.ts';
 import {
-  type Answer,
-  type Answered,
   type Call,
+  type HandlerResult,
+  type ResponseSpec,
   type Route,
   type RouteParts,
   type RouteSpec,
@@ -96,15 +96,15 @@ export function defineResource<
   const item = `${path}${resource.item ?? '/{id}'}` as const;
   const view = resource.view ?? ((record: S) => record as unknown as SchemaOutput<V>);
   const isRevised = subject.getRevision !== undefined;
-  const headers: Answer['headers'] = isRevised ? { ETag: 'Revision, for `If-Match`.' } : undefined;
-  const answer: Answer<V> = { description: current, schema, headers };
+  const headers: ResponseSpec['headers'] = isRevised ? { ETag: 'Revision, for `If-Match`.' } : undefined;
+  const answer: ResponseSpec<V> = { description: current, schema, headers };
 
   /** Returns the response of a route: the record of the result, or why there is none. */
   function respond(
     result: Named<N, S> | Rejection | Response,
     caller: Caller,
     parts: RouteParts,
-  ): Answered<SchemaOutput<V>> {
+  ): HandlerResult<SchemaOutput<V>> {
     if (result instanceof Response || !(name in result)) return result as Rejection | Response;
     const record = (result as Named<N, S>)[name];
     return { body: view(record, caller, parts), revision: subject.getRevision?.(record) ?? undefined };
@@ -171,7 +171,7 @@ export function defineResource<
           ...{ method: 'post', path, id: `create${title}`, tag, summary, role: 'admin', ...others },
           subject: within as Subject<C>,
           answer: {
-            ...(spec.answer ?? (answer as unknown as Answer<A>)),
+            ...(spec.answer ?? (answer as unknown as ResponseSpec<A>)),
             status: 201,
             headers: { ...headers, Location: `Path of the ${label}.` },
           },
@@ -179,7 +179,7 @@ export function defineResource<
         },
         async (call, parts) => {
           const created = await handle(call, parts);
-          const shown = respond(created, call.caller, parts) as Answered<SchemaOutput<A>>;
+          const shown = respond(created, call.caller, parts) as HandlerResult<SchemaOutput<A>>;
           if (!('body' in shown) || shown instanceof Response) return shown;
           const result = created as R;
           return {

@@ -132,7 +132,7 @@ export interface RouteParts {
 }
 
 /** A successful response. */
-export interface Answer<A extends z.ZodType = z.ZodType> {
+export interface ResponseSpec<A extends z.ZodType = z.ZodType> {
   /** Default: 200. */
   readonly status?: 200 | 201 | 202 | 204 | 304 | 404;
   readonly description: string;
@@ -200,9 +200,9 @@ export interface RouteSpec<
   readonly example?: z.input<B>;
   /** Additional request headers for the document. */
   readonly headers?: { readonly [header: string]: string };
-  readonly answer: Answer<A>;
+  readonly answer: ResponseSpec<A>;
   /** Further responses that are not problems. */
-  readonly also?: readonly Answer[];
+  readonly also?: readonly ResponseSpec[];
   /** Problems besides those of every route of its kind. */
   readonly problems?: readonly ProblemKind[];
   /** Whether a GET can wait, or is a stream. */
@@ -242,7 +242,7 @@ export interface Call<P, Q, B, S> {
 }
 
 /** Result of a handler: the record of the declared body, a rejection, which becomes its problem, or a complete response. */
-export type Answered<A> =
+export type HandlerResult<A> =
   | {
       readonly body: A;
       readonly headers?: Record<string, string>;
@@ -253,12 +253,12 @@ export type Answered<A> =
   | Response;
 
 /** Returns the result of a use case as an answer. Only rejections have a `reason`. The encoding of the body leaves out its `kind`. */
-export function toAnswer<R extends object>(result: R | Rejection): { readonly body: R } | Rejection {
+export function toHandlerResult<R extends object>(result: R | Rejection): { readonly body: R } | Rejection {
   return 'reason' in result ? (result as Rejection) : { body: result };
 }
 
 /** Returns a part of the result of a use case as an answer. */
-export function toPartAnswer<N extends string, R extends { readonly [P in N]: unknown }>(
+export function toFieldResult<N extends string, R extends { readonly [P in N]: unknown }>(
   result: R | Rejection,
   name: N,
 ): { readonly body: R[N] } | Rejection {
@@ -288,7 +288,7 @@ export function route<
   handle: (
     call: Call<z.output<P>, z.output<Q>, z.output<B>, S>,
     parts: RouteParts,
-  ) => Answered<SchemaOutput<A>> | Promise<Answered<SchemaOutput<A>>>,
+  ) => HandlerResult<SchemaOutput<A>> | Promise<HandlerResult<SchemaOutput<A>>>,
 ): Route {
   // Created at the first request, because a start need not wait for all routes.
   const prepare = once(() => ({
@@ -353,7 +353,7 @@ export function route<
 /** Maximum number of attempts of a change while others change the resource. */
 const ATTEMPTS = 3;
 
-function isLostRace(outcome: Answered<unknown>): boolean {
+function isLostRace(outcome: HandlerResult<unknown>): boolean {
   return 'why' in outcome && outcome.why === 'changed';
 }
 
@@ -393,8 +393,8 @@ const RANDOM: Generators = { newId: randomUUID, randomBytes };
 
 function toResponse(
   c: Context<ApiEnv>,
-  { status = 200, contentType, encode }: Answer & { readonly encode: (body: unknown) => unknown },
-  answered: Answered<unknown>,
+  { status = 200, contentType, encode }: ResponseSpec & { readonly encode: (body: unknown) => unknown },
+  answered: HandlerResult<unknown>,
   expected: Expectation,
 ): Response {
   if (answered instanceof Response) return answered;

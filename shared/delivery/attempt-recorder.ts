@@ -11,7 +11,7 @@ import type { ParkedEvent } from './parked-events.ts';
 import type { DeliveryOutcome, Sink } from './sink.ts';
 
 /** One event in delivery: of a cursor, or of a parked lane. */
-export type Sent = { readonly event: LoggedEvent } & (
+export type InFlightEvent = { readonly event: LoggedEvent } & (
   | { readonly run: Run; readonly parked?: undefined }
   | { readonly run?: undefined; readonly parked: ParkedEvent }
 );
@@ -50,7 +50,7 @@ export class AttemptRecorder {
   }
 
   /** Records an attempt that began at a time (epoch ms) and has just ended. */
-  record({ event, run, parked }: Sent, outcome: DeliveryOutcome, at: number): void {
+  record({ event, run, parked }: InFlightEvent, outcome: DeliveryOutcome, at: number): void {
     const { attempted, deliveries, now } = this.#deps;
     const isKept = deliveries !== undefined && isEndpointKind(this.#sink.kind);
     if (!isKept && !attempted) return;

@@ -322,7 +322,7 @@ export class CursorRuns {
     if (!cursor && replayId === undefined) {
       // The drain learned of a new account before its cursor was marked due.
       const put = { ...this.#toKey(name), sink: this.#sink.id, position: 0 };
-      const writes = [this.#lease.whileHeld(), { put, when: [['pk', 'absent']] }] as const;
+      const writes = [this.#lease.toGuardWrite(), { put, when: [['pk', 'absent']] }] as const;
       const { done } = await table.transact(writes, this.#deps.newId());
       cursor = done ? put : await table.get(put);
     }

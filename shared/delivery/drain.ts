@@ -19,14 +19,14 @@ import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { LoggedEvent } from '../log/log.ts';
 import { getSinkId, keys } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
-import { AttemptRecorder, type Sent } from './attempt-recorder.ts';
+import { AttemptRecorder, type InFlightEvent } from './attempt-recorder.ts';
 import { hasElapsed } from './clock.ts';
 import { CursorRuns, type Run } from './cursors.ts';
 import type { DrainDeps, DrainReport } from './drain-deps.ts';
 import { FailureAttribution } from './failure-attribution.ts';
 import { type Failure, healthAttributes } from './health.ts';
 import { LaneLimit } from './lanes.ts';
-import { type Lease, takeLease } from './lease.ts';
+import { acquireLease, type Lease } from './lease.ts';
 import { Pacer } from './pacer.ts';
 import type { ParkedEvent } from './parked-events.ts';
 import { type EventRejection, MAX_PARKED, ParkedLanes } from './parking.ts';
@@ -56,7 +56,7 @@ export async function drainSink(
   name: string,
   deadline: number,
 ): Promise<DrainReport> {
-  const taken = await takeLease(deps.table, region, name, deps.now(), deps.newId);
+  const taken = await acquireLease(deps.table, region, name, deps.now(), deps.newId);
   if (!taken) return { region, sink: getSinkId(name), outcome: 'busy', ...NOTHING };
   const drain = new Drain(deps, taken.sink, taken.lease, deadline, {
     hasParked: taken.item.parking === true,
@@ -333,7 +333,7 @@ class Drain {
   }
 
   /** Returns up to `size` events of as many lanes. */
-  #nextBatch(size: number): (Sent | ParkedEvent)[] {
+  #nextBatch(size: number): (InFlightEvent | ParkedEvent)[] {
     const batch = this.#takeRoundRobin(
       size,
       this.#attribution.isProbing ? this.#attribution.suspects : undefined,
@@ -346,8 +346,8 @@ class Drain {
     return this.#takeRoundRobin(size, undefined);
   }
 
-  #takeRoundRobin(size: number, avoid: ReadonlySet<string> | undefined): (Sent | ParkedEvent)[] {
-    const batch: (Sent | ParkedEvent)[] = [];
+  #takeRoundRobin(size: number, avoid: ReadonlySet<string> | undefined): (InFlightEvent | ParkedEvent)[] {
+    const batch: (InFlightEvent | ParkedEvent)[] = [];
     let idle = 0;
     // Parked lanes are one more source, after the open cursors.
     const sources = this.#runs.open.length + 1;
@@ -362,7 +362,7 @@ class Drain {
   }
 
   /** Returns the next event of a cursor that can be sent. Parks events of parked lanes on the way. */
-  #takeNext(run: Run, avoid: ReadonlySet<string> | undefined): Sent | undefined {
+  #takeNext(run: Run, avoid: ReadonlySet<string> | undefined): InFlightEvent | undefined {
     for (;;) {
       const event = this.#runs.takeFrom(run, avoid);
       if (!event) return undefined;
@@ -390,7 +390,7 @@ class Drain {
     return wait > 0 && hasMore ? Math.ceil(Math.min(wait, this.#deadline - this.#deps.now())) : undefined;
   }
 
-  async #deliver(port: SinkPort, batch: readonly (Sent | ParkedEvent)[]): Promise<void> {
+  async #deliver(port: SinkPort, batch: readonly (InFlightEvent | ParkedEvent)[]): Promise<void> {
     try {
       const sent = (
         await Promise.all(batch.map((one) => ('event' in one ? one : this.#readParked(one))))
@@ -424,7 +424,7 @@ class Drain {
    * Reads the event of a parked lane from the log. `undefined` if it is no longer there, an operator discarded it
    * meanwhile, or the filter of the sink has excluded it since it was parked.
    */
-  async #readParked(parked: ParkedEvent): Promise<Sent | undefined> {
+  async #readParked(parked: ParkedEvent): Promise<InFlightEvent | undefined> {
     const { account, sequence } = parked;
     const [isThere, read] = await Promise.all([
       this.#parked.isStored(parked),
@@ -440,7 +440,7 @@ class Drain {
     return undefined;
   }
 
-  #settle(sent: Sent, outcome: DeliveryOutcome, latencyMs: number): void {
+  #settle(sent: InFlightEvent, outcome: DeliveryOutcome, latencyMs: number): void {
     if (outcome.disable !== undefined) this.#status.disableReason ??= outcome.disable;
     if (outcome.kind === 'delivered') {
       this.#counts.delivered += 1;
@@ -469,7 +469,7 @@ class Drain {
     };
   }
 
-  #complete(sent: Sent): void {
+  #complete(sent: InFlightEvent): void {
     const { run, parked, event } = sent;
     if (parked) {
       this.#begin(async () => {
@@ -488,7 +488,7 @@ class Drain {
     } else run.window.settle(event);
   }
 
-  #handleRejection(sent: Sent, rejection: EventRejection): void {
+  #handleRejection(sent: InFlightEvent, rejection: EventRejection): void {
     const { run, parked, event } = sent;
     if (!parked) this.#attribution.clear(event.id);
     if (parked) {

@@ -1,4 +1,4 @@
-import type { Sent } from './attempt-recorder.ts';
+import type { InFlightEvent } from './attempt-recorder.ts';
 import { MAX_REJECTIONS, MAX_SUSPECTS, type SinkHealth } from './health.ts';
 import type { DeliveryOutcome } from './sink.ts';
 
@@ -65,7 +65,10 @@ export class FailureAttribution {
   }
 
   /** Reports whether a failure is caused by this event rather than by the sink. */
-  isEventRejected({ event, run }: Sent, outcome: Exclude<DeliveryOutcome, { kind: 'delivered' }>): boolean {
+  isEventRejected(
+    { event, run }: InFlightEvent,
+    outcome: Exclude<DeliveryOutcome, { kind: 'delivered' }>,
+  ): boolean {
     const tooMany = this.#rejections >= MAX_REJECTIONS;
     if (outcome.kind === 'rejected') return run === undefined || run.replay !== undefined || !tooMany;
     if (!outcome.suspect || outcome.disable !== undefined) return false;

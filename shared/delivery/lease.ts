@@ -57,7 +57,7 @@ export class Lease {
   }
 
   /** Returns a write on the sink that makes its transaction conditional on the lease. */
-  whileHeld(set: { readonly [attribute: string]: Value } = { leaseToken: this.token }): Write {
+  toGuardWrite(set: { readonly [attribute: string]: Value } = { leaseToken: this.token }): Write {
     return { update: this.key, set, when: [this.held] };
   }
 
@@ -93,7 +93,7 @@ export class Lease {
  * Takes the lease of a drain name and returns it with the current sink. `undefined` while another drain holds
  * it, or if the sink cannot be drained now.
  */
-export async function takeLease(
+export async function acquireLease(
   table: Table,
   region: string,
   name: string,

@@ -189,7 +189,7 @@ export class ParkedLanes {
         const due = isStored ? { ...next, retryAt: this.#deps.now() } : undefined;
         const gone: Write = { delete: this.#toKey(parked), when: [['pk', 'present']] };
         const outcome = await write([
-          this.#lease.whileHeld(mark),
+          this.#lease.toGuardWrite(mark),
           gone,
           ...(due ? [this.#toUpdate(due)] : []),
         ]);
@@ -217,7 +217,7 @@ export class ParkedLanes {
     if (attempts <= retrySeconds.length) {
       const again = { ...rejected, retryAt: this.#retryAfter(attempts) };
       await this.#runSerially(async () => {
-        const outcome = await this.#transact([this.#lease.whileHeld(), this.#toUpdate(again)]);
+        const outcome = await this.#transact([this.#lease.toGuardWrite(), this.#toUpdate(again)]);
         if (outcome.done) this.#replace(again);
         // The item is missing: an operator discarded the event meanwhile.
         else if (!this.#detectLostLease(outcome)) this.#remove(parked);
@@ -264,7 +264,7 @@ export class ParkedLanes {
 
   /** Stores a parked event: behind the first of its lane if that one still exists, else as the first. */
   async #store(parked: ParkedEvent): Promise<boolean> {
-    const mark = this.#lease.whileHeld({ parking: true });
+    const mark = this.#lease.toGuardWrite({ parking: true });
     const [first] = this.#lanes.get(formatLaneName(parked)) ?? [];
     if (parked.retryAt === null && first && first !== parked) {
       // A concurrent discard saw nothing behind the first event, or fails: one of the two writes comes first.

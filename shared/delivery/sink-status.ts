@@ -74,7 +74,7 @@ export class SinkStatus {
     writes: readonly Write[],
   ): Promise<TransactOutcome> {
     this.#lost += count;
-    const counted = this.#lease.whileHeld({ lost: this.#sink.health.lost + this.#lost });
+    const counted = this.#lease.toGuardWrite({ lost: this.#sink.health.lost + this.#lost });
     const all = [counted, ...writes];
     if (await this.#recordEvent({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
     const outcome = await this.#deps.table.transact(all, this.#deps.newId());

@@ -35,7 +35,7 @@ export interface Delivery {
 export const EXCERPT_BYTES = 1024;
 
 /** A receiver's response, for the delivery log. */
-export interface Answer {
+export interface ReceiverResponse {
   readonly status: number;
   /** The first {@link EXCERPT_BYTES} of the body, as text. */
   readonly excerpt: string;
@@ -60,7 +60,7 @@ export type DeliveryOutcome = (
       readonly suspect?: boolean;
     }
 ) & {
-  readonly answer?: Answer;
+  readonly answer?: ReceiverResponse;
   /** Reason why the receiver requests no more events, independent of the outcome of this one. */
   readonly disable?: string;
 };

@@ -23,7 +23,7 @@ import { type Fetch, httpFetch } from './transport.ts';
  * The body was true at some time between the two (rule 13 of docs/truth.md). Time spent in the queue, in
  * pauses or on failed attempts is before both.
  */
-export interface Answer<T> {
+export interface OrderingResponse<T> {
   body: T;
   requestedAt: number;
   respondedAt: number;
@@ -119,21 +119,21 @@ export interface OrderingClient {
     query: ActiveJobsQuery,
     signal?: AbortSignal,
     recall?: Recall<T>,
-  ): Promise<Answer<ListPage<T>>>;
+  ): Promise<OrderingResponse<ListPage<T>>>;
   /**
    * Returns the detail view of one job. `body` is `undefined` for a 404: the job is gone or belongs to
    * another account, which look the same. A 404 with an HTML page throws `not_found` instead: it comes from
    * a gateway, and proves nothing about the job.
    */
-  job(jobNumber: number, signal?: AbortSignal): Promise<Answer<JobDetail | undefined>>;
+  job(jobNumber: number, signal?: AbortSignal): Promise<OrderingResponse<JobDetail | undefined>>;
   /** Returns the currently known status names. The set grows. */
-  jobStatuses(signal?: AbortSignal): Promise<Answer<JobStatus[]>>;
+  jobStatuses(signal?: AbortSignal): Promise<OrderingResponse<JobStatus[]>>;
   /** Returns the account of these credentials (rule 9). */
-  account(signal?: AbortSignal): Promise<Answer<AccountProfile>>;
+  account(signal?: AbortSignal): Promise<OrderingResponse<AccountProfile>>;
   /** Returns the API user of these credentials. `body` is `undefined` for a 404 without HTML: there is no such user. */
-  accountUser(signal?: AbortSignal): Promise<Answer<AccountUser | undefined>>;
+  accountUser(signal?: AbortSignal): Promise<OrderingResponse<AccountUser | undefined>>;
   /** Returns a page (from 1) of up to 100 payments, the newest first. */
-  transactions(page: number, signal?: AbortSignal): Promise<Answer<TransactionsPage>>;
+  transactions(page: number, signal?: AbortSignal): Promise<OrderingResponse<TransactionsPage>>;
   readonly counts: OrderingCounts;
 }
 
@@ -259,7 +259,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
     path: string,
     signal: AbortSignal | undefined,
     read: (operation: string, answer: Exchanged) => { body: T } | undefined,
-  ): Promise<Answer<T>> {
+  ): Promise<OrderingResponse<T>> {
     const failures = new Map<string, number>();
     let retries = 0;
     let renewed = false;
@@ -293,7 +293,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
     }
 
     /** Sends the request until it succeeds or has to wait for a Retry-After, without the slot. */
-    async function inSlot(): Promise<{ answer: Answer<T> } | { waitMs: number }> {
+    async function inSlot(): Promise<{ answer: OrderingResponse<T> } | { waitMs: number }> {
       const waitMs = heldMs();
       if (waitMs > 0) return { waitMs };
       for (;;) {
@@ -330,7 +330,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
       }
     }
 
-    async function once(token: string, attempt: number): Promise<Answer<T>> {
+    async function once(token: string, attempt: number): Promise<OrderingResponse<T>> {
       if (token !== latestToken) {
         latestToken = token;
         counts.tokens++;

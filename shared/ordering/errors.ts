@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { FetchAnswer } from './transport.ts';
+import type { FetchResponse } from './transport.ts';
 
 /**
  * Kinds of errors that callers must distinguish (rules 11 and 12 of docs/truth.md):
@@ -114,7 +114,7 @@ interface ResponseErrorOptions {
 export function errorFromResponse(
   operation: string,
   status: number,
-  headers: FetchAnswer['headers'],
+  headers: FetchResponse['headers'],
   bodyText: string,
   options: ResponseErrorOptions = {},
 ): OrderingError {
@@ -154,7 +154,7 @@ function kindOfStatus(status: number): OrderingErrorKind {
 }
 
 /** Returns whether the body is an HTML page, which is never an answer of the ordering API itself. */
-export function isHtml(headers: FetchAnswer['headers'], bodyText: string): boolean {
+export function isHtml(headers: FetchResponse['headers'], bodyText: string): boolean {
   return (
     /^\s*(text\/html|application\/xhtml)/i.test(headers.get('content-type') ?? '') || /^\s*</.test(bodyText)
   );
@@ -177,7 +177,7 @@ const ErrorBody = z.object({
     .catch(null),
 });
 
-function readDetail(headers: FetchAnswer['headers'], bodyText: string, hide: readonly string[]): string {
+function readDetail(headers: FetchResponse['headers'], bodyText: string, hide: readonly string[]): string {
   if (bodyText.trim() === '') return 'the response had no body';
   if (isHtml(headers, bodyText)) return 'the response was an HTML page';
   if (bodyText.length > MAX_PROBLEM_CHARACTERS) return 'the response was too long for a problem document';
@@ -231,7 +231,7 @@ export function cleanLine(text: string, hide: readonly string[] = []): string {
  * Returns Retry-After in milliseconds from `now`. Accepts seconds or an HTTP date. A past date is 0. Any
  * other value is `undefined`.
  */
-function retryAfterMs(headers: FetchAnswer['headers'], now: number): number | undefined {
+function retryAfterMs(headers: FetchResponse['headers'], now: number): number | undefined {
   const value = headers.get('retry-after')?.trim() ?? '';
   if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER);
   // Date.parse also accepts bare numbers and fragments as dates, so the format is checked first.

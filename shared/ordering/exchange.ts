@@ -3,7 +3,7 @@ import type * as z from 'zod';
 import { findCode } from '../error-codes.ts';
 import { isHtml, OrderingError } from './errors.ts';
 import { exceedsMaxValues, MAX_VALUES } from './json-text.ts';
-import type { Fetch, FetchAnswer } from './transport.ts';
+import type { Fetch, FetchResponse } from './transport.ts';
 
 /** One HTTP exchange of the client or the token source. */
 interface ExchangeRequest {
@@ -21,7 +21,7 @@ interface ExchangeRequest {
 /** A complete answer. Times are epoch ms. */
 export interface Exchanged {
   status: number;
-  headers: FetchAnswer['headers'];
+  headers: FetchResponse['headers'];
   text: string;
   requestedAt: number;
   respondedAt: number;
@@ -45,7 +45,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
   const timer = setTimeout(() => giveUp.abort(), timeoutMs);
   const onAbort = () => giveUp.abort();
   signal?.addEventListener('abort', onAbort, { once: true });
-  let response: FetchAnswer | undefined;
+  let response: FetchResponse | undefined;
   try {
     const requestedAt = now();
     response = await fetch(url, { ...init, redirect: 'manual', signal: giveUp.signal });
@@ -81,7 +81,7 @@ export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
   }
 }
 
-async function readText(operation: string, response: FetchAnswer): Promise<string> {
+async function readText(operation: string, response: FetchResponse): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   await forEachChunk(response.body, (chunk) => {
@@ -104,7 +104,7 @@ async function readText(operation: string, response: FetchAnswer): Promise<strin
  * Reads a body to its end. Rejects with the error of `take`, or if the body is truncated. The iterator of a stream takes a third
  * of the CPU time of a request, and its events almost none.
  */
-async function forEachChunk(body: FetchAnswer['body'], take: (chunk: Uint8Array) => void): Promise<void> {
+async function forEachChunk(body: FetchResponse['body'], take: (chunk: Uint8Array) => void): Promise<void> {
   if (!(body instanceof Readable)) {
     for await (const chunk of body ?? []) take(chunk);
     return;

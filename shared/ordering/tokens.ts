@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { cleanLine, errorFromResponse, OrderingError } from './errors.ts';
 import { baseAddress, exchange, readJson, unlessAborted } from './exchange.ts';
 import { TokenResponse } from './schemas.ts';
-import { type Fetch, type FetchAnswer, httpFetch } from './transport.ts';
+import { type Fetch, type FetchResponse, httpFetch } from './transport.ts';
 
 /** An access token returned to a caller. */
 export interface AccessToken {
@@ -174,7 +174,7 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
    * Builds the error of the token endpoint. Of its body, the error contains only the OAuth code and
    * description, because the rest may contain anything.
    */
-  function rejection(status: number, headers: FetchAnswer['headers'], text: string): OrderingError {
+  function rejection(status: number, headers: FetchResponse['headers'], text: string): OrderingError {
     const plain = errorFromResponse(operation, status, headers, '', { now: now() });
     return new OrderingError({
       kind: status === 400 || status === 401 || status === 403 ? 'credentials_rejected' : plain.kind,

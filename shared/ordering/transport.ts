@@ -20,10 +20,10 @@ export type Fetch = (
     /** Ends the request, also while its body is read. Of this request alone. */
     readonly signal: AbortSignal;
   },
-) => Promise<FetchAnswer>;
+) => Promise<FetchResponse>;
 
 /** The answer to a request, while its body arrives. Reading the body fails if it is truncated. */
-export interface FetchAnswer {
+export interface FetchResponse {
   readonly status: number;
   readonly headers: Pick<Headers, 'get'>;
   /** Decompressed. */

@@ -53,7 +53,7 @@ export interface Transition {
 /** Maximum time between polls while they fail (rules 11 and 12), unless the interval is longer (s). */
 const MAX_BACK_OFF_SECONDS = 900;
 /** Maximum `Retry-After` that the poller honors (ms). A longer one is an upstream error and is capped. */
-const MAX_ASKED_MS = 86_400_000;
+const MAX_RETRY_AFTER_MS = 86_400_000;
 /**
  * Minimum gap between a poll and the next turn, as a fraction of the interval. An earlier turn is skipped.
  */
@@ -66,7 +66,7 @@ const REFUSALS: ReadonlySet<string> = new Set(['credentials_rejected', 'unauthor
  * Returns whether a fault means that the credentials are no longer valid. No further request may then use
  * them.
  */
-export function isRefusal(problem: unknown): boolean {
+export function isCredentialsRejection(problem: unknown): boolean {
   return problem instanceof OrderingError && REFUSALS.has(problem.kind);
 }
 
@@ -163,8 +163,8 @@ export function transition(
         max: Math.max(intervalMs, MAX_BACK_OFF_SECONDS * 1000),
       });
       const retryAfterMs = result.problem instanceof OrderingError ? (result.problem.retryAfterMs ?? 0) : 0;
-      const asked = Math.min(retryAfterMs, MAX_ASKED_MS);
-      const rejectedNow = isRefusal(result.problem);
+      const asked = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
+      const rejectedNow = isCredentialsRejection(result.problem);
       // Only an answer proves that the credentials are valid again. A failure before an answer proves
       // nothing.
       const rejected = rejectedNow || (wereRejected && !result.accepted);

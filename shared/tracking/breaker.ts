@@ -17,7 +17,7 @@ import { type Item, type Table, TableError, type Value, type Write } from '../st
 import { isFromFuture } from './clock-tolerance.ts';
 
 /** State of a region's upstream API as observed by the polls. Times are epoch ms. */
-export interface Upstream {
+export interface BreakerState {
   /** Revision, raised with every change. 0 before the first write. */
   readonly revision: number;
   /** The current run of consecutive failures. `null` if the last observation was an answer. */
@@ -49,7 +49,7 @@ export interface Failure {
 
 /** Result of an observation. Both parts must be written together. */
 interface Step {
-  readonly next: Upstream;
+  readonly next: BreakerState;
   readonly event?: EventDraft;
 }
 
@@ -78,7 +78,7 @@ const PROBES = 3;
  */
 const PROBE_EVERY_MS = 50_000;
 
-const UNHEARD: Upstream = { revision: 0, run: null, openedAt: null };
+const CLOSED_BREAKER: BreakerState = { revision: 0, run: null, openedAt: null };
 
 /**
  * Faults of the upstream API or of the network, not of one account. 404 is included: neither the list nor
@@ -98,14 +98,14 @@ const SERVICE_FAULTS: ReadonlySet<OrderingErrorKind> = new Set<OrderingErrorKind
  * Returns whether a poll without any answer failed because of upstream, so that others may fail for the
  * same reason.
  */
-export function isServiceFault(problem: unknown): problem is OrderingError {
+export function isUpstreamFailure(problem: unknown): problem is OrderingError {
   return problem instanceof OrderingError && SERVICE_FAULTS.has(problem.kind);
 }
 
 // Decisions
 
 /** Returns the step after a failed poll. `undefined` if there is nothing to write. Pure. */
-export function afterFailure(before: Upstream, failure: Failure): Step | undefined {
+export function afterFailure(before: BreakerState, failure: Failure): Step | undefined {
   if (before.openedAt !== null) return undefined;
   const run = longer(before.run, failure);
   const next = { revision: before.revision + 1, run, openedAt: null };
@@ -140,7 +140,7 @@ function longer(run: FailureRun | null, { account, at, reason }: Failure): Failu
  * Returns the step after an upstream answer received at `at`. `undefined` if there is nothing to write.
  * Pure.
  */
-export function afterAnswer(before: Upstream, at: number): Step | undefined {
+export function afterAnswer(before: BreakerState, at: number): Step | undefined {
   const { run, openedAt } = before;
   // An answer older than the first failure, reported late by a slow poll, proves nothing about the time
   // since. If the clock was set back, the answer is not older.
@@ -156,7 +156,7 @@ export function afterAnswer(before: Upstream, at: number): Step | undefined {
  * Returns whether upstream failures are events of the region rather than of an account: an outage was
  * emitted, or only the minimum duration is missing. Pure.
  */
-export function failsForAll({ run, openedAt }: Upstream, at: number): boolean {
+export function isRegionFailing({ run, openedAt }: BreakerState, at: number): boolean {
   return openedAt !== null || (run !== null && isEnough(run) && at - run.since < OUTAGE_AFTER_MS);
 }
 
@@ -165,7 +165,7 @@ function isEnough(run: FailureRun): boolean {
 }
 
 /** Returns the message of an emitted outage, with its start. `undefined` if there is none. */
-export function describeOutage({ run, openedAt }: Upstream): string | undefined {
+export function describeOutage({ run, openedAt }: BreakerState): string | undefined {
   if (openedAt === null || run === null) return undefined;
   return `The ordering API has been failing for the whole region since ${formatTimestamp(run.since)}: ${run.reason}`;
 }
@@ -173,14 +173,14 @@ export function describeOutage({ run, openedAt }: Upstream): string | undefined 
 // Reading and writing
 
 /** Returns the state of a region's upstream API. Throws `TableError`. */
-export async function readUpstream(table: Table, region: string): Promise<Upstream> {
+export async function readBreakerState(table: Table, region: string): Promise<BreakerState> {
   const item = await table.get(keys.upstream(region));
-  return item ? toUpstream(item) : UNHEARD;
+  return item ? toUpstream(item) : CLOSED_BREAKER;
 }
 
 /** Returns the same for a poll, which continues without that knowledge if the table does not respond. */
-export function readUpstreamHealth(table: Table, region: string): Promise<Upstream> {
-  return readUpstream(table, region).catch(unlessTable(UNHEARD));
+export function readUpstreamHealth(table: Table, region: string): Promise<BreakerState> {
+  return readBreakerState(table, region).catch(unlessTable(CLOSED_BREAKER));
 }
 
 interface Deps {
@@ -189,22 +189,22 @@ interface Deps {
 }
 
 /** Adds a failed poll to the state of the region. Returns the resulting state. */
-export async function noteFailure(
+export async function recordUpstreamFailure(
   { table, log }: Deps,
   { region, account }: AccountRef,
   failure: Omit<Failure, 'account'>,
-  known: Upstream,
-): Promise<Upstream> {
+  known: BreakerState,
+): Promise<BreakerState> {
   let current = known;
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       // Read again: while a region fails, the state read at the start of the poll is outdated.
-      current = await readUpstream(table, region);
+      current = await readBreakerState(table, region);
       const step = afterFailure(current, { ...failure, account });
       if (!step) return current;
       if (await stored({ table, log }, region, current, step)) return step.next;
     }
-    return await readUpstream(table, region);
+    return await readBreakerState(table, region);
   } catch (cause) {
     return unlessTable(current)(cause);
   }
@@ -214,14 +214,19 @@ export async function noteFailure(
  * Applies an upstream answer received at `at`. Returns the resulting state. Writes only if there is a run
  * to end.
  */
-export async function noteAnswer(deps: Deps, region: string, at: number, known: Upstream): Promise<Upstream> {
+export async function recordResponse(
+  deps: Deps,
+  region: string,
+  at: number,
+  known: BreakerState,
+): Promise<BreakerState> {
   let current = known;
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const step = afterAnswer(current, at);
       if (!step) return current;
       if (await stored(deps, region, current, step)) return step.next;
-      current = await readUpstream(deps.table, region);
+      current = await readBreakerState(deps.table, region);
     }
     return current;
   } catch (cause) {
@@ -233,7 +238,7 @@ export async function noteAnswer(deps: Deps, region: string, at: number, known: 
 async function stored(
   { table, log }: Deps,
   region: string,
-  before: Upstream,
+  before: BreakerState,
   { next, event }: Step,
 ): Promise<boolean> {
   const write = {
@@ -250,7 +255,7 @@ async function stored(
  * Returns the number of accounts of the region that may be claimed for a poll now. It is unlimited unless
  * the breaker is open. Then it is a few, at most once per {@link PROBE_EVERY_MS} across all callers.
  */
-export async function claimable(table: Table, region: string, now: number): Promise<number> {
+export async function acquirePollQuota(table: Table, region: string, now: number): Promise<number> {
   const item = await table.get(keys.upstream(region));
   if (item?.openedAt === undefined) return Number.POSITIVE_INFINITY;
   const probedAt = Number(item.probedAt ?? 0);
@@ -275,11 +280,11 @@ function unlessTable<T>(instead: T): (cause: unknown) => T {
   };
 }
 
-function toItem(region: string, { revision, run, openedAt }: Upstream): Item {
+function toItem(region: string, { revision, run, openedAt }: BreakerState): Item {
   return { ...keys.upstream(region), revision, ...run, openedAt: openedAt ?? undefined };
 }
 
-function toUpstream(item: Item): Upstream {
+function toUpstream(item: Item): BreakerState {
   const number = (value: Value | undefined): number | null => (typeof value === 'number' ? value : null);
   const since = number(item.since);
   const run: FailureRun | null =

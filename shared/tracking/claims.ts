@@ -10,7 +10,7 @@ import {
   troubledIndexKeys,
 } from '../storage/schema.ts';
 import { type Item, RELAXED, type Table } from '../storage/table.ts';
-import { claimable } from './breaker.ts';
+import { acquirePollQuota } from './breaker.ts';
 
 /** An account and the due time of its poll (epoch ms). */
 export interface DuePoll extends AccountRef {
@@ -42,7 +42,7 @@ export async function duePolls(
   );
   const due = shards.flat().sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
   if (due.length === 0) return [];
-  return due.slice(0, Math.min(limit, await claimable(table, region, now))).map(({ dueSk }) => {
+  return due.slice(0, Math.min(limit, await acquirePollQuota(table, region, now))).map(({ dueSk }) => {
     const text = String(dueSk);
     const end = text.indexOf('#');
     return { region, account: text.slice(end + 1), dueAt: Date.parse(text.slice(0, end)) };

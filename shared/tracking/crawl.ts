@@ -2,7 +2,12 @@
  * Reads the list of active jobs once, page by page, and determines whether the reading was complete (rules
  * 1 and 2).
  */
-import { ACTIVE_JOBS, type ActiveJobsQuery, type Answer, type OrderingClient } from '../ordering/client.ts';
+import {
+  ACTIVE_JOBS,
+  type ActiveJobsQuery,
+  type OrderingClient,
+  type OrderingResponse,
+} from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { ListedJob, ListPage, Recall } from '../ordering/list-page.ts';
 import type { ViewResponse } from './diff/step.ts';
@@ -92,7 +97,7 @@ export async function crawl<T extends Pick<ListedJob, 'jobNumber'> = never>(
   let last = 1;
   let next = 1;
 
-  function take({ body, requestedAt, respondedAt }: Answer<ListPage<T>>): void {
+  function take({ body, requestedAt, respondedAt }: OrderingResponse<ListPage<T>>): void {
     pages.add(pageAt((body.pageNumber - 1) * body.pageSize));
     answered = Math.max(answered ?? 0, respondedAt);
     last = Math.max(last, lastPage(body));
@@ -200,11 +205,11 @@ export class ListReader<T = never> {
    * Reads one full-size page. Returns its failure if it failed by itself. Throws if upstream or the
    * credentials fail.
    */
-  async page(page: number): Promise<Answer<ListPage<T>> | FailedPage> {
+  async page(page: number): Promise<OrderingResponse<ListPage<T>> | FailedPage> {
     try {
       return await this.#ask(page, PAGE_SIZE);
     } catch (cause) {
-      if (!isOfOnePage(cause)) throw cause;
+      if (!isPageError(cause)) throw cause;
       if (cause.kind === 'timeout') this.#slowPages += 1;
       if (this.#slowPages > MAX_SLOW_PAGES) throw cause;
       return { page, cause };
@@ -215,7 +220,10 @@ export class ListReader<T = never> {
    * Passes on the readable parts of failed pages, answer by answer. Throws if more fails than a few
    * unreadable jobs can explain.
    */
-  async inParts(failed: readonly FailedPage[], take: (answer: Answer<ListPage<T>>) => void): Promise<void> {
+  async inParts(
+    failed: readonly FailedPage[],
+    take: (answer: OrderingResponse<ListPage<T>>) => void,
+  ): Promise<void> {
     this.#pagesInParts += failed.length;
     if (failed[0] && this.#pagesInParts > MAX_PAGES_IN_PARTS) throw failed[0].cause;
     for (const page of failed) await this.#pageInParts(page, take);
@@ -231,7 +239,7 @@ export class ListReader<T = never> {
     const items: ListPage<T>['items'] = [];
     let last = page;
     let response: ViewResponse | undefined;
-    const take = ({ body, requestedAt, respondedAt }: Answer<ListPage<T>>): void => {
+    const take = ({ body, requestedAt, respondedAt }: OrderingResponse<ListPage<T>>): void => {
       response = { requestedAt: response?.requestedAt ?? requestedAt, respondedAt, view: 'search' };
       items.push(...body.items);
       last = Math.max(last, lastPage(body));
@@ -246,7 +254,7 @@ export class ListReader<T = never> {
     };
   }
 
-  async #pageInParts({ page, cause }: FailedPage, take: (answer: Answer<ListPage<T>>) => void) {
+  async #pageInParts({ page, cause }: FailedPage, take: (answer: OrderingResponse<ListPage<T>>) => void) {
     let problem = cause;
     let answered = false;
     // Positions start at 0. Positions beyond the end of the list are not read.
@@ -266,7 +274,7 @@ export class ListReader<T = never> {
             answered = true;
             take(answer);
           } catch (fault) {
-            if (!isOfOnePage(fault)) throw fault;
+            if (!isPageError(fault)) throw fault;
             problem = fault;
             stillFailing.push(at);
             if (fault.kind === 'timeout') this.#slowParts += 1;
@@ -286,7 +294,7 @@ export class ListReader<T = never> {
     if (this.#unread > MAX_UNREAD) throw problem;
   }
 
-  async #ask(page: number, size: number): Promise<Answer<ListPage<T>>> {
+  async #ask(page: number, size: number): Promise<OrderingResponse<ListPage<T>>> {
     const query = { ...this.#query, page, pageSize: size };
     const answer = await readListPage(this.#client, query, this.#signal, this.#recall);
     const { items, totalCount, hasNextPage } = answer.body;
@@ -307,7 +315,7 @@ export async function readListPage<T = never>(
   query: ActiveJobsQuery & { readonly page: number },
   signal?: AbortSignal,
   recall?: Recall<T>,
-): Promise<Answer<ListPage<T>>> {
+): Promise<OrderingResponse<ListPage<T>>> {
   const { page, pageSize: size = PAGE_SIZE } = query;
   const answer = await client.activeJobs({ ...query, pageSize: size }, signal, recall);
   const { pageNumber, pageSize } = answer.body;
@@ -339,7 +347,7 @@ function lastPage({ pageNumber, pageSize, totalPages, hasNextPage }: Omit<ListPa
  * Returns whether a fault can be caused by the content of one page, rather than by upstream or the
  * credentials.
  */
-export function isOfOnePage(cause: unknown): cause is OrderingError {
+export function isPageError(cause: unknown): cause is OrderingError {
   return (
     cause instanceof OrderingError &&
     cause.operation === ACTIVE_JOBS &&

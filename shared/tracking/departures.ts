@@ -7,7 +7,7 @@
 import { type ActiveJobsQuery, JOB_DETAIL, type OrderingClient } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
-import { isOfOnePage, ListReader, readListPage } from './crawl.ts';
+import { isPageError, ListReader, readListPage } from './crawl.ts';
 import type { ListEntry, ViewResponse } from './diff/step.ts';
 import type { Ending } from './snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from './views.ts';
@@ -26,7 +26,7 @@ export interface Evidence {
   readonly detailProblem?: OrderingError;
   /** Entry of the job in the active list, found by a search for its number. `null` if not found. */
   readonly active: ListView | null;
-  readonly activeLook: ViewResponse;
+  readonly activeResponse: ViewResponse;
   /** Whether the job is in the list that includes closed jobs. */
   readonly amongClosed: boolean;
   /** Its entry in that list. Absent if not found. */
@@ -76,20 +76,20 @@ export async function investigate(
   try {
     detail = await readDetail(client, jobNumber, signal);
   } catch (cause) {
-    if (!concernsDetail(cause) || signal?.aborted) throw cause;
+    if (!isDetailError(cause) || signal?.aborted) throw cause;
     return searchInstead(client, jobNumber, cause, signal);
   }
   try {
     return await searchAfter(client, jobNumber, detail, signal);
   } catch (cause) {
-    if (!detail.view?.dateOut || !isOfOnePage(cause)) throw cause;
+    if (!detail.view?.dateOut || !isPageError(cause)) throw cause;
     const { view, response } = detail;
     return {
       response,
       detail: view,
       detailResponse: response,
       active: null,
-      activeLook: response,
+      activeResponse: response,
       amongClosed: false,
       searched: false,
     };
@@ -97,7 +97,7 @@ export async function investigate(
 }
 
 /** Returns whether a fault may concern only the details of jobs: the searches may still be answered. */
-export function concernsDetail(cause: unknown): cause is OrderingError {
+export function isDetailError(cause: unknown): cause is OrderingError {
   return (
     cause instanceof OrderingError &&
     cause.operation === JOB_DETAIL &&
@@ -169,7 +169,7 @@ async function searchLists(
 function listEvidence({ active, closed }: Searches) {
   return {
     active: active.found && listView(active.found),
-    activeLook: active.response,
+    activeResponse: active.response,
     amongClosed: closed !== undefined,
     ...(closed && { closed }),
     searched: true,
@@ -180,7 +180,7 @@ function listEvidence({ active, closed }: Searches) {
  * Returns the conclusion from the evidence. `wasDispatched`: the job was dispatched, and was not observed as
  * editable since. `tries`: number of inconclusive investigations since the job left the list. Pure.
  */
-export function judge(evidence: Evidence, wasDispatched = false, tries = 0): Verdict {
+export function classifyDeparture(evidence: Evidence, wasDispatched = false, tries = 0): Verdict {
   const { detail, active, amongClosed, closed, searched } = evidence;
   if (!searched) return { kind: 'dispatched' };
   if (active) return { kind: 'listed' };
@@ -208,7 +208,7 @@ export function judge(evidence: Evidence, wasDispatched = false, tries = 0): Ver
  * `listed` is a job of this poll's crawl. Without it, any job of the full list serves. Returns `false` if
  * there is no job to search for.
  */
-export async function searchesFind(
+export async function verifySearch(
   client: OrderingClient,
   listed: number | undefined,
   signal?: AbortSignal,

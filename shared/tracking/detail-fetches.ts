@@ -8,23 +8,30 @@
 
 import type { OrderingClient } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
-import { isRefusal } from './account-state.ts';
+import { isCredentialsRejection } from './account-state.ts';
 import type { Crawl } from './crawl.ts';
-import { concernsDetail, type Evidence, investigate, judge, searchesFind } from './departures.ts';
+import { classifyDeparture, type Evidence, investigate, isDetailError, verifySearch } from './departures.ts';
 import { applyClosedEntry, hasUnemittedValues } from './diff/closed-entry.ts';
-import { type Known, sinceListed, type ViewResponse } from './diff/step.ts';
+import { type ObservationContext, sinceListed, type ViewResponse } from './diff/step.ts';
 import { checkTimers } from './diff/timers.ts';
 import { applyDetail, applyEnding, trackWithoutDetail } from './diff.ts';
 import type { JobIndex } from './job-index.ts';
-import { disagreeing, heldUp, type ScheduleContext, settled, unanswered, unexplained } from './schedule.ts';
-import { adopt, type Ending, isListAuthoritative } from './snapshot.ts';
+import {
+  rescheduleDisagreement,
+  rescheduleFailedFetch,
+  rescheduleHeldSuspicion,
+  rescheduleInvestigation,
+  type ScheduleContext,
+  settled,
+} from './schedule.ts';
+import { addMissingFields, type Ending, isListAuthoritative } from './snapshot.ts';
 import type { StatusNames } from './status-names.ts';
 import { type DetailView, detailView, fingerprint } from './views.ts';
 import { addStep, applyListed, type Work } from './work.ts';
 
 /** Inputs for applying answers to jobs. */
 export interface ApplyContext extends ScheduleContext {
-  readonly known: Known;
+  readonly known: ObservationContext;
 }
 
 /** Inputs of the detail fetches. */
@@ -53,7 +60,7 @@ export interface FetchResult {
   /** First error of a fetch. */
   readonly problem?: unknown;
   /** Jobs with a confirmed negative verdict. Not applied yet: see {@link conclude}. */
-  readonly gone: readonly Gone[];
+  readonly gone: readonly ConfirmedDeparture[];
   /** Jobs whose detail could not be read, repeatedly or for good, and jobs whose detail was read. */
   readonly unreadable: readonly number[];
   readonly readable: readonly number[];
@@ -62,7 +69,7 @@ export interface FetchResult {
 }
 
 /** A job with a confirmed negative verdict. */
-interface Gone {
+interface ConfirmedDeparture {
   readonly work: Work;
   readonly as: Exclude<Ending, 'closed'>;
   readonly evidence: Evidence;
@@ -128,12 +135,12 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
   let rejected = false;
   let problem: unknown;
   let detailProblem: OrderingError | undefined;
-  const gone: Gone[] = [];
+  const gone: ConfirmedDeparture[] = [];
   const unreadable: number[] = [];
   const readable: number[] = [];
   let control: Promise<boolean> | undefined;
   const searchesWork = (): Promise<boolean> => {
-    control ??= searchesFind(context.client, controlJob(context), context.signal).catch(() => false);
+    control ??= verifySearch(context.client, controlJob(context), context.signal).catch(() => false);
     return control;
   };
   const fetchNext = async (work: Work): Promise<void> => {
@@ -150,7 +157,7 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
     } catch (cause) {
       left += 1;
       problem ??= cause;
-      rejected ||= isRefusal(cause);
+      rejected ||= isCredentialsRejection(cause);
       const isUnsent = cause instanceof OrderingError && cause.notSent;
       if (isUnsent) fetched -= 1;
       // The end of the poll's own time proves nothing about the job.
@@ -159,8 +166,8 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
         return;
       }
       rescheduleUnanswered(work, cause, context);
-      const reason = cause instanceof Error && !concernsDetail(cause) ? cause.cause : cause;
-      if (!concernsDetail(reason)) return;
+      const reason = cause instanceof Error && !isDetailError(cause) ? cause.cause : cause;
+      if (!isDetailError(reason)) return;
       if (reason.kind !== 'forbidden' && (work.snapshot.owed?.tries ?? 0) < REPORTED_AFTER_TRIES) return;
       detailProblem = reason;
       unreadable.push(jobNumber);
@@ -194,10 +201,14 @@ function controlJob({ crawl, index }: FetchContext): number | undefined {
 }
 
 /** Emits confirmed negative verdicts, or holds them up. If they are held up, none of their evidence is applied. */
-export function conclude(gone: readonly Gone[], may: 'emit' | 'hold', context: ApplyContext): void {
+export function conclude(
+  gone: readonly ConfirmedDeparture[],
+  may: 'emit' | 'hold',
+  context: ApplyContext,
+): void {
   for (const { work, as, evidence } of gone) {
     if (may === 'hold') {
-      work.snapshot = heldUp(work.snapshot, context);
+      work.snapshot = rescheduleHeldSuspicion(work.snapshot, context);
       continue;
     }
     applyEvidence(work, evidence, context);
@@ -208,7 +219,7 @@ export function conclude(gone: readonly Gone[], may: 'emit' | 'hold', context: A
 /** Result of fetching one job that the ordering API answered. */
 interface Fetched {
   /** Set if a negative verdict about the job is confirmed. */
-  readonly gone?: Gone;
+  readonly gone?: ConfirmedDeparture;
   /** Error of the job detail, if the lists alone led to the result. */
   readonly detailProblem?: OrderingError | undefined;
 }
@@ -224,8 +235,7 @@ async function fetchJob(
   if (work.listed || work.snapshot.ended !== null) {
     const answer = await client.job(jobNumber, signal).catch((cause: unknown) => {
       // What the list with closed jobs shows need not wait for the detail.
-      if (work.hint && concernsDetail(cause))
-        addStep(work, applyClosedEntry(work.snapshot, work.hint, known));
+      if (work.hint && isDetailError(cause)) addStep(work, applyClosedEntry(work.snapshot, work.hint, known));
       throw cause;
     });
     const { body, requestedAt, respondedAt } = answer;
@@ -251,7 +261,11 @@ async function fetchJob(
   };
   const { snapshot } = work;
   const wasDispatched = snapshot.emitted.dateOut !== null || snapshot.returned === true;
-  const verdict = judge(evidence, wasDispatched, snapshot.departure?.tries ?? Number.POSITIVE_INFINITY);
+  const verdict = classifyDeparture(
+    evidence,
+    wasDispatched,
+    snapshot.departure?.tries ?? Number.POSITIVE_INFINITY,
+  );
   const fetched: Fetched = { detailProblem: evidence.detailProblem };
   switch (verdict.kind) {
     case 'listed':
@@ -261,11 +275,11 @@ async function fetchJob(
       applyDispatchEvidence(work, evidence, context);
       return fetched;
     case 'undecided':
-      work.snapshot = unexplained(snapshot, { suspected: null }, context);
+      work.snapshot = rescheduleInvestigation(snapshot, { suspected: null }, context);
       return fetched;
     case 'contradictory':
       if (!snapshot.settling)
-        work.snapshot = unexplained(snapshot, { suspected: null, contradictory: true }, context);
+        work.snapshot = rescheduleInvestigation(snapshot, { suspected: null, contradictory: true }, context);
       else if (evidence.detail) applyEvidence(work, evidence, context);
       else work.snapshot = settled({ ...snapshot, departure: null }, false, context);
       return fetched;
@@ -282,12 +296,12 @@ async function fetchJob(
       // A search that does not find a listed job contradicts everything else.
       const suspected = found ? (again ?? { as: verdict.as, at: crawl.startedAt }) : before;
       const contradictory = suspected === null ? { contradictory: true as const } : {};
-      work.snapshot = unexplained(work.snapshot, { suspected, ...contradictory }, context);
+      work.snapshot = rescheduleInvestigation(work.snapshot, { suspected, ...contradictory }, context);
       return fetched;
     }
     case 'left':
       // Without its detail, a new job is not tracked at once: it may be readable again soon.
-      if (evidence.detailProblem && !takesOn(work, evidence.detailProblem, context))
+      if (evidence.detailProblem && !shouldTrackWithoutDetail(work, evidence.detailProblem, context))
         throw evidence.detailProblem;
       if (evidence.detailProblem && isListAuthoritative(snapshot)) {
         work.snapshot = { ...snapshot, detailPending: true };
@@ -307,27 +321,27 @@ async function fetchJob(
  */
 function applyFound(
   work: Work,
-  { detail, detailResponse, activeLook }: Evidence,
+  { detail, detailResponse, activeResponse }: Evidence,
   context: ApplyContext,
 ): void {
   const { snapshot } = work;
   const { list, settling, unproven } = snapshot;
   if (settling !== null) {
     if (detail) applyFetchedDetail(work, detail, detailResponse, context);
-    else work.snapshot = unanswered(snapshot, context);
+    else work.snapshot = rescheduleFailedFetch(snapshot, context);
     return;
   }
   if (list === null || unproven !== null || !detail) {
-    work.snapshot = unanswered({ ...snapshot, departure: null }, context);
+    work.snapshot = rescheduleFailedFetch({ ...snapshot, departure: null }, context);
   } else {
     work.snapshot = { ...snapshot, departure: null, heldBack: true };
-    work.listed = { view: list, response: activeLook };
+    work.listed = { view: list, response: activeResponse };
     applyFetchedDetail(work, detail, detailResponse, context);
   }
   // The stored list view cannot resolve what the list withdrew.
   const { dateOut, tracking } = snapshot.emitted;
   if (snapshot.heldBack && snapshot.owed && (dateOut !== null || tracking.length > 0)) {
-    work.snapshot = disagreeing(work.snapshot, context);
+    work.snapshot = rescheduleDisagreement(work.snapshot, context);
   }
   // The list view was not confirmed since the last crawl that contained the job.
   work.snapshot = { ...work.snapshot, heldBack: true };
@@ -357,7 +371,7 @@ function applyFetchedDetail(
 ): void {
   const { unproven, settling } = work.snapshot;
   const moved = work.events.length;
-  work.snapshot = adopt(work.snapshot, 'detail', detail);
+  work.snapshot = addMissingFields(work.snapshot, 'detail', detail);
   const { open, ...step } = applyDetail(work.snapshot, detail, work.listed, response, context.known);
   addStep(work, step);
   if (!work.listed) {
@@ -366,7 +380,7 @@ function applyFetchedDetail(
     return;
   }
   if (unproven !== null) applyFirstListEntry(work, context);
-  work.snapshot = open ? disagreeing(work.snapshot, context) : { ...work.snapshot, owed: null };
+  work.snapshot = open ? rescheduleDisagreement(work.snapshot, context) : { ...work.snapshot, owed: null };
 }
 
 /**
@@ -386,12 +400,12 @@ function applyDispatchEvidence(
   }
   // Without the list, it cannot be determined whether the job is new.
   if (detail !== null && list !== null && unproven === null) {
-    const before = adopt(work.snapshot, 'detail', detail);
+    const before = addMissingFields(work.snapshot, 'detail', detail);
     const listed = { view: list, response: detailResponse };
     const { open: _, ...step } = applyDetail(before, detail, listed, detailResponse, context.known);
     addStep(work, step);
   }
-  work.snapshot = unanswered({ ...work.snapshot, owed }, context);
+  work.snapshot = rescheduleFailedFetch({ ...work.snapshot, owed }, context);
 }
 
 /** Applies the evidence about a job that left the list. */
@@ -437,7 +451,7 @@ function trackUnread(work: Work): void {
 }
 
 /** Returns whether a job is tracked even if its detail fails once more. A new job waits for its detail first. */
-function takesOn({ snapshot }: Work, cause: unknown, { startedAt }: ApplyContext): boolean {
+function shouldTrackWithoutDetail({ snapshot }: Work, cause: unknown, { startedAt }: ApplyContext): boolean {
   const { unproven, owed } = snapshot;
   if (unproven === null) return true;
   const forbidden = cause instanceof OrderingError && cause.kind === 'forbidden';
@@ -446,9 +460,9 @@ function takesOn({ snapshot }: Work, cause: unknown, { startedAt }: ApplyContext
 }
 
 function rescheduleUnanswered(work: Work, cause: unknown, context: ApplyContext): void {
-  if (work.listed && work.snapshot.unproven !== null && takesOn(work, cause, context)) {
+  if (work.listed && work.snapshot.unproven !== null && shouldTrackWithoutDetail(work, cause, context)) {
     work.snapshot = trackWithoutDetail(work.snapshot, work.listed.view);
     applyFirstListEntry(work, context);
   }
-  work.snapshot = unanswered(work.snapshot, context);
+  work.snapshot = rescheduleFailedFetch(work.snapshot, context);
 }

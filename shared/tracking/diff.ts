@@ -48,8 +48,8 @@ import { followStay, withAttention } from './diff/status.ts';
 import {
   buildStep,
   type EventContent,
-  type Known,
   type ListEntry,
+  type ObservationContext,
   type Step,
   sinceListed,
   type ViewResponse,
@@ -68,7 +68,7 @@ export function applyListEntry(
   jobNumber: number,
   before: Snapshot | undefined,
   { view, response }: ListEntry,
-  known: Known,
+  known: ObservationContext,
 ): Step {
   if (known.baselineStartedAt === null || !before) {
     const first = createSnapshot(jobNumber, view, response.requestedAt);
@@ -183,7 +183,7 @@ export function applyDetail(
   answer: DetailView,
   listed: ListEntry | undefined,
   response: ViewResponse,
-  known: Known,
+  known: ObservationContext,
 ): Step & { readonly open: boolean } {
   const detail = withoutWithdrawn(answer, before.detail, before, response.requestedAt, 'detail');
   const proof = before.unproven === null ? undefined : proveCreated(before, detail, response, known);
@@ -320,7 +320,7 @@ export function applyEnding(
   ending: NonNullable<Snapshot['ended']>,
   response: ViewResponse,
   since: number,
-  known: Known,
+  known: ObservationContext,
 ): Step {
   const after: Snapshot = {
     ...snapshot,

@@ -6,7 +6,7 @@ import type { ListedJob } from '../ordering/list-page.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { Crawl, Observation } from './crawl.ts';
-import { type Known, type ListEntry, sinceListed, type ViewResponse } from './diff/step.ts';
+import { type ListEntry, type ObservationContext, sinceListed, type ViewResponse } from './diff/step.ts';
 import { applyListEntry } from './diff.ts';
 import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
 import { type KnownEntry, recallEntry, rememberEntry } from './known-entries.ts';
@@ -14,7 +14,7 @@ import type { OpenKinds } from './open-jobs.ts';
 import { type Absence, countVerdicts, type VerdictCounter } from './quarantine.ts';
 import { isDue, type TrackingSettings, toPhase } from './schedule.ts';
 import { isScheduledAfter, withPastTimes } from './set-back.ts';
-import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
+import { addMissingFields, type Snapshot, toSnapshot } from './snapshot.ts';
 import type { StatusNames } from './status-names.ts';
 import { fingerprint, isTruncated, listView } from './views.ts';
 import { applyListed, createWork, type Work } from './work.ts';
@@ -27,11 +27,11 @@ export interface Tracked {
   readonly index: JobIndex;
   readonly statuses: StatusNames;
   readonly kinds: OpenKinds;
-  readonly known: Known;
+  readonly known: ObservationContext;
 }
 
 /** Result of a crawl before any further request. */
-export interface Observed {
+export interface ObservationResult {
   readonly works: Map<number, Work>;
   readonly missing: ReadonlyMap<number, Phase>;
   readonly upgraded: boolean;
@@ -68,7 +68,7 @@ export function projectEntry(
   return { response, kind, truncated, view: quiet ? undefined : view };
 }
 
-function isQuiet(entry: IndexEntry | undefined, print: number, { startedAt }: Known): boolean {
+function isQuiet(entry: IndexEntry | undefined, print: number, { startedAt }: ObservationContext): boolean {
   return entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, startedAt);
 }
 
@@ -79,7 +79,7 @@ function isQuiet(entry: IndexEntry | undefined, print: number, { startedAt }: Kn
  * Jobs whose fingerprint was computed by older code are processed in portions. `upgraded` is `true` if none
  * remain (rule 6).
  */
-export async function observe(tracked: Tracked, crawl: Crawl): Promise<Observed> {
+export async function observe(tracked: Tracked, crawl: Crawl): Promise<ObservationResult> {
   const { index, known, settings, statuses } = tracked;
   const touched = new Map<number, { listed: ListEntry; print: number } | undefined>();
   let stale = 0;
@@ -143,7 +143,7 @@ function listedWork(
   const base = { jobNumber, entry, stored: before, listed, events: [] };
   let work: Work;
   if (before && known.baselineStartedAt !== null) {
-    const today = adopt(statuses.withCurrentNames(before), 'list', listed.view);
+    const today = addMissingFields(statuses.withCurrentNames(before), 'list', listed.view);
     const proven = before.unproven === null;
     work = {
       ...base,
@@ -189,7 +189,7 @@ function missingWork(
   return { ...work, snapshot, ...due };
 }
 
-function owes({ owed }: Snapshot, { startedAt }: Known): boolean {
+function owes({ owed }: Snapshot, { startedAt }: ObservationContext): boolean {
   return owed !== null && owed.at <= startedAt;
 }
 
@@ -200,7 +200,7 @@ function owes({ owed }: Snapshot, { startedAt }: Known): boolean {
 export function countAbsence(
   { known }: Tracked,
   crawl: Crawl,
-  { works, missing }: Pick<Observed, 'works' | 'missing'>,
+  { works, missing }: Pick<ObservationResult, 'works' | 'missing'>,
   counter: VerdictCounter,
 ): Absence {
   const phases = { departed: 0, suspected: 0, contradictory: 0, listed: 0, settling: 0 };

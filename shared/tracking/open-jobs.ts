@@ -87,7 +87,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
 /** Returns the statistics of a complete crawl. Pure. */
-export function tallyOpen({
+export function countOpenJobs({
   observations,
   startedAt,
 }: {

@@ -16,8 +16,8 @@ import type { EventLog } from '../log/log.ts';
 import type { Rejection } from '../resources.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { describeOutage, readUpstream } from './breaker.ts';
-import { countVerdicts, goneAtOnce, readVerdictCounter, WINDOW_HOURS } from './quarantine.ts';
+import { describeOutage, readBreakerState } from './breaker.ts';
+import { countGoneJobs, countVerdicts, readVerdictCounter, WINDOW_HOURS } from './quarantine.ts';
 
 /** Dependencies of operator requests. */
 export interface OperatorDeps {
@@ -110,7 +110,7 @@ export async function reportAccounts(
   // Read before the heads: then the log contains all changes before `observedThrough` at or before the heads.
   const [statuses, upstreams] = await Promise.all([
     table.getMany(accounts.map(keys.status)),
-    Promise.all(regions.map(async (region) => [region, await readUpstream(table, region)] as const)),
+    Promise.all(regions.map(async (region) => [region, await readBreakerState(table, region)] as const)),
   ]);
   const heads = await table.getMany(accounts.map(keys.head));
   const statusByPk = new Map(statuses.map((item) => [item.pk, item]));
@@ -247,7 +247,8 @@ export async function confirmAccount(
             // A state that takes precedence over "quarantined" does not end here.
             state: status.state === 'quarantined' ? 'tracking' : status.state,
             quarantinedAt: undefined,
-            allowedGone: goneAtOnce({ listed: 0, reported, ...status.missing }) + status.missing.unanswered,
+            allowedGone:
+              countGoneJobs({ listed: 0, reported, ...status.missing }) + status.missing.unanswered,
             allowedGoneUntil: at + WINDOW_HOURS * 3_600_000,
           },
       ...(mismatch && upstreamId !== undefined ? { headAttributes: { upstreamId } } : {}),

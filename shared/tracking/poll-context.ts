@@ -8,7 +8,7 @@ import type { OrderingError } from '../ordering/errors.ts';
 import type { AccountUser } from '../ordering/schemas.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import type { Upstream } from './breaker.ts';
+import type { BreakerState } from './breaker.ts';
 import type { ApplyContext } from './detail-fetches.ts';
 import type { PollGroups } from './groups.ts';
 import type { Tracked } from './observation.ts';
@@ -66,7 +66,7 @@ export interface Poll {
 /** Progress of a poll, for its report. */
 export interface Progress {
   /** State of the region's upstream API. `undefined`: the account uses another one. */
-  upstream: Upstream | undefined;
+  upstream: BreakerState | undefined;
   /** Counters of the poll's client. `undefined` before the client exists. */
   counts?: OrderingCounts;
   /** Kinds of requests held back by a Retry-After, of this poll and earlier ones. */

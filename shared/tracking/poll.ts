@@ -12,7 +12,7 @@ import { describeProblem } from './account-state.ts';
 import { IdentityMismatch, type Poll, type PollDeps, PollFailure } from './poll-context.ts';
 import { type PollReport, type PollSummary, reportPoll, reportSkipped } from './poll-report.ts';
 import { Fenced } from './poll-writer.ts';
-import { missingJobs } from './quarantine.ts';
+import { countUnresolvedJobs } from './quarantine.ts';
 import { abort } from './stages/abort.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { commit } from './stages/commit.ts';
@@ -94,7 +94,7 @@ function reportResults(
   return reportPoll(poll, list.complete && all && upgraded ? 'complete' : 'partial', {
     state,
     ...(list.complete ? { openJobs: list.observations.size + list.unread } : {}),
-    ...(absences && { unresolved: missingJobs(absences.counts) }),
+    ...(absences && { unresolved: countUnresolvedJobs(absences.counts) }),
     unread: list.unread,
     unreadInSweep: swept.unread,
     changedJobs: changed,

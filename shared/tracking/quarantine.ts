@@ -38,7 +38,7 @@ const MOST_OF_OPEN = 0.1;
 /** Judges an absence. `allowed`: number of jobs that an operator has confirmed as gone. */
 export function judgeAbsence(absence: Absence, allowed: number): Ruling {
   const { listed, contradictory, unanswered, reported } = absence;
-  const gone = goneAtOnce(absence);
+  const gone = countGoneJobs(absence);
   const open = listed + absence.suspected + contradictory + unanswered + reported;
   const tooMany = (jobs: number): boolean => jobs - allowed > Math.max(MOST_JOBS, open * MOST_OF_OPEN);
   if (tooMany(gone)) return 'quarantine';
@@ -46,12 +46,12 @@ export function judgeAbsence(absence: Absence, allowed: number): Ruling {
 }
 
 /** Returns the number of jobs gone within the window, according to the answers so far. */
-export function goneAtOnce({ suspected, contradictory, reported }: Absence): number {
+export function countGoneJobs({ suspected, contradictory, reported }: Absence): number {
   return suspected + contradictory + reported;
 }
 
 /** Returns the number of jobs missing from the list whose outcome is not certain. */
-export function missingJobs({ unanswered, suspected, contradictory }: Absence): number {
+export function countUnresolvedJobs({ unanswered, suspected, contradictory }: Absence): number {
   return unanswered + suspected + contradictory;
 }
 

@@ -4,7 +4,7 @@ import { addPoll, type PollOutcome } from '../accounts/poll-history.ts';
 import { pollPhase, troubledIndexKeys } from '../storage/schema.ts';
 import type { Write } from '../storage/table.ts';
 import { type PollResult, type Transition, transition } from './account-state.ts';
-import { failsForAll, isServiceFault } from './breaker.ts';
+import { isRegionFailing, isUpstreamFailure } from './breaker.ts';
 import type { Poll } from './poll-context.ts';
 import type { Attributes } from './poll-writer.ts';
 
@@ -40,13 +40,13 @@ const isTroubled = (state: AccountState): boolean => state !== 'tracking' && sta
 function nextState(poll: Poll, result: PollResult, now: number): Transition {
   const { status, account, baselined, deps, progress, context } = poll;
   const { upstream } = progress;
-  const isFault = result.kind === 'failed' && isServiceFault(result.problem);
+  const isFault = result.kind === 'failed' && isUpstreamFailure(result.problem);
   return transition(
     result,
     {
       ...{ status, account, baselined },
       failuresBeforeAlarm: deps.settings.failuresBeforeAlarm,
-      regionFails: isFault && upstream !== undefined && failsForAll(upstream, now),
+      regionFails: isFault && upstream !== undefined && isRegionFailing(upstream, now),
       phase: pollPhase(account),
     },
     context.startedAt,

@@ -64,7 +64,7 @@ export interface ScheduleContext {
  * Reschedules a fetch without an answer, at increasing intervals. The last fetch of a settled job is
  * retried for a day and at least {@link LAST_LOOK_TRIES} times: polling may have paused past its time.
  */
-export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapshot {
+export function rescheduleFailedFetch(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   const { startedAt, pollIntervalSeconds } = context;
   const tries = (snapshot.owed?.tries ?? 0) + 1;
   if (
@@ -79,13 +79,13 @@ export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapsh
 }
 
 /** Reschedules a listed job whose views disagree, at increasing intervals: the disagreement may last long. */
-export function disagreeing(snapshot: Snapshot, context: ScheduleContext): Snapshot {
+export function rescheduleDisagreement(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   const tries = snapshot.owed?.tries ?? 0;
   return { ...snapshot, owed: { tries: tries + 1, at: afterFetches(tries, context) } };
 }
 
 /** Reschedules a missing job after inconclusive answers. A suspicion waits for its confirmation. */
-export function unexplained(
+export function rescheduleInvestigation(
   snapshot: Snapshot,
   found: Omit<NonNullable<Snapshot['departure']>, 'tries'>,
   context: ScheduleContext,
@@ -104,7 +104,7 @@ export function unexplained(
  * Reschedules a confirmed suspicion that is held back (rule 10). Its events require fresh answers, so the
  * job is investigated again.
  */
-export function heldUp(snapshot: Snapshot, context: ScheduleContext): Snapshot {
+export function rescheduleHeldSuspicion(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   return {
     ...snapshot,
     owed: { tries: 0, at: context.startedAt + context.settings.confirmAfterSeconds * 1000 },

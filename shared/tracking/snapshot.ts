@@ -197,7 +197,11 @@ export interface Snapshot {
  * `current`, they take its current values, so that they are not a change. In the other view, they cannot be
  * compared before it contains them.
  */
-export function adopt(snapshot: Snapshot, view: 'list' | 'detail', current: ListView | DetailView): Snapshot {
+export function addMissingFields(
+  snapshot: Snapshot,
+  view: 'list' | 'detail',
+  current: ListView | DetailView,
+): Snapshot {
   const own = snapshot[view];
   const other = snapshot[view === 'list' ? 'detail' : 'list'];
   const missing = own !== null && Object.keys(current).some((field) => !(field in own));

@@ -5,7 +5,7 @@
 import { type Crawl, ListReader } from './crawl.ts';
 import { hasUnemittedValues } from './diff/closed-entry.ts';
 import { createSnapshot } from './diff/creation.ts';
-import type { Known, ListEntry } from './diff/step.ts';
+import type { ListEntry, ObservationContext } from './diff/step.ts';
 import { highestNumber } from './job-numbers.ts';
 import { readSnapshots } from './observation.ts';
 import type { Poll, Session } from './poll-context.ts';
@@ -133,7 +133,7 @@ function compareEntry(work: Work, listEntry: ListEntry, startedAt: number): Work
 }
 
 /** Returns the work of a job that was found in the list with closed jobs only. */
-function createSweptWork(jobNumber: number, view: ListView, { startedAt, rules }: Known): Work {
+function createSweptWork(jobNumber: number, view: ListView, { startedAt, rules }: ObservationContext): Work {
   return {
     jobNumber,
     entry: undefined,

@@ -1,7 +1,7 @@
 /** One job processed by a poll: its stored state, its new state, and its events. */
 import type { EventDraft } from '../events/event.ts';
 import { readDueTime } from './diff/overdue.ts';
-import type { EventRules, Known, ListEntry, Step } from './diff/step.ts';
+import type { EventRules, ListEntry, ObservationContext, Step } from './diff/step.ts';
 import { checkTimers, findNextTimer, findZoneTime } from './diff/timers.ts';
 import { applyListEntry } from './diff.ts';
 import type { Duration, RiskResult } from './durations.ts';
@@ -66,7 +66,7 @@ export function addStep(work: Work, step: Step): void {
  * Applies the list entry of a job. An unproven job waits for its detail: job.created must come first, and a
  * job that was only hidden gets no events.
  */
-export function applyListed(work: Work, known: Known): void {
+export function applyListed(work: Work, known: ObservationContext): void {
   const { jobNumber, listed, snapshot } = work;
   if (!listed) return;
   if (snapshot.unproven !== null) {
@@ -87,7 +87,7 @@ export function applyListed(work: Work, known: Known): void {
  * Owes a detail fetch for a job whose detail was never read: once it may be due soon or overdue, because that depends on the zone of
  * its location, and once it is overdue, because its lines show why (rule 15).
  */
-function readDetailOnceDue(work: Work, requestedAt: number, { startedAt, rules }: Known): void {
+function readDetailOnceDue(work: Work, requestedAt: number, { startedAt, rules }: ObservationContext): void {
   const { snapshot } = work;
   const earliest = findZoneTime(snapshot, rules);
   const due = snapshot.detail === null ? readDueTime(snapshot) : undefined;

@@ -8,7 +8,12 @@ import { testAccount, testCredentials } from '../../shared/accounts/account-test
 import { findAccount, registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
 import { createConnector, tableTokenCache } from '../../shared/accounts/connect.ts';
 import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
-import { figureKeys, notificationKeys, peoplePks, workOffDeletions } from '../../shared/accounts/deletion.ts';
+import {
+  continueDeletions,
+  figureKeys,
+  notificationKeys,
+  peoplePks,
+} from '../../shared/accounts/deletion.ts';
 import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import {
   type AccountDeps,
@@ -450,7 +455,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect((await readAllItems(rig.table, ACME)).length).toBeGreaterThan(0);
       expect(await rig.create()).toMatchObject({ kind: 'conflict' });
       calls = 0;
-      await workOffDeletions(rig.deps, 'us', rig.clock.now + 1000);
+      await continueDeletions(rig.deps, 'us', rig.clock.now + 1000);
       expect(await readAllItems(rig.table, ACME)).toEqual([]);
     });
 
@@ -474,7 +479,7 @@ eachTable('accounts', (makeTable, kind) => {
             if (!begun) expect((await readAllItems(rig.table, ACME)).length, where).toBeGreaterThan(5);
             rig.clock.now += LATER_MS;
             if (goOn === 'again' || !begun) await deleteAccount(rig.deps, ACME);
-            else await workOffDeletions(rig.deps, 'us', rig.clock.now + 10_000);
+            else await continueDeletions(rig.deps, 'us', rig.clock.now + 10_000);
             expect(await readAllItems(rig.table, ACME), where).toEqual([]);
             rig.clock.now += LATER_MS;
             expect(await rig.create(), where).toMatchObject({ kind: 'created' });
@@ -594,7 +599,7 @@ eachTable('accounts', (makeTable, kind) => {
       await expect(deleteAccount(deps, ACME)).rejects.toThrow(SecretError);
       expect(await deleteAccount(deps, ACME_2)).toEqual({ kind: 'deleted', complete: true });
       rig.clock.now += LATER_MS;
-      await expect(workOffDeletions(deps, 'us', rig.clock.now + 10_000)).rejects.toThrow(SecretError);
+      await expect(continueDeletions(deps, 'us', rig.clock.now + 10_000)).rejects.toThrow(SecretError);
       expect(await rig.table.get(keys.deletion(ACME_2)), 'its id is free').toBeUndefined();
     });
 

@@ -7,7 +7,7 @@ import {
   getFingerprint,
   IdempotencyKey,
   type IdempotentRequest,
-  type StoredAnswer,
+  type StoredResponse,
 } from '../../shared/api/idempotency.ts';
 import { createKey, createKeyring, OPERATOR } from '../../shared/api/keys.ts';
 import { API_KEY_PK } from '../../shared/storage/schema.ts';
@@ -26,7 +26,7 @@ const REQUEST: IdempotentRequest = {
   bearer: 'jw_abcdefghijkm_the-secret-of-this-test',
   fingerprint: POST,
 };
-const CREATED: StoredAnswer = {
+const CREATED: StoredResponse = {
   status: 201,
   headers: { 'content-type': 'application/json', etag: '"1"' },
   body: '{"secret":"shown once – „nur einmal“"}',
@@ -75,7 +75,7 @@ eachTable('Idempotency', (makeTable) => {
 
   test('of concurrent requests one is executed; the others get 409', async () => {
     const { run, action, clock } = rig(await makeTable());
-    const held = Promise.withResolvers<StoredAnswer>();
+    const held = Promise.withResolvers<StoredResponse>();
     action.mockReturnValue(held.promise);
     const all = Array.from({ length: 5 }, () => run(REQUEST));
     // The executed one waits, so the others end first.
@@ -93,7 +93,7 @@ eachTable('Idempotency', (makeTable) => {
   test('an interrupted one is executed again after its deadline, with the same ids; the late one changes nothing', async () => {
     const { run, action, clock } = rig(await makeTable());
     const made: string[][] = [];
-    const first = Promise.withResolvers<StoredAnswer>();
+    const first = Promise.withResolvers<StoredResponse>();
     action.mockImplementation(async (making) => {
       made.push([making.newId(), Buffer.from(making.randomBytes(32)).toString('hex'), making.newId()]);
       return made.length === 1 ? first.promise : CREATED;
@@ -285,7 +285,7 @@ function rig(table: Table) {
       return outcome;
     },
   };
-  const action = vi.fn(async (making: Generators): Promise<StoredAnswer> => {
+  const action = vi.fn(async (making: Generators): Promise<StoredResponse> => {
     ids.push(making.newId());
     return CREATED;
   });

@@ -27,8 +27,12 @@ describe('times in the CLI', () => {
         flagged: () => false,
         now: () => NOW,
       });
-      expect([out.when(AT), out.when(Date.parse(AT)), out.when(null)]).toEqual([SHOWN, SHOWN, '–']);
-      expect([out.exactly(AT), out.exactly(undefined)]).toEqual([
+      expect([out.formatTimeCell(AT), out.formatTimeCell(Date.parse(AT)), out.formatTimeCell(null)]).toEqual([
+        SHOWN,
+        SHOWN,
+        '–',
+      ]);
+      expect([out.formatTimeWithAge(AT), out.formatTimeWithAge(undefined)]).toEqual([
         isTTY ? `${SHOWN} (5 min ago)` : SHOWN,
         null,
       ]);

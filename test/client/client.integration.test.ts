@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
-import { inDoubt, notJobwire, unreachable } from '../../client/errors.ts';
+import { markPossiblyProcessed, toUnexpectedResponseError, toUnreachableError } from '../../client/errors.ts';
 import { ApiError, createClient, type FollowOptions, UnreachableError } from '../../client/index.ts';
 import { getExample } from '../../shared/events/examples.ts';
 import { type Answer, type Asked, fakeApi, problem, stream } from '../support/command.ts';
@@ -83,11 +83,13 @@ describe('a failed request', () => {
 });
 
 test('a browser’s error without a code leaves in doubt whether the request was processed; a redirect does not', () => {
-  const lost = unreachable('https://jobwire.example', new TypeError('Failed to fetch'));
-  expect(inDoubt('POST', lost).message).toMatch(/Failed to fetch\. The request may have been processed\.$/);
-  expect(inDoubt('GET', lost)).toBe(lost);
-  const redirected = notJobwire('https://jobwire.example');
-  expect(inDoubt('POST', redirected)).toBe(redirected);
+  const lost = toUnreachableError('https://jobwire.example', new TypeError('Failed to fetch'));
+  expect(markPossiblyProcessed('POST', lost).message).toMatch(
+    /Failed to fetch\. The request may have been processed\.$/,
+  );
+  expect(markPossiblyProcessed('GET', lost)).toBe(lost);
+  const redirected = toUnexpectedResponseError('https://jobwire.example');
+  expect(markPossiblyProcessed('POST', redirected)).toBe(redirected);
 });
 
 describe('a broken connection', () => {

@@ -13,7 +13,7 @@ import {
   getSubjectHref,
   listRowActions,
 } from '../../dashboard/src/now/queue.ts';
-import { formatHandling, formatPercent } from '../../dashboard/src/texts.ts';
+import { formatPercent, formatTriage } from '../../dashboard/src/texts.ts';
 import { buildHref } from '../../dashboard/src/urls.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
@@ -171,9 +171,9 @@ test('the impact names the numbers of waiting events and of jobs, and omits a si
 });
 
 test('the assignee and the note of an item are one line', () => {
-  expect(formatHandling({ assignee: 'ann', note: 'Called.' })).toBe('Assigned to ann · Note: Called.');
-  expect(formatHandling({ assignee: null, note: 'Called.' })).toBe('Note: Called.');
-  expect(formatHandling({ assignee: null, note: null })).toBe('');
+  expect(formatTriage({ assignee: 'ann', note: 'Called.' })).toBe('Assigned to ann · Note: Called.');
+  expect(formatTriage({ assignee: null, note: 'Called.' })).toBe('Note: Called.');
+  expect(formatTriage({ assignee: null, note: null })).toBe('');
 });
 
 test('a row contains whether the customer was notified, with the last message', () => {

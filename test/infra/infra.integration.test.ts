@@ -90,7 +90,7 @@ import {
 } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table, Value, Write } from '../../shared/storage/table.ts';
-import { readUpstream } from '../../shared/tracking/breaker.ts';
+import { readBreakerState } from '../../shared/tracking/breaker.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from '../support/api.ts';
 import { EXAMPLE_SETTINGS, type Statement, stages, synthesize } from '../support/cells.ts';
@@ -1046,7 +1046,7 @@ describe('permissions', () => {
     }
     rig.fault({ match: { region: 'us' }, fault: { kind: 'status', status: 503 } });
     for (const account of ['acme', 'b', 'c', 'acme', 'b']) await poll(account);
-    expect(await readUpstream(memory, 'us')).toMatchObject({ openedAt: now() });
+    expect(await readBreakerState(memory, 'us')).toMatchObject({ openedAt: now() });
     await tick({}, context);
     rig.sandbox.faults.clear();
     await poll('b');

@@ -5,7 +5,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { ERROR_CODES, type ErrorCode, FAULTS } from '../../sandbox/operations/order-errors.ts';
-import { checkLines, type Wares } from '../../sandbox/operations/order-lines.ts';
+import { checkLines, type ProductLookup } from '../../sandbox/operations/order-lines.ts';
 import { findPriceCode } from '../../sandbox/world/catalogue.ts';
 import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
@@ -609,7 +609,7 @@ describe('rejected orders', () => {
   test('dimensions without a price are rejected: PriceUnavailable', async () => {
     const { acme } = await startService();
     const rejected: ErrorCode[] = [];
-    const wares: Wares = {
+    const wares: ProductLookup = {
       asset: () => undefined,
       stock: () => undefined,
       // A code whose attributes allow more than can be priced.
@@ -631,7 +631,11 @@ describe('rejected orders', () => {
         group: { get: () => ++reads && own.group },
       });
     });
-    const wares: Wares = { asset: () => undefined, stock: () => undefined, priceCode: () => undefined };
+    const wares: ProductLookup = {
+      asset: () => undefined,
+      stock: () => undefined,
+      priceCode: () => undefined,
+    };
     const searches = vi.spyOn(Array.prototype, 'includes');
     checkLines(items, wares, (errorCode) => void expect(errorCode).toBe('ItemTypeUnknown'));
     const searched = searches.mock.contexts.filter((array) => (array as unknown[]).length >= count / 2);

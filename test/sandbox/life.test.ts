@@ -11,7 +11,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { PortTakenError, startSandbox } from '../../sandbox/server.ts';
 import { fetchArtwork } from '../../sandbox/simulation/artwork.ts';
 import { SandboxClock } from '../../sandbox/simulation/clock.ts';
-import { Dice } from '../../sandbox/simulation/random.ts';
+import { SeededRandom } from '../../sandbox/simulation/random.ts';
 import { createScenario, type Scenario, type ScenarioEvent } from '../../sandbox/simulation/scenario.ts';
 import {
   loadScenario,
@@ -441,7 +441,7 @@ describe('on days when clocks change', () => {
     const acme = createWorld({ now: () => clock.now }).addAccount({ region: 'us' });
     const times = new Set<string>();
     for (let seed = 1; seed <= 200; seed++) {
-      const [planned] = planOrder(new Dice(seed), acme, 1).jobs;
+      const [planned] = planOrder(new SeededRandom(seed), acme, 1).jobs;
       const job = acme.createJob(planned?.input(clock.now));
       const due = acme.job(job)?.dateDue ?? '';
       if (due.startsWith(day)) times.add(due.slice(11, 16));

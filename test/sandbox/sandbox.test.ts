@@ -16,7 +16,7 @@ import { addDemoAccounts, createScenario, type ScenarioEvent } from '../../sandb
 import type { WorldOptions } from '../../sandbox/world/records.ts';
 import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
-import { createWorld, type SandboxAccount, TakenError } from '../../sandbox/world/world.ts';
+import { createWorld, DuplicateValueError, type SandboxAccount } from '../../sandbox/world/world.ts';
 import { runs } from '../support/runs.ts';
 
 const START = Date.parse('2026-11-20T16:14:00Z');
@@ -178,12 +178,14 @@ describe('tokens', () => {
 
   test('client ids are unique in a region, and so are upstream ids', async () => {
     const { world, acme } = await start();
-    expect(() => world.addAccount({ region: 'us', id: acme.id })).toThrow(TakenError);
+    expect(() => world.addAccount({ region: 'us', id: acme.id })).toThrow(DuplicateValueError);
     acme.addCredentials({ role: 'staff', clientId: 'desk' });
-    expect(() => world.addAccount({ region: 'us', clientId: 'desk' })).toThrow(TakenError);
+    expect(() => world.addAccount({ region: 'us', clientId: 'desk' })).toThrow(DuplicateValueError);
     const other = world.addAccount({ region: 'us', name: 'other' });
-    expect(() => other.addCredentials({ role: 'viewer', clientId: 'desk' })).toThrow(TakenError);
-    expect(() => other.addCredentials({ role: 'viewer', clientId: acme.clientId })).toThrow(TakenError);
+    expect(() => other.addCredentials({ role: 'viewer', clientId: 'desk' })).toThrow(DuplicateValueError);
+    expect(() => other.addCredentials({ role: 'viewer', clientId: acme.clientId })).toThrow(
+      DuplicateValueError,
+    );
     expect(world.accounts('us')).toEqual([acme, other]);
     world.addAccount({ region: 'nz', clientId: 'desk', id: acme.id });
   });

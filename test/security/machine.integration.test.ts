@@ -23,7 +23,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
-import { getClientAddress, rejectForeign } from '../../local/guard.ts';
+import { getClientAddress, getRejectionReason } from '../../local/guard.ts';
 import { listChildren } from '../support/command.ts';
 import {
   builtProgram,
@@ -241,21 +241,21 @@ test.each([
   ['https://jobwire.example.com/v1/accounts', {}, false],
 ] as const)('%s with %j is rejected: %s', (url, init, isRejected) => {
   const reach = { host: '127.0.0.1', publicUrl: 'https://jobwire.example.com' };
-  expect(rejectForeign(new Request(url, init), reach) !== undefined).toBe(isRejected);
+  expect(getRejectionReason(new Request(url, init), reach) !== undefined).toBe(isRejected);
 });
 
 test.each(['127.0.0.2', '0:0:0:0:0:0:0:1', 'ip6-localhost'])(
   'a Jobwire that listens on %s, another spelling of loopback, accepts its own host only',
   (host) => {
-    expect(rejectForeign(new Request('http://evil.example/'), { host })).toContain('evil.example');
+    expect(getRejectionReason(new Request('http://evil.example/'), { host })).toContain('evil.example');
     const own = `http://${host.includes(':') ? `[${host}]` : host}:4000/`;
     for (const url of [own, 'http://localhost:4000/'])
-      expect(rejectForeign(new Request(url), { host })).toBeUndefined();
+      expect(getRejectionReason(new Request(url), { host })).toBeUndefined();
   },
 );
 
 test('with any Host header, a Jobwire that listens publicly answers', () => {
-  expect(rejectForeign(new Request('http://desk.lan/'), { host: '0.0.0.0' })).toBeUndefined();
+  expect(getRejectionReason(new Request('http://desk.lan/'), { host: '0.0.0.0' })).toBeUndefined();
 });
 
 /** Returns the TCP ports on which a process listens, from /proc. */

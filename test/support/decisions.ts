@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
-import type { Known, ListEntry, Step, ViewResponse } from '../../shared/tracking/diff/step.ts';
+import type { ListEntry, ObservationContext, Step, ViewResponse } from '../../shared/tracking/diff/step.ts';
 import { applyDetail, applyListEntry } from '../../shared/tracking/diff.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from '../../shared/tracking/views.ts';
@@ -36,13 +36,16 @@ export const responseAt = (time: number, view: ViewResponse['view'] = 'list'): V
   view,
 });
 /** The state of the account in a poll: tracked since the baseline, last crawled a minute ago. */
-export const knownAt = (time: number): Known => ({
+export const knownAt = (time: number): ObservationContext => ({
   startedAt: time,
   lastGoodCrawlStartedAt: time - MINUTE,
   baselineStartedAt: BASELINE,
   newAbove: null,
 });
-export const beforeBaseline = (time: number): Known => ({ ...knownAt(time), baselineStartedAt: null });
+export const beforeBaseline = (time: number): ObservationContext => ({
+  ...knownAt(time),
+  baselineStartedAt: null,
+});
 
 export const listEntry = (fields: object, poll: number): ListEntry => ({
   view: listed(fields),

@@ -28,10 +28,10 @@ import { transition } from '../../shared/tracking/account-state.ts';
 import {
   afterAnswer,
   afterFailure,
-  failsForAll,
-  isServiceFault,
-  readUpstream,
-  type Upstream,
+  type BreakerState,
+  isRegionFailing,
+  isUpstreamFailure,
+  readBreakerState,
 } from '../../shared/tracking/breaker.ts';
 import { claimDue, resumeFuturePolls } from '../../shared/tracking/claims.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
@@ -164,7 +164,7 @@ async function createCell(options: CellOptions = {}) {
       return toStatus(item);
     },
     async isOpen(): Promise<boolean> {
-      return (await readUpstream(table, 'us')).openedAt !== null;
+      return (await readBreakerState(table, 'us')).openedAt !== null;
     },
   };
   for (const { name } of upstream) {
@@ -878,8 +878,8 @@ describe('failure statistics of a region (pure)', () => {
   const letters = [...'abcdefghijklmnopqrst'];
 
   /** The emitted events, with the second. */
-  function emitted(...heard: readonly Heard[]): { said: string[]; upstream: Upstream } {
-    let upstream: Upstream = { revision: 0, run: null, openedAt: null };
+  function emitted(...heard: readonly Heard[]): { said: string[]; upstream: BreakerState } {
+    let upstream: BreakerState = { revision: 0, run: null, openedAt: null };
     const said: string[] = [];
     for (const [second, account] of heard) {
       const at = START + second * 1000;
@@ -970,7 +970,7 @@ describe('failure statistics of a region (pure)', () => {
 
   test('accounts hold back their alarms during an outage, and at most for the minute before it can start', () => {
     const held = (second: number, ...heard: readonly Heard[]) =>
-      failsForAll(emitted(...heard).upstream, START + second * 1000);
+      isRegionFailing(emitted(...heard).upstream, START + second * 1000);
     expect(held(0)).toBe(false);
     expect(held(3, fail(0, 'a'), fail(1, 'b'), fail(2, 'c'))).toBe(false);
     expect(held(20, ...fails(0, 16, 4, 'a', 'b'))).toBe(false);
@@ -996,12 +996,12 @@ describe('failure statistics of a region (pure)', () => {
     ['bad_request', false],
     ['conflict', false],
   ])('%s counts as the upstream API’s failure: %s', (kind, expected) => {
-    expect(isServiceFault(new OrderingError({ kind, operation: 'GET /Jobs/active' }))).toBe(expected);
+    expect(isUpstreamFailure(new OrderingError({ kind, operation: 'GET /Jobs/active' }))).toBe(expected);
   });
 
   test('an internal error does not count as an upstream failure', () => {
-    expect(isServiceFault(new Error('no time'))).toBe(false);
-    expect(isServiceFault(new TableError('get', 'throttled'))).toBe(false);
+    expect(isUpstreamFailure(new Error('no time'))).toBe(false);
+    expect(isUpstreamFailure(new TableError('get', 'throttled'))).toBe(false);
   });
 
   test('an account of a failed region counts its failures, raises no alarm and does not back off', () => {

@@ -12,7 +12,7 @@ import { estimateSize, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES } from '..
 import { transition } from '../../shared/tracking/account-state.ts';
 import { chunks } from '../../shared/tracking/chunks.ts';
 import { type IndexEntry, JobIndex, MAX_ENTRIES, type Phase } from '../../shared/tracking/job-index.ts';
-import { DEFAULT_TRACKING, settled, unanswered } from '../../shared/tracking/schedule.ts';
+import { DEFAULT_TRACKING, rescheduleFailedFetch, settled } from '../../shared/tracking/schedule.ts';
 import { readTimes } from '../../shared/tracking/timestamps.ts';
 import { toIndexEntry, type Work } from '../../shared/tracking/work.ts';
 import { BASELINE, MINUTE, polls } from '../support/decisions.ts';
@@ -553,7 +553,7 @@ describe("the time of a job's next detail fetch", () => {
     const seconds: number[] = [];
     for (let n = 0; n < 7; n += 1) {
       const at = snapshot.owed?.at ?? 0;
-      snapshot = unanswered(snapshot, { ...context(0), startedAt: at });
+      snapshot = rescheduleFailedFetch(snapshot, { ...context(0), startedAt: at });
       seconds.push(((snapshot.owed?.at ?? 0) - at) / 1000);
     }
     expect(seconds).toEqual([60, 120, 240, 480, 900, 900, 900]);

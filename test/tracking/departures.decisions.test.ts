@@ -3,7 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { type ActiveJobsQuery, JOB_DETAIL, type OrderingClient } from '../../shared/ordering/client.ts';
 import { OrderingError, type OrderingErrorKind } from '../../shared/ordering/errors.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
-import { type Evidence, investigate, judge, searchesFind } from '../../shared/tracking/departures.ts';
+import {
+  classifyDeparture,
+  type Evidence,
+  investigate,
+  verifySearch,
+} from '../../shared/tracking/departures.ts';
 import { listView } from '../../shared/tracking/views.ts';
 import { BASELINE, detailed, listed, responseAt } from '../support/decisions.ts';
 
@@ -14,7 +19,7 @@ describe('the verdict on a missing job (rule 3)', () => {
     detail: detailed({ permissions: { canEdit: false } }),
     detailResponse: response,
     active: null,
-    activeLook: response,
+    activeResponse: response,
     amongClosed: false,
     searched: true,
     ...fields,
@@ -40,14 +45,17 @@ describe('the verdict on a missing job (rule 3)', () => {
     ['unknown and in neither list', { detail: null }, { kind: 'suspected', as: 'unavailable' }],
     ['unknown but among the closed', { detail: null, amongClosed: true }, { kind: 'contradictory' }],
   ])('%s', (_, fields, verdict) => {
-    expect(judge(evidence(fields))).toEqual(verdict);
+    expect(classifyDeparture(evidence(fields))).toEqual(verdict);
   });
 
   test('a job that was dispatched before is never suspected of being cancelled', () => {
-    expect(judge(evidence({}), true)).toEqual({ kind: 'contradictory' });
-    expect(judge(evidence({ amongClosed: true }), true)).toEqual({ kind: 'left', closed: true });
-    expect(judge(evidence({ detail: out }), true)).toEqual({ kind: 'left', closed: false });
-    expect(judge(evidence({ detail: null }), true)).toEqual({ kind: 'suspected', as: 'unavailable' });
+    expect(classifyDeparture(evidence({}), true)).toEqual({ kind: 'contradictory' });
+    expect(classifyDeparture(evidence({ amongClosed: true }), true)).toEqual({ kind: 'left', closed: true });
+    expect(classifyDeparture(evidence({ detail: out }), true)).toEqual({ kind: 'left', closed: false });
+    expect(classifyDeparture(evidence({ detail: null }), true)).toEqual({
+      kind: 'suspected',
+      as: 'unavailable',
+    });
   });
 });
 
@@ -59,7 +67,7 @@ describe('an entry of the full list that shows an undispatched job as editable (
     detail: detailed({ permissions: { canEdit: false } }),
     detailResponse: response,
     active: null,
-    activeLook: response,
+    activeResponse: response,
     amongClosed: true,
     closed: { view: listed(entry), response },
     searched: true,
@@ -69,9 +77,11 @@ describe('an entry of the full list that shows an undispatched job as editable (
   const closed = { kind: 'left', closed: true };
 
   test('may be outdated: closed jobs are locked. So it counts only in the third investigation', () => {
-    expect(judge(evidence())).toEqual({ kind: 'undecided' });
-    expect(judge(evidence({ detail: null, detailProblem }), false, 1)).toEqual({ kind: 'undecided' });
-    expect(judge(evidence(), false, 2)).toEqual(closed);
+    expect(classifyDeparture(evidence())).toEqual({ kind: 'undecided' });
+    expect(classifyDeparture(evidence({ detail: null, detailProblem }), false, 1)).toEqual({
+      kind: 'undecided',
+    });
+    expect(classifyDeparture(evidence(), false, 2)).toEqual(closed);
   });
 
   test.each([
@@ -80,15 +90,15 @@ describe('an entry of the full list that shows an undispatched job as editable (
     ['the entry shows the dispatch', evidence({}, { ...editable, dateOut: '2026-03-02' })],
     ['the detail shows the dispatch', evidence({ detail: detailed({ dateOut: '2026-03-02' }) })],
   ])('counts at once if %s', (_, given) => {
-    expect(judge(given)).toEqual(closed);
+    expect(classifyDeparture(given)).toEqual(closed);
   });
 
   test('counts at once for a job that was dispatched before: it cannot be cancelled', () => {
-    expect(judge(evidence(), true)).toEqual(closed);
+    expect(classifyDeparture(evidence(), true)).toEqual(closed);
   });
 
   test('contradicts a detail that is unknown', () => {
-    expect(judge(evidence({ detail: null }))).toEqual({ kind: 'contradictory' });
+    expect(classifyDeparture(evidence({ detail: null }))).toEqual({ kind: 'contradictory' });
   });
 });
 
@@ -223,7 +233,7 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
     const service = scripted(script);
     const evidence = await investigate(service.client, 1);
     expect(service.asked).toEqual(asked);
-    expect(judge(evidence)).toEqual(verdict);
+    expect(classifyDeparture(evidence)).toEqual(verdict);
     // From the first request to the last response, a second each (rule 13).
     expect(evidence.response).toEqual({
       requestedAt: BASELINE + 990,
@@ -244,12 +254,12 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
       for (const kind of ['server_error', 'malformed', 'timeout'] as const) {
         const script: Script = { details: [dispatched], withClosed: [HERE], fails: [question, kind] };
         const evidence = await investigate(scripted(script).client, 1);
-        expect(judge(evidence)).toEqual({ kind: 'dispatched' });
+        expect(classifyDeparture(evidence)).toEqual({ kind: 'dispatched' });
         const response = { requestedAt: BASELINE + 990, respondedAt: BASELINE + 1000, view: 'detail' };
         expect(evidence).toMatchObject({
           response,
           detailResponse: response,
-          activeLook: response,
+          activeResponse: response,
           detail: { dateOut: '2026-03-02' },
           amongClosed: false,
           searched: false,
@@ -269,10 +279,10 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
   });
 
   test("the job's active list entry is stored with its times", async () => {
-    const { active, activeLook } = await investigate(scripted({ active: [[[10], [11, 1]]] }).client, 1);
+    const { active, activeResponse } = await investigate(scripted({ active: [[[10], [11, 1]]] }).client, 1);
     expect(active).toEqual(listed({ masterJobStatus: null }));
     // From the request for the first page to the answer of the page that contains it.
-    expect(activeLook).toEqual({
+    expect(activeResponse).toEqual({
       requestedAt: BASELINE + 1990,
       respondedAt: BASELINE + 3000,
       view: 'search',
@@ -301,11 +311,11 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
       const { client, queries } = scripted({ active: [long] });
       const found = long.flat().includes(target);
       const evidence = await investigate(client, target);
-      expect([target, judge(evidence).kind]).toEqual([target, found ? 'listed' : 'suspected']);
+      expect([target, classifyDeparture(evidence).kind]).toEqual([target, found ? 'listed' : 'suspected']);
       const active = queries.filter(({ includeClosedJobs }) => !includeClosedJobs);
       expect(active.length).toBeLessThanOrEqual(10 + 5);
-      expect(evidence.activeLook.respondedAt - evidence.activeLook.requestedAt).toBeGreaterThan(0);
-      expect(evidence.activeLook.view).toBe('search');
+      expect(evidence.activeResponse.respondedAt - evidence.activeResponse.requestedAt).toBeGreaterThan(0);
+      expect(evidence.activeResponse.view).toBe('search');
     }
   });
 
@@ -324,7 +334,9 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
     const long = (first: number) => Array.from({ length: 11 }, (_, n) => [first - n]);
     // The list became shorter: the later pages are empty.
     const shrunk = [...long(100).slice(0, 10), []];
-    expect(judge(await investigate(scripted({ active: [shrunk] }).client, 1)).kind).toBe('suspected');
+    expect(classifyDeparture(await investigate(scripted({ active: [shrunk] }).client, 1)).kind).toBe(
+      'suspected',
+    );
     const unordered = [...long(100).slice(0, 10), [50, 60]];
     await expect(investigate(scripted({ active: [unordered] }).client, 1)).rejects.toThrow('in no order');
     const twice = [...long(100).slice(0, 10), [50, 50]];
@@ -351,18 +363,18 @@ describe('a negative verdict requires searches that find a listed job (rule 3)',
     ['nothing is listed, but another job is found', undefined, { withClosed: [NOWHERE, HERE] }, false],
   ];
   test.each(rows)('%s', async (_, listed, script, found) => {
-    expect(await searchesFind(scripted(script).client, listed)).toBe(found);
+    expect(await verifySearch(scripted(script).client, listed)).toBe(found);
   });
 
   test('without a job to find no search is sent', async () => {
     const { client, asked } = scripted({});
-    await searchesFind(client, undefined);
+    await verifySearch(client, undefined);
     expect(asked).toEqual(['with closed']);
   });
 
   test('the closed control job is the newest', async () => {
     const { client, queries } = scripted({ withClosed: [[[7, 3]]] });
-    expect(await searchesFind(client, undefined)).toBe(true);
+    expect(await verifySearch(client, undefined)).toBe(true);
     expect(queries).toEqual([
       { page: 1, pageSize: 100, includeClosedJobs: true },
       { page: 1, pageSize: 100, includeClosedJobs: true, searchText: '7' },
@@ -395,7 +407,7 @@ describe('a detail that cannot be read', () => {
     const response = { requestedAt: BASELINE + 990, respondedAt: BASELINE + searches * 1000, view: 'search' };
     expect(evidence).toMatchObject({ detail: null, response, detailResponse: response, searched: true });
     expect(evidence.detailProblem).toMatchObject({ kind: 'server_error' });
-    if ('kind' in verdict) expect(judge(evidence)).toMatchObject(verdict);
+    if ('kind' in verdict) expect(classifyDeparture(evidence)).toMatchObject(verdict);
     const closed = 'withClosed' in script;
     expect(evidence.amongClosed).toBe(closed);
     expect(evidence.closed).toEqual(

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { sinceListed, toObserved } from '../../shared/tracking/diff/step.ts';
-import { adopt, type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
+import { addMissingFields, type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
 import { type DetailView, fingerprint } from '../../shared/tracking/views.ts';
 import {
   at,
@@ -460,7 +460,7 @@ describe('the two views of one job (rule 4)', () => {
     const { snapshot } = detail(start(shown), shown, 1, shown);
     const { description: _, ...stored } = snapshot.detail as DetailView;
     const older = { ...snapshot, detail: stored as DetailView };
-    const adopted = list(adopt(older, 'list', listed(shown)), shown, 2).snapshot;
+    const adopted = list(addMissingFields(older, 'list', listed(shown)), shown, 2).snapshot;
     expect(types(detail(adopted, { description: 'SHIRTS' }, 3))).toEqual([]);
     for (const words of ['Shirts', 'SHIRTS']) {
       const read = detail(adopted, { description: words }, 2, shown).snapshot;

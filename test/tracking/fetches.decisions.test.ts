@@ -2,12 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { OrderingError } from '../../shared/ordering/errors.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
-import { concernsDetail, judge } from '../../shared/tracking/departures.ts';
+import { classifyDeparture, isDetailError } from '../../shared/tracking/departures.ts';
 import { selectFetches } from '../../shared/tracking/detail-fetches.ts';
 import { applyClosedEntry, hasUnemittedValues } from '../../shared/tracking/diff/closed-entry.ts';
 import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
 import { findEarliestDueTime } from '../../shared/tracking/diff/overdue.ts';
-import type { Known } from '../../shared/tracking/diff/step.ts';
+import type { ObservationContext } from '../../shared/tracking/diff/step.ts';
 import { applyDetail, applyListEntry } from '../../shared/tracking/diff.ts';
 import { findRotationStart, turnsBetween } from '../../shared/tracking/rotation.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
@@ -17,7 +17,7 @@ import type { Work } from '../../shared/tracking/work.ts';
 const NOW = Date.parse('2026-03-02T08:00:00Z');
 const DAY_MS = 86_400_000;
 const LOOK = { requestedAt: NOW, respondedAt: NOW + 1, view: 'search' } as const;
-const known: Known = {
+const known: ObservationContext = {
   startedAt: NOW,
   lastGoodCrawlStartedAt: NOW - 60_000,
   baselineStartedAt: NOW - DAY_MS,
@@ -142,20 +142,20 @@ describe('A job among the closed ones whose detail cannot be read', () => {
 
   it('is closed, unless it is in the active list', () => {
     const evidence = {
-      ...{ response: LOOK, detail: null, detailResponse: LOOK, active: null, activeLook: LOOK },
+      ...{ response: LOOK, detail: null, detailResponse: LOOK, active: null, activeResponse: LOOK },
       ...{ amongClosed: true, searched: true, detailProblem: problem({}) },
     };
-    expect(judge(evidence)).toEqual({ kind: 'left', closed: true });
-    expect(judge({ ...evidence, active: view() })).toEqual({ kind: 'listed' });
+    expect(classifyDeparture(evidence)).toEqual({ kind: 'left', closed: true });
+    expect(classifyDeparture({ ...evidence, active: view() })).toEqual({ kind: 'listed' });
   });
 
   it('is a fault of the detail unless the credentials or the connection failed', () => {
-    expect(concernsDetail(problem({}))).toBe(true);
-    expect(concernsDetail(problem({ kind: 'forbidden' }))).toBe(true);
-    expect(concernsDetail(problem({ kind: 'unauthorized' }))).toBe(false);
-    expect(concernsDetail(problem({ kind: 'network' }))).toBe(false);
-    expect(concernsDetail(problem({ operation: 'GET /Jobs/active' }))).toBe(false);
-    expect(concernsDetail(new Error('other'))).toBe(false);
+    expect(isDetailError(problem({}))).toBe(true);
+    expect(isDetailError(problem({ kind: 'forbidden' }))).toBe(true);
+    expect(isDetailError(problem({ kind: 'unauthorized' }))).toBe(false);
+    expect(isDetailError(problem({ kind: 'network' }))).toBe(false);
+    expect(isDetailError(problem({ operation: 'GET /Jobs/active' }))).toBe(false);
+    expect(isDetailError(new Error('other'))).toBe(false);
   });
 
   it('has a first dispatch and first tracking by its entry, and no correction', () => {

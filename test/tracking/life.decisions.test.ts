@@ -1,7 +1,7 @@
 /** Creation, overdue, end and return of a job (shared/tracking/diff.ts). */
 import { describe, expect, test } from 'vitest';
 import { checkOverdue, findDueTime } from '../../shared/tracking/diff/overdue.ts';
-import { type Known, sinceListed } from '../../shared/tracking/diff/step.ts';
+import { type ObservationContext, sinceListed } from '../../shared/tracking/diff/step.ts';
 import { applyDetail, applyEnding, trackWithoutDetail } from '../../shared/tracking/diff.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import {
@@ -247,7 +247,7 @@ describe('a job that was not there before (rule 5)', () => {
 
 describe('job.overdue (rule 15)', () => {
   const due = { dateDue: '2026-03-02T08:05:00Z' };
-  const check = (snapshot: Snapshot, time: number, known: Known = knownAt(time)) =>
+  const check = (snapshot: Snapshot, time: number, known: ObservationContext = knownAt(time)) =>
     checked(checkOverdue(snapshot, responseAt(time), known));
   const record = (timezone: string | null) => ({ location: { timezone } });
 

@@ -13,7 +13,7 @@ import { LONE_POLLS, POLLS } from '../../infra/throughput.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
-import type { ActiveJobsQuery, Answer, OrderingClient } from '../../shared/ordering/client.ts';
+import type { ActiveJobsQuery, OrderingClient, OrderingResponse } from '../../shared/ordering/client.ts';
 import { OrderingError } from '../../shared/ordering/errors.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import type { AccountRef } from '../../shared/storage/schema.ts';
@@ -376,7 +376,7 @@ function createService(time: VirtualTime, random: Random, natures: ReadonlyMap<s
     const counts = { requests: 0, retries: 0, tokens: 1, errors: {} };
     const nature = natures.get(account) ?? 'healthy';
 
-    async function answer<T>(signal: AbortSignal | undefined, body: () => T): Promise<Answer<T>> {
+    async function answer<T>(signal: AbortSignal | undefined, body: () => T): Promise<OrderingResponse<T>> {
       counts.requests += 1;
       const requestedAt = time.now();
       if (nature === 'hanging') {

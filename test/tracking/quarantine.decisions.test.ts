@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import {
   type Absence,
   addVerdicts,
+  countUnresolvedJobs,
   countVerdicts,
   findAllowance,
   judgeAbsence,
-  missingJobs,
   readVerdictCounter,
 } from '../../shared/tracking/quarantine.ts';
 
@@ -85,7 +85,7 @@ describe('the decision (rule 10)', () => {
 
 test('missing jobs are those without an answer, suspected, and with contradictory answers', () => {
   const absence: Absence = { listed: 90, unanswered: 1, suspected: 20, contradictory: 300, reported: 4_000 };
-  expect(missingJobs(absence)).toBe(321);
+  expect(countUnresolvedJobs(absence)).toBe(321);
 });
 
 test('the counter of verdicts is stored in the head', () => {

@@ -20,7 +20,7 @@ import {
 import { type AccountRef, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { estimateSize, MAX_TRANSACTION_ACTIONS, type Table, type Write } from '../../shared/storage/table.ts';
-import { OpenKinds, openJobsWrite, tallyOpen } from '../../shared/tracking/open-jobs.ts';
+import { countOpenJobs, OpenKinds, openJobsWrite } from '../../shared/tracking/open-jobs.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { countEvents } from '../../shared/tracking/rollups.ts';
 import { dayNamed, isAfterDue } from '../../shared/tracking/timestamps.ts';
@@ -442,7 +442,7 @@ describe('the open jobs', () => {
     const kind = new OpenKinds().of(view);
     const response = { requestedAt: 0, respondedAt: 0, view: 'list' as const };
     const observations = new Map([1, 2].map((n) => [n, { kind, response }]));
-    const other = tallyOpen({ observations, startedAt: START });
+    const other = countOpenJobs({ observations, startedAt: START });
     const zeta = { region: 'us', account: 'zeta' };
     await inner.transact([openJobsWrite(zeta, other, { changedAt: START }).write], 'zeta');
     const table = watchedTable(inner);
@@ -485,7 +485,7 @@ describe('the open jobs', () => {
       }),
     );
     for (let startedAt = START - 1; startedAt < START + 3 * 3_600_000; startedAt += 420_000) {
-      const { dueDays } = tallyOpen({ observations, startedAt });
+      const { dueDays } = countOpenJobs({ observations, startedAt });
       // Now, and until the eighth of the next ones.
       for (const soon of [startedAt, startedAt + 8 * 420_000 - 1]) {
         const said = dueDays.flatMap(([, all]) => all).reduce((sum, [at, n]) => sum + (at < soon ? n : 0), 0);
@@ -507,7 +507,7 @@ describe('the open jobs', () => {
         return [n, { print: n, kind: kinds.of(view), response }] as const;
       }),
     );
-    const figures = tallyOpen({ observations, startedAt: START });
+    const figures = countOpenJobs({ observations, startedAt: START });
     const { write } = openJobsWrite({ region: 'us', account: 'acme' }, figures, { changedAt: START });
     expect('put' in write && estimateSize(write.put)).toBeLessThan(100_000);
     const { jobs, dispatched, dueEarlier, dueLater, withoutDueDate, otherStatuses, statuses } = figures;

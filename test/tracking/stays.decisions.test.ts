@@ -1,6 +1,6 @@
 /** State of a job between observations: its stay in a status, its timers, and undecided values (shared/tracking/diff.ts). */
 import { describe, expect, test } from 'vitest';
-import type { EventRules, Known } from '../../shared/tracking/diff/step.ts';
+import type { EventRules, ObservationContext } from '../../shared/tracking/diff/step.ts';
 import { checkTimers } from '../../shared/tracking/diff/timers.ts';
 import { applyDetail } from '../../shared/tracking/diff.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
@@ -32,7 +32,7 @@ const rules: EventRules = {
   needsAttention: (status) => status === 'On hold',
   timers: 'a',
 };
-const ruled = (time: number, more: Partial<EventRules> = {}): Known => ({
+const ruled = (time: number, more: Partial<EventRules> = {}): ObservationContext => ({
   ...knownAt(time),
   rules: { ...rules, ...more },
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { compareCancelable } from '../../shared/tracking/diff/production.ts';
 import { followStay } from '../../shared/tracking/diff/status.ts';
-import type { EventRules, Known } from '../../shared/tracking/diff/step.ts';
+import type { EventRules, ObservationContext } from '../../shared/tracking/diff/step.ts';
 import { checkTimers, findNextTimer, findZoneTime } from '../../shared/tracking/diff/timers.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import { addWorkingDays, toLateness } from '../../shared/tracking/timestamps.ts';
@@ -35,7 +35,10 @@ const rules = (more: Partial<EventRules> = {}): EventRules => ({
   timers: 'a',
   ...more,
 });
-const known = (time: number, more?: Partial<EventRules>): Known => ({ ...knownAt(time), rules: rules(more) });
+const known = (time: number, more?: Partial<EventRules>): ObservationContext => ({
+  ...knownAt(time),
+  rules: rules(more),
+});
 const check = (snapshot: Snapshot, time: number, more?: Partial<EventRules>) =>
   checked(checkTimers(snapshot, responseAt(time), known(time, more)));
 /** A job of the baseline whose timers were checked before. */

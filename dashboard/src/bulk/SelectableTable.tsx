@@ -23,7 +23,7 @@ export interface Bulk<T> {
 
 export function SelectableTable<T>(props: Parameters<typeof DataTable<T>>[0] & { readonly bulk: Bulk<T> }) {
   const { bulk, ...table } = props;
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const { rows, getKey } = table;
   const { isSelectable, ...bar } = bulk;
   const selectable = isSelectable ? rows.filter(isSelectable) : rows;
@@ -31,7 +31,7 @@ export function SelectableTable<T>(props: Parameters<typeof DataTable<T>>[0] & {
   const [isUsed, setIsUsed] = useState(false);
   const isActive = selection.selected.size > 0;
   if (isActive && !isUsed) setIsUsed(true);
-  if (!may('operate')) return <DataTable {...table} />;
+  if (!hasRole('operate')) return <DataTable {...table} />;
   return (
     <div>
       <DataTable

@@ -71,8 +71,8 @@ export default function CustomersPages() {
 /** The recipients of an account, one of them, a new one, or their import. */
 function Recipients({ account }: { readonly account: string }) {
   const [read] = useParams();
-  const { may } = useSession();
-  const form = may('admin') ? read('form') : undefined;
+  const { hasRole } = useSession();
+  const form = hasRole('admin') ? read('form') : undefined;
   if (form === 'import') return <ImportPage account={account} />;
   const recipient = read('recipient');
   if (recipient !== undefined) return <RecipientPage key={recipient} account={account} id={recipient} />;

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import type { Message } from '../../../client/index.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
-import { Badge, Empty, Facts, Loaded, Note, Panel } from '../components.tsx';
+import { Badge, DescriptionList, Empty, Loaded, Note, Panel } from '../components.tsx';
 import { channelNames, formatMessageKind, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { Timestamp } from '../times.tsx';
@@ -46,7 +46,7 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
             {message.detail ? <p>{message.detail}</p> : null}
           </Note>
         ) : null}
-        <Facts
+        <DescriptionList
           rows={{
             State: (
               <span title={messageStates[message.state]}>

@@ -6,7 +6,7 @@ import { ifMatch } from '../../../client/index.ts';
 import { NewRecipient, RecipientUpdate } from '../../../shared/notifications/notification-input.ts';
 import { messageKinds } from '../../../shared/notifications/types.ts';
 import { withId } from '../api.ts';
-import { Badge, Facts, Loaded, Note, Panel, showToast, useConfirm } from '../components.tsx';
+import { Badge, DescriptionList, Loaded, Note, Panel, showToast, useConfirm } from '../components.tsx';
 import { toOptions } from '../filters.tsx';
 import {
   CheckField,
@@ -68,7 +68,7 @@ export function NewRecipientPage({ account }: { readonly account: string }) {
 /** One recipient: settings and messages. */
 export function RecipientPage({ account, id }: { readonly account: string; readonly id: string }) {
   const api = useApi();
-  const may = useSession().may('admin');
+  const may = useSession().hasRole('admin');
   const recipient = useResource(['recipients', account, 'one', id], ['recipients', account], () =>
     api.get(RECIPIENT, { params: { path: { id: account, recipient: id } } }),
   );
@@ -244,7 +244,7 @@ function RecipientFacts({ recipient }: { readonly recipient: Recipient }) {
   const { name, email, mobile, locale, zone, channels, paused } = recipient;
   return (
     <Panel title="Recipient">
-      <Facts
+      <DescriptionList
         rows={{
           State: <Badge tone={paused ? 'warn' : 'good'}>{paused ? 'Paused' : 'Active'}</Badge>,
           Name: name,

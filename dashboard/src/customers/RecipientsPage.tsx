@@ -25,7 +25,7 @@ import { filterRecipients, type Recipient, toCsv } from './recipients.ts';
 
 export default function RecipientsPage({ account }: { readonly account: string }) {
   const api = useApi();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const href = useCustomersHref(account);
   const [read] = useParams();
   const search = useDeferredValue(read('q') ?? '');
@@ -44,7 +44,7 @@ export default function RecipientsPage({ account }: { readonly account: string }
       title={`Recipients of ${account}`}
       actions={
         <>
-          {may('operate') ? (
+          {hasRole('operate') ? (
             <Button
               leftSection={<ArrowDownTrayIcon width={16} aria-hidden />}
               disabled={data.length === 0}
@@ -53,7 +53,7 @@ export default function RecipientsPage({ account }: { readonly account: string }
               Export
             </Button>
           ) : null}
-          {may('admin') ? (
+          {hasRole('admin') ? (
             <>
               <Button
                 component={Link}
@@ -92,7 +92,7 @@ export default function RecipientsPage({ account }: { readonly account: string }
             ) : (
               <Empty>
                 No recipients yet, so no messages about the jobs of {account} are sent.
-                {may('admin') ? ' Add a recipient, or import a CSV file.' : ''}
+                {hasRole('admin') ? ' Add a recipient, or import a CSV file.' : ''}
               </Empty>
             )}
             {found.length > 0 ? <Table account={account} recipients={found} /> : null}

@@ -1,6 +1,6 @@
 /** Notification settings of an account. */
 import { withId, withRevision } from '../api.ts';
-import { Badge, Facts, Loaded, Note, Panel, useConfirm } from '../components.tsx';
+import { Badge, DescriptionList, Loaded, Note, Panel, useConfirm } from '../components.tsx';
 import { toOptions } from '../filters.tsx';
 import { AreaField, CheckField, Form, FormActions, NumberField, SelectField, TextField } from '../form.tsx';
 import { type ApiForm, useResourceForm } from '../forms.ts';
@@ -35,7 +35,7 @@ export default function SettingsPage({ account }: { readonly account: string }) 
 export function NotificationSettings(props: { readonly account: string; readonly onSaved?: () => void }) {
   const { account, onSaved } = props;
   const api = useApi();
-  const may = useSession().may('admin');
+  const may = useSession().hasRole('admin');
   const settings = useResource(['notifications', account], ['notifications'], () =>
     api.get('/v1/accounts/{id}/notifications', withId(account)),
   );
@@ -253,7 +253,7 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
   return (
     <div className={ui.panels}>
       <Panel title="Notifications">
-        <Facts
+        <DescriptionList
           rows={{
             Status: <Badge tone={tone}>{status}</Badge>,
             Since: settings.since ? <Timestamp at={settings.since} as="whole" /> : undefined,
@@ -268,7 +268,7 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
       </Panel>
       <div className={ui.stack}>
         <Panel title="Branding">
-          <Facts
+          <DescriptionList
             rows={{
               Name: branding.name,
               'Button colour': branding.color,
@@ -279,7 +279,7 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
           />
         </Panel>
         <Panel title="SMS">
-          <Facts
+          <DescriptionList
             rows={{
               Status: sms.enabled ? 'On' : 'Off',
               'Sender id': sms.senderId,

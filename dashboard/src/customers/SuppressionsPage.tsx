@@ -24,35 +24,36 @@ const PAGE_SIZE = 100;
 
 /** Reasons of a suppression: name, explanation, and the consequences of lifting it. */
 const REASONS: Readonly<
-  Record<Reason, { readonly name: string; readonly why: string; readonly lifting: string }>
+  Record<Reason, { readonly name: string; readonly explanation: string; readonly lifting: string }>
 > = {
   unsubscribed: {
     name: 'Unsubscribed, or suppressed by a user',
-    why: 'The recipient unsubscribed with the link in an e-mail, or you suppressed the address.',
+    explanation: 'The recipient unsubscribed with the link in an e-mail, or you suppressed the address.',
     lifting:
       'Lift the suppression only if the recipient asks for messages again. Sending without consent is illegal in many countries.',
   },
   complained: {
     name: 'Marked as spam',
-    why: 'The recipient marked a message as spam.',
+    explanation: 'The recipient marked a message as spam.',
     lifting:
       'Another complaint harms the reputation of your domain: mail servers may then reject mail to all customers. Lift the suppression only on a written request.',
   },
   opted_out: {
     name: 'Answered STOP',
-    why: 'The recipient answered STOP, or the network reports that the number has opted out.',
+    explanation: 'The recipient answered STOP, or the network reports that the number has opted out.',
     lifting: 'The SMS service may reject the number until the recipient answers START.',
   },
   bounced: {
     name: 'Bounced',
-    why: 'An e-mail to this address was returned as undeliverable, or the mail server or the SMS service rejected the address.',
+    explanation:
+      'An e-mail to this address was returned as undeliverable, or the mail server or the SMS service rejected the address.',
     lifting:
       'Lift the suppression only if you know that the address is correct. Repeated bounces of e-mails harm the reputation of your domain.',
   },
 };
 
 export default function SuppressionsPage({ account }: { readonly account: string }) {
-  const may = useSession().may('operate');
+  const may = useSession().hasRole('operate');
   return (
     <AccountPage account={account} part="suppressions" title={`Suppressions of ${account}`}>
       {may ? (
@@ -190,7 +191,7 @@ function LiftingNote(props: { readonly account: string; readonly reasons: readon
     <div className={ui.fields}>
       {reasons.map((reason) => (
         <p key={reason}>
-          <strong>{REASONS[reason].name}.</strong> {REASONS[reason].why} {REASONS[reason].lifting}
+          <strong>{REASONS[reason].name}.</strong> {REASONS[reason].explanation} {REASONS[reason].lifting}
         </p>
       ))}
       <p>

@@ -4,7 +4,17 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { texts } from '../../../shared/notifications/texts/texts.ts';
 import { channels, locales } from '../../../shared/notifications/types.ts';
-import { Badge, Empty, Facts, Loaded, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
+import {
+  Badge,
+  DescriptionList,
+  Empty,
+  Loaded,
+  Note,
+  Page,
+  Panel,
+  showToast,
+  useConfirm,
+} from '../components.tsx';
 import { isEqual } from '../form-values.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -90,7 +100,7 @@ function Editor(props: {
   const confirm = useConfirm();
   const queries = useQueryClient();
   const session = useSession();
-  const may = session.may('admin');
+  const may = session.hasRole('admin');
   const changed = !isEqual(text, before);
   useLeaveGuard(changed && !busy);
 
@@ -211,7 +221,7 @@ function Editor(props: {
           ) : null}
         </Panel>
       </div>
-      {session.may('operate') ? (
+      {session.hasRole('operate') ? (
         <PreviewPanel
           account={account}
           template={template}
@@ -305,7 +315,7 @@ function Variables(props: {
         {insert ? ' Click a variable to insert it at the cursor.' : ''}
       </p>
       <div className={css.variables}>
-        <Facts
+        <DescriptionList
           rows={templateVariables[channel]}
           renderName={(name) =>
             insert ? (

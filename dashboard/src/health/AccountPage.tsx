@@ -5,7 +5,7 @@ import type { AccountStatus, TestReport } from '../../../client/index.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { hasStatus, withId, withRevision } from '../api.ts';
 import { CredentialsReport } from '../CredentialsReport.tsx';
-import { Facts, Failure, Handling, Loaded, Panel, Waiting } from '../components.tsx';
+import { ContentSkeleton, DescriptionList, Failure, Loaded, Panel, TriageSummary } from '../components.tsx';
 import { DataTable, QueryTable } from '../DataTable.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
@@ -32,7 +32,7 @@ export function AccountPage({ id }: { readonly id: string }) {
     );
   return (
     <ResourcePage title={`Account ${id}`} tab="state" toHref={(tab) => accountHref(id, tab)}>
-      {failure ?? <Waiting />}
+      {failure ?? <ContentSkeleton />}
     </ResourcePage>
   );
 }
@@ -48,7 +48,7 @@ export function AccountActivity({ id }: { readonly id: string }) {
       toHref={(tab) => accountHref(id, tab)}
       actions={<Link href={href('/jobs', { account: id })}>Account jobs</Link>}
     >
-      <Loaded query={account} loading={<Waiting />}>
+      <Loaded query={account} loading={<ContentSkeleton />}>
         {() => <AccountEvents id={id} />}
       </Loaded>
     </ResourcePage>
@@ -65,7 +65,7 @@ function AccountView(props: {
   const { record, report, polls } = account;
   const { id } = record;
   const href = useHref();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const runner = useActions([['accounts'], ['accountEvents', id]]);
   const [tested, setTested] = useState<TestReport | null>(null);
   const whole = { ...record, status: report };
@@ -78,20 +78,20 @@ function AccountView(props: {
       actions={
         <>
           <Link href={href('/jobs', { account: id })}>Account jobs</Link>
-          {may('operate') ? <Actions account={whole} runner={runner} onTested={setTested} /> : null}
+          {hasRole('operate') ? <Actions account={whole} runner={runner} onTested={setTested} /> : null}
         </>
       }
     >
       {children}
       <StateNote state={state} problem={record.paused ? null : report?.problem}>
-        {report && may('operate') ? <ConfirmActions id={id} report={report} runner={runner} /> : null}
+        {report && hasRole('operate') ? <ConfirmActions id={id} report={report} runner={runner} /> : null}
       </StateNote>
-      <Handling type="account" id={id} account={id} />
+      <TriageSummary type="account" id={id} account={id} />
       <ActionError runner={runner} />
       {tested ? <CredentialsReport report={tested} /> : null}
       <div className={ui.panels}>
         <Panel title="State">
-          <Facts
+          <DescriptionList
             rows={{
               Region: record.region.toUpperCase(),
               'Poll interval': record.paused

@@ -5,7 +5,16 @@ import type { AttemptReport } from '../../../client/index.ts';
 import { isEndpointKind } from '../../../shared/built-in-sinks.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { hasStatus, withEndpoint, withRevision } from '../api.ts';
-import { Facts, Failure, Handling, Loaded, Panel, Statistic, Url, Waiting } from '../components.tsx';
+import {
+  ContentSkeleton,
+  DescriptionList,
+  Failure,
+  Loaded,
+  Panel,
+  Statistic,
+  TriageSummary,
+  Url,
+} from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
 import { useApi } from '../queries.ts';
@@ -48,7 +57,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
     );
   return (
     <EndpointTab region={region} id={id} tab="state">
-      {failure ?? <Waiting />}
+      {failure ?? <ContentSkeleton />}
     </EndpointTab>
   );
 }
@@ -58,7 +67,7 @@ export function EndpointActivity({ region, id }: { readonly region: string; read
   const endpoint = useEndpoint(region, id);
   return (
     <EndpointTab region={region} id={id} tab="activity">
-      <Loaded query={endpoint} loading={<Waiting />}>
+      <Loaded query={endpoint} loading={<ContentSkeleton />}>
         {(data) =>
           isEndpointKind(data.kind) ? (
             <Statistics endpoint={data}>
@@ -100,7 +109,7 @@ function EndpointView(props: {
   const { endpoint, health, children } = props;
   const href = useHref();
   const now = useNow(LATE_MS);
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const runner = useActions([['endpoints']]);
   const [pinged, setPinged] = useState<AttemptReport | null>(null);
   const { region, id, kind } = endpoint;
@@ -117,7 +126,7 @@ function EndpointView(props: {
       id={id}
       tab="state"
       actions={
-        may('operate') ? (
+        hasRole('operate') ? (
           <Actions endpoint={endpoint} health={health} runner={runner} onPinged={setPinged} />
         ) : null
       }
@@ -126,7 +135,7 @@ function EndpointView(props: {
       <StateNote state={toEndpointState(endpoint, health, now)} problem={health.problem}>
         <FailingSince health={health} />
       </StateNote>
-      <Handling type="endpoint" id={id} region={region} />
+      <TriageSummary type="endpoint" id={id} region={region} />
       <ActionError runner={runner} />
       {pinged ? <PingReport report={pinged} /> : null}
       <div className={`${ui.columns} ${css.statistics}`}>
@@ -161,7 +170,7 @@ function EndpointView(props: {
       </div>
       <div className={ui.panels}>
         <Panel title="Configuration">
-          <Facts
+          <DescriptionList
             rows={{
               Destination:
                 kind === 'notifications' ? 'Customers, by e-mail and SMS' : <Url url={endpoint.url} />,

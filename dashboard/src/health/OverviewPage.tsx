@@ -6,7 +6,7 @@ import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { listAccountActions, listEndpointActions } from '../bulk/resource-actions.ts';
 import { type Bulk, SelectableTable } from '../bulk/SelectableTable.tsx';
-import { Empty, Loaded, Note, Page, Panel, Waiting } from '../components.tsx';
+import { ContentSkeleton, Empty, Loaded, Note, Page, Panel } from '../components.tsx';
 import type { Column, Columns } from '../DataTable.tsx';
 import { type CsvSource, ExportButton } from '../export.tsx';
 import { FilterInput } from '../filters.tsx';
@@ -77,7 +77,7 @@ export function OverviewPage() {
           <Loaded query={endpoints}>{(data) => <EndpointsPanel endpoints={data} />}</Loaded>
         </>
       ) : (
-        <Waiting />
+        <ContentSkeleton />
       )}
     </Page>
   );
@@ -206,7 +206,7 @@ function ListPanel<T extends { readonly id: string; readonly region: string }>(p
 function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[]; readonly now: number }) {
   const api = useApi();
   const region = useRegion() ?? undefined;
-  const { may, forAll } = useSession();
+  const { hasRole, hasAllAccounts } = useSession();
   return (
     <ListPanel<Account>
       kind="account"
@@ -221,7 +221,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
       csv={(options) =>
         api.csv('/v1/accounts', { params: { query: { include: 'status', region } }, ...options })
       }
-      canCreate={may('admin') && forAll}
+      canCreate={hasRole('admin') && hasAllAccounts}
       columns={{
         State: (one) => <StateBadge state={toAccountState(one, now)} />,
         'Observed up to': (one) => <ObservedThrough account={one} now={now} />,
@@ -289,7 +289,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
   const client = useQueryClient();
   const api = useApi();
   const region = useRegion() ?? undefined;
-  const { may } = useSession();
+  const { hasRole } = useSession();
   // Ids are unique within a region.
   const several = new Set(endpoints.map(({ region: one }) => one)).size > 1;
   const toFullName = ({ id, region: one }: Endpoint): string =>
@@ -308,7 +308,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
       toHint={({ id, description, url }) => (isBuiltIn(id) ? '' : (description ?? url ?? ''))}
       hasSettings={({ id }) => !isBuiltIn(id)}
       csv={(options) => api.csv('/v1/endpoints', { params: { query: { region } }, ...options })}
-      canCreate={may('admin')}
+      canCreate={hasRole('admin')}
       columns={{
         State: (one) => <EndpointState endpoint={one} />,
         Backlog: healthColumn(({ backlog }) => <Backlog backlog={backlog} />),

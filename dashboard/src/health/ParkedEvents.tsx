@@ -40,7 +40,7 @@ function useEventList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enab
 export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
   const { id } = endpoint;
   const api = useApi();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const runner = useActions([['endpoints']]);
   const list = useEventList<ParkedEvent>(endpoint, 'parked', count > 0);
   const selection = useSelection((list.data ?? []).map(({ event }) => event));
@@ -83,7 +83,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
       aside={
         <div className={ui.actions}>
           <ExportEvents endpoint={endpoint} what="parked" />
-          {may('operate') ? (
+          {hasRole('operate') ? (
             <>
               <ActionButton runner={runner} name="retry" onClick={retry}>
                 Retry {which}
@@ -114,7 +114,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
             wide: true,
             render: ({ reason }) => <bdi>{reason ?? 'An earlier event of the job is parked.'}</bdi>,
           },
-          ...(may('operate') && { Select: checkboxes }),
+          ...(hasRole('operate') && { Select: checkboxes }),
         }}
       />
     </Panel>
@@ -123,7 +123,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
 
 /** Dead events. Renders nothing if `count` is 0. */
 export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const list = useEventList<DeadEvent>(endpoint, 'dead', count > 0);
   if (count === 0) return null;
   return (
@@ -132,7 +132,7 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
       aside={
         <div className={ui.actions}>
           <ExportEvents endpoint={endpoint} what="dead" />
-          {may('operate') ? (
+          {hasRole('operate') ? (
             <RedeliveryButton endpoint={endpoint} state="dead">
               Replay dead…
             </RedeliveryButton>

@@ -32,7 +32,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   const { region, id } = endpoint;
   const api = useApi();
   const client = useQueryClient();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const queryKey = ['endpoints', 'replays', region, id];
   const runner = useActions([queryKey]);
   const [isFormOpen, setFormOpen] = useState(false);
@@ -59,7 +59,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
     <Panel
       title="Replays"
       aside={
-        may('operate') ? (
+        hasRole('operate') ? (
           <ActionButton runner={runner} onClick={() => setFormOpen(true)}>
             Start replay
           </ActionButton>
@@ -80,7 +80,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
           Actions: {
             hiddenName: true,
             render: (replay) =>
-              isRunning(replay) && may('operate') ? (
+              isRunning(replay) && hasRole('operate') ? (
                 <Button size="compact-xs" onClick={() => cancel(replay)}>
                   Stop
                 </Button>

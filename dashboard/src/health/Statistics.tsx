@@ -51,7 +51,7 @@ export default function Statistics(props: { readonly endpoint: Endpoint; readonl
         aside={<FilterSelect param="window" size="xs" aria-label="Window" data={toOptions(WINDOWS)} />}
       >
         <Loaded query={query}>
-          {(statistics) => <Figures statistics={statistics} isOutdated={query.isPlaceholderData} />}
+          {(statistics) => <StatisticsTotals statistics={statistics} isOutdated={query.isPlaceholderData} />}
         </Loaded>
       </Panel>
       {isFirst ? null : children}
@@ -60,7 +60,7 @@ export default function Statistics(props: { readonly endpoint: Endpoint; readonl
 }
 
 /** `isOutdated`: they are those of another window. */
-function Figures(props: { readonly statistics: DeliveryStatistics; readonly isOutdated: boolean }) {
+function StatisticsTotals(props: { readonly statistics: DeliveryStatistics; readonly isOutdated: boolean }) {
   const { statistics, isOutdated } = props;
   const outdated = { 'data-outdated': isOutdated || undefined };
   const { attempts, failed, failures, successRate, p50Ms, p95Ms } = statistics.total;
@@ -91,7 +91,7 @@ function Figures(props: { readonly statistics: DeliveryStatistics; readonly isOu
           note="of successful attempts"
         />
       </div>
-      <ErrorBoundary instead={<p className={ui.quiet}>The charts could not be loaded.</p>}>
+      <ErrorBoundary fallback={<p className={ui.quiet}>The charts could not be loaded.</p>}>
         <div className={css.charts} {...outdated}>
           <div className={css.room}>
             <StatisticsChart statistics={statistics} />

@@ -20,13 +20,13 @@ export const SCANNED_EVENTS = 1_000;
 /** Returns all endpoints of the key and the built-in sinks. Refetched every 15 s. */
 export function useEndpoints(): UseQueryResult<readonly Endpoint[]> {
   const api = useApi();
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   return useQuery({
     queryKey: ['endpoints', 'all'],
     queryFn: ({ signal }) =>
       collect(
         api.list('/v1/endpoints', 'endpoints', {
-          params: { query: forAll ? { builtIn: 'true' } : {} },
+          params: { query: hasAllAccounts ? { builtIn: 'true' } : {} },
           signal,
         }),
       ),

@@ -3,7 +3,7 @@ import { Button, Modal } from '@mantine/core';
 import { useState } from 'react';
 import type { Message } from '../../../client/index.ts';
 import { messageReasons } from '../../../shared/notifications/types.ts';
-import { Badge, Facts, Loaded, Panel } from '../components.tsx';
+import { Badge, DescriptionList, Loaded, Panel } from '../components.tsx';
 import { LoadMore, usePages } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
 import { channelNames, formatMessageKind, stateNames } from '../messages.ts';
@@ -22,7 +22,7 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
   const { location, status } = props;
   const { account, jobNumber } = location;
   const api = useApi();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const [opened, setOpened] = useState<Message | null>(null);
   const [isNotifying, setIsNotifying] = useState(false);
   const query = usePages({
@@ -40,7 +40,7 @@ export function Messages(props: { readonly location: JobLocation; readonly statu
     <Panel
       title="Customer notifications"
       aside={
-        may('operate') ? (
+        hasRole('operate') ? (
           <Button size="compact-xs" onClick={() => setIsNotifying(true)}>
             Notify
           </Button>
@@ -133,7 +133,7 @@ function MessageText({ message }: { readonly message: Message }) {
   const { subject, text, to } = message;
   return (
     <div className={ui.stack}>
-      <Facts
+      <DescriptionList
         rows={{
           To: to === null ? undefined : <bdi>{[to.name, to.address].filter(Boolean).join(', ')}</bdi>,
           Subject: subject === null ? undefined : <bdi>{subject}</bdi>,

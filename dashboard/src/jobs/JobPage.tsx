@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { hasStatus } from '../api.ts';
-import { Empty, Handling, Loaded, Page, Waiting } from '../components.tsx';
+import { ContentSkeleton, Empty, Loaded, Page, TriageSummary } from '../components.tsx';
 import { getJobNumber } from '../events.ts';
 import { useApi } from '../queries.ts';
 import { useStream } from '../stream-hooks.ts';
@@ -39,11 +39,11 @@ export default function JobPage(location: JobLocation) {
           <Link href={buildHref('/jobs', { q: jobNumber })}>Search for {jobNumber} in all accounts</Link>
         </Empty>
       ) : (
-        <Loaded query={job} loading={<Waiting />}>
+        <Loaded query={job} loading={<ContentSkeleton />}>
           {(data) => (
             <>
               <JobSummary job={data} account={account} />
-              <Handling type="job" id={jobNumber} account={account} />
+              <TriageSummary type="job" id={jobNumber} account={account} />
               <div className={css.layout}>
                 <Timeline location={location} job={data} />
                 <div className={ui.stack}>

@@ -6,7 +6,7 @@ import { useClipboard } from '@mantine/hooks';
 import { useEffect } from 'react';
 import { Link } from 'wouter';
 import type { JobRecord } from '../../../client/index.ts';
-import { Badge, Facts, Hidden, Panel, showToast } from '../components.tsx';
+import { Badge, DescriptionList, Hidden, Panel, showToast } from '../components.tsx';
 import type { Tone } from '../texts.ts';
 import { RelativeTime, Timestamp, UpstreamDate } from '../times.tsx';
 import ui from '../ui.module.css';
@@ -51,7 +51,7 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
         <bdi className={ui.name}>{job.description ?? 'No description'}</bdi>
       </div>
       <div className={ui.columns}>
-        <Facts
+        <DescriptionList
           rows={{
             'Job number': <CopyableText text={String(job.jobNumber)} what="job number" />,
             'Order number':
@@ -67,7 +67,7 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
             Account: <Link href={href(accountHref(account))}>{account}</Link>,
           }}
         />
-        <Facts
+        <DescriptionList
           rows={{
             Due: job.dateDue === null ? null : <UpstreamDate at={job.dateDue} withZone />,
             'Due date mandatory': job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No',
@@ -78,7 +78,7 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
             Invoice: job.invoiceNumber === null ? null : <bdi>{job.invoiceNumber}</bdi>,
           }}
         />
-        <Facts
+        <DescriptionList
           rows={{
             Origin: job.originCode === null ? null : <bdi>{job.originCode}</bdi>,
             'Time zone of its location':

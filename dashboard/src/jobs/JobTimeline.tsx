@@ -228,11 +228,11 @@ function Attempts(props: EventProps & { readonly endpoint: string }) {
 /** Button that resends an event to an endpoint. */
 function Resend(props: { readonly event: JobEvent; readonly endpoint: string; readonly region: string }) {
   const { event, endpoint, region } = props;
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const api = useApi();
   const ask = useConfirm();
   const client = useQueryClient();
-  if (!may('operate')) return null;
+  if (!hasRole('operate')) return null;
   return (
     <Button
       size="compact-xs"

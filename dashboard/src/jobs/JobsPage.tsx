@@ -7,7 +7,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Fragment, type RefObject, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { withId } from '../api.ts';
-import { Empty, Failure, Loaded, Note, Page, Waiting } from '../components.tsx';
+import { ContentSkeleton, Empty, Failure, Loaded, Note, Page } from '../components.tsx';
 import { explainRows, listUnobserved, type Unobserved } from '../counted-accounts.ts';
 import { ExportButton } from '../export.tsx';
 import { FilterInput, FilterSelect, includeSelected, toOptions } from '../filters.tsx';
@@ -45,7 +45,7 @@ export default function JobsPage() {
   const accounts = useAccounts();
   return (
     <Page title="Jobs">
-      <Loaded query={accounts} loading={<Waiting />}>
+      <Loaded query={accounts} loading={<ContentSkeleton />}>
         {(all) =>
           all.length === 0 ? (
             <Empty>No accounts yet. Jobs appear here after the first poll of an account.</Empty>
@@ -225,11 +225,11 @@ function Filters(props: {
 function useStatuses(accounts: readonly Account[]): readonly string[] {
   const api = useApi();
   const region = useRegion();
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   const { data: regions } = useRegions();
   // A key for some accounts cannot read regions. Accounts without a baseline have no statistics.
-  const kind = forAll ? 'regions' : 'accounts';
-  const ids = forAll
+  const kind = hasAllAccounts ? 'regions' : 'accounts';
+  const ids = hasAllAccounts
     ? (regions ?? []).map(({ id }) => id).filter((id) => region === null || id === region)
     : accounts
         .filter((one) => one.status?.openJobs != null && (region === null || one.region === region))

@@ -38,7 +38,7 @@ export function Days({ days, of }: { readonly days: readonly Rollup[]; readonly 
           {table ? (
             <DaysTable days={days} />
           ) : (
-            <ErrorBoundary instead={<DaysTable days={days} />}>
+            <ErrorBoundary fallback={<DaysTable days={days} />}>
               <DaysChart days={charted} />
             </ErrorBoundary>
           )}

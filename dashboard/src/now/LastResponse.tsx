@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { withEndpoint } from '../api.ts';
-import { Facts, Loaded, Verbatim } from '../components.tsx';
+import { DescriptionList, Loaded, Verbatim } from '../components.tsx';
 import { toPlainText } from '../events.ts';
 import { useApi } from '../queries.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
@@ -42,7 +42,7 @@ export default function LastResponse(props: {
           <p className={ui.hint}>No {outcome} attempt in the last 30 days.</p>
         ) : (
           <div className={ui.stack}>
-            <Facts
+            <DescriptionList
               rows={{
                 [`Last ${outcome} attempt`]: (
                   <>

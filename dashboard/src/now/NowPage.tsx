@@ -5,7 +5,7 @@ import { Button } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
-import { Empty, Note, Page, QueryError, Tabs, Waiting } from '../components.tsx';
+import { ContentSkeleton, Empty, Note, Page, QueryError, Tabs } from '../components.tsx';
 import { explainTotals } from '../counted-accounts.ts';
 import { loadLater } from '../load-later.tsx';
 import { useFigures } from '../queries.ts';
@@ -64,7 +64,7 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
             </Note>
           ))
         : null}
-      {figures.isPending && figures.failureCount === 0 ? <Waiting /> : null}
+      {figures.isPending && figures.failureCount === 0 ? <ContentSkeleton /> : null}
       {/* Notes above it come with the figures: it appears at its final place. */}
       <div className={figures.isPending && figures.failureCount === 0 ? css.waiting : css.below}>
         {read('wall') === undefined ? (
@@ -105,13 +105,13 @@ export default function NowPage({ children }: { readonly children?: ReactNode })
 function NoAccounts() {
   const href = useHref();
   const region = useRegion();
-  const { may, forAll } = useSession();
+  const { hasRole, hasAllAccounts } = useSession();
   return (
     <Empty>
       {region === null
         ? 'No accounts yet. Events appear here after an account is added.'
         : 'No accounts in this region.'}{' '}
-      {may('admin') && forAll ? (
+      {hasRole('admin') && hasAllAccounts ? (
         <Link href={href('/setup/new-account')}>Add an account</Link>
       ) : (
         'Sign in with an admin key to add one.'

@@ -97,7 +97,7 @@ function useQueue() {
 export function QueuePanel({ children }: { readonly children: ReactNode }) {
   const { data, error, refetch, more, isPlaceholderData } = useQueue();
   const runner = useActions([['attention']]);
-  const selects = useSession().may('operate');
+  const selects = useSession().hasRole('operate');
   const selection = useSelection(data?.items.map(({ id }) => id) ?? []);
   const [read] = useParams();
   const isWall = read('wall') !== undefined;

@@ -237,7 +237,7 @@ function StreamProblems({ live }: { readonly live: StreamState }) {
       {connection.phase === 'lost' ? (
         <Note tone="bad">
           Connection lost at <Timestamp at={new Date(connection.since).toISOString()} as="clock" />:{' '}
-          {connection.why} Missed events are loaded when the connection returns.
+          {connection.failureReason} Missed events are loaded when the connection returns.
         </Note>
       ) : null}
       {gap?.kind === 'gap' ? (

@@ -41,7 +41,7 @@ export function TriageMenu(props: {
   const { item, runner, tabIndex, dialog, setDialog, others } = props;
   const api = useApi();
   const queries = useQueryClient();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const at = withId(item.id);
   const { name } = item.subject;
   const run = (act: () => Promise<unknown>, done: string) => void runner.run(item.id, act, done);
@@ -56,7 +56,7 @@ export function TriageMenu(props: {
       : (['Reopen', 'reopen', 'The item is open again.'] as const);
   const entries = [
     ...others,
-    ...(may('operate')
+    ...(hasRole('operate')
       ? [
           {
             label: change,

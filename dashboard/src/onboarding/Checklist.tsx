@@ -211,7 +211,7 @@ function ObservationStep(props: {
   readonly isTesting: boolean;
 }) {
   const { state, deployment, onTest, isTesting } = props;
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const link = useHref();
   const now = useNow(5_000);
   const { accounts } = deployment;
@@ -240,7 +240,7 @@ function ObservationStep(props: {
             : `The first poll of ${account.id} is in progress.`}
         </p>
       </Note>
-      {may('operate') && status?.problem ? (
+      {hasRole('operate') && status?.problem ? (
         <div className={ui.actions}>
           <Button size="xs" loading={isTesting} onClick={() => onTest(account.id)}>
             Test the credentials
@@ -259,7 +259,7 @@ function DeliveryStep(props: {
   readonly isPinging: boolean;
 }) {
   const { state, deployment, onPing, isPinging } = props;
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const link = useHref();
   const [endpoint] = deployment.endpoints;
   if (state === 'done')
@@ -275,7 +275,7 @@ function DeliveryStep(props: {
         Waiting until {endpoint.id} acknowledges an event. The next change of a job is sent at once.
       </p>
       <div className={ui.actions}>
-        {may('operate') ? (
+        {hasRole('operate') ? (
           <Button size="xs" loading={isPinging} onClick={() => onPing(endpoint)}>
             Ping {endpoint.id}
           </Button>

@@ -1,6 +1,6 @@
 /** The Now page, with the checklist above its content until that is complete or dismissed. */
 import { type ComponentType, useEffect, useState } from 'react';
-import { PageWaiting, showToast } from '../components.tsx';
+import { PageSkeleton, showToast } from '../components.tsx';
 import NowPage from '../now/NowPage.tsx';
 import { useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -12,10 +12,10 @@ import { isComplete, isManaged, toSteps } from './steps.ts';
 
 /** Renders nothing until it is known whether there is a checklist, so that the page does not move when it appears. */
 export default function Home() {
-  const { key, may } = useSession();
+  const { key, hasRole } = useSession();
   const [read] = useParams();
   const dismissed = useDismissed();
-  const isOffered = may('admin') && !dismissed && read('wall') === undefined;
+  const isOffered = hasRole('admin') && !dismissed && read('wall') === undefined;
   const accounts = useAccounts({ enabled: isOffered });
   const isNeeded = isOffered && accounts.data !== undefined && isManaged(accounts.data);
   const deployment = useDeployment({ enabled: isNeeded });
@@ -30,7 +30,7 @@ export default function Home() {
   }, [isDone]);
   const isLoading =
     (isOffered && isFirst(accounts)) || (isNeeded && (isFirst(deployment) || Panel === undefined));
-  if (isLoading) return <PageWaiting />;
+  if (isLoading) return <PageSkeleton />;
   const isShown = isNeeded && !isDone && data !== undefined && isManaged(data.accounts, data.endpoints);
   return <NowPage>{isShown && Panel ? <Panel steps={steps} deployment={data} /> : null}</NowPage>;
 }

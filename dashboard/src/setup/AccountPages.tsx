@@ -6,7 +6,7 @@ import * as z from 'zod';
 import type { Account } from '../../../client/index.ts';
 import { AccountUpdate, NewCredentials } from '../../../shared/accounts/account-input.ts';
 import { hasStatus, withId, withRevision } from '../api.ts';
-import { Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
+import { DescriptionList, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { AreaField, CheckField, Form, FormActions, NumberField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
@@ -56,14 +56,14 @@ interface AccountProps {
 /** `onDeleted`: called with whether all data of the account is deleted. Otherwise deletion continues. */
 function AccountPanels(props: AccountProps & { readonly onDeleted: (complete: boolean) => void }) {
   const { resource, onDeleted } = props;
-  const { may, forAll } = useSession();
+  const { hasRole, hasAllAccounts } = useSession();
   const account = resource.latest;
   const { id, managed, createdAt, changedAt } = account;
   return (
     <>
       {managed ? null : <DeclaredNote what={`Account ${id}`} part="accounts" />}
       <Panel title="Account">
-        <Facts
+        <DescriptionList
           rows={{
             Id: id,
             Region: account.region.toUpperCase(),
@@ -73,12 +73,12 @@ function AccountPanels(props: AccountProps & { readonly onDeleted: (complete: bo
             Modified: changedAt ? <RelativeTime at={changedAt} /> : undefined,
           }}
         />
-        {may('operate') ? <TestAccount account={id} /> : null}
+        {hasRole('operate') ? <TestAccount account={id} /> : null}
       </Panel>
-      {managed && may('admin') ? (
+      {managed && hasRole('admin') ? (
         <>
           <CredentialsPanel resource={resource} />
-          {account.secretRef !== null && forAll ? (
+          {account.secretRef !== null && hasAllAccounts ? (
             <FieldPanel
               resource={resource}
               title="Credentials secret"
@@ -184,7 +184,7 @@ function EventSettingsFields() {
 function CredentialsPanel({ resource: { latest, store } }: AccountProps) {
   const { id, region } = latest;
   const api = useApi();
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   const form = useApiForm({
     schema: z.object({ credentials: NewCredentials }),
     initial: { credentials: NO_CREDENTIALS },
@@ -206,7 +206,7 @@ function CredentialsPanel({ resource: { latest, store } }: AccountProps) {
           unless it is paused or waits for a confirmation.
         </p>
         <CredentialFields />
-        {forAll ? <TestNewCredentials region={region} /> : null}
+        {hasAllAccounts ? <TestNewCredentials region={region} /> : null}
         <FormActions verb="Replace credentials" />
       </Form>
     </Panel>

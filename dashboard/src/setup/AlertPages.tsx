@@ -6,7 +6,7 @@ import type { AlertRule } from '../../../client/index.ts';
 import { AlertRuleUpdate, conditions, NewAlertRule } from '../../../shared/alerts/rule-input.ts';
 import { useActions } from '../actions.ts';
 import { withRevision, withEndpoint as withRule } from '../api.ts';
-import { Badge, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
+import { Badge, DescriptionList, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
 import { Form, FormActions } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
 import { collect, useApi, useServedRegions } from '../queries.ts';
@@ -43,7 +43,7 @@ const formatTarget = ({ target: { kind, to, host } }: AlertRule): string =>
 /** The list of rules. */
 export function AlertRulesPage() {
   const api = useApi();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const link = useHref();
   const region = useRegion() ?? undefined;
   const rules = useQuery({
@@ -58,7 +58,7 @@ export function AlertRulesPage() {
       title="Alert rules"
       noun="alert rule"
       purpose="Messages to operations staff by e-mail, Slack, Teams or a webhook. Rules are evaluated once a minute."
-      newHref={may('admin') ? '/setup/new-alert-rule' : undefined}
+      newHref={hasRole('admin') ? '/setup/new-alert-rule' : undefined}
       query={query}
       csv={(options) => api.csv('/v1/alert-rules', { params: { query: { region } }, ...options })}
       empty="No alert rules yet. Each rule that you create appears here."
@@ -94,14 +94,14 @@ export function NewAlertRulePage() {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useHref();
-  const { forAll, key } = useSession();
+  const { hasAllAccounts, key } = useSession();
   const chosen = useRegion() ?? '';
   const regions = useServedRegions() ?? [];
   const form = useApiForm({
     schema: NewAlertRule.loose(),
     initial: {
       ...NEW_ALERT_RULE,
-      ...{ region: chosen, accountScope: forAll ? 'all' : 'some', accounts: key.accounts ?? [] },
+      ...{ region: chosen, accountScope: hasAllAccounts ? 'all' : 'some', accounts: key.accounts ?? [] },
     } as typeof NEW_ALERT_RULE,
     toBody: toNewAlertRule,
     check: ({ region }) => checkRegion(region, regions),
@@ -132,7 +132,7 @@ export function NewAlertRulePage() {
 /** One rule: its state, and with the role admin its form. */
 export function AlertRulePage({ region, id }: { readonly region: string; readonly id: string }) {
   const api = useApi();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const queryKey = ['alert-rules', region, id];
   const rule = useResource(
     queryKey,
@@ -145,7 +145,7 @@ export function AlertRulePage({ region, id }: { readonly region: string; readonl
         {(resource) => (
           <>
             <StatePanel rule={resource.latest} queryKey={queryKey} />
-            {may('admin') ? <ChangeForm resource={resource} /> : null}
+            {hasRole('admin') ? <ChangeForm resource={resource} /> : null}
           </>
         )}
       </Loaded>
@@ -159,7 +159,7 @@ function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readon
   const api = useApi();
   const [, navigate] = useLocation();
   const link = useHref();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const runner = useActions([queryKey, ['alert-rules']]);
   const test = () =>
     runner.run('test', async () => {
@@ -181,7 +181,7 @@ function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readon
     });
   return (
     <Panel title="State">
-      <Facts
+      <DescriptionList
         rows={{
           State: <RuleState rule={rule} />,
           Since: state.since === null ? undefined : <RelativeTime at={state.since} />,
@@ -196,7 +196,7 @@ function StatePanel(props: { readonly rule: AlertRule; readonly queryKey: readon
         <Note tone="bad">The last message was not accepted: {state.problem}</Note>
       )}
       {runner.failure ? <Failure error={runner.failure} /> : null}
-      {may('admin') ? (
+      {hasRole('admin') ? (
         <div className={ui.actions}>
           <Button loading={runner.busy === 'test'} onClick={() => void test()}>
             Send test message

@@ -37,12 +37,12 @@ export function EndpointFields(props: { readonly before?: Endpoint; readonly reg
   const { before, regions = [] } = props;
   const { values } = useEndpointForm();
   // Other keys cannot choose a queue.
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   const isQueue = values.kind === 'sqs';
   return (
     <>
       <Panel title="Destination">
-        {before === undefined && forAll ? (
+        {before === undefined && hasAllAccounts ? (
           <Group name="Kind" path="kind">
             <RadioFields name="kind" options={KINDS} />
           </Group>

@@ -7,7 +7,7 @@ import type { SecretRotation } from '../../../client/index.ts';
 import { EndpointUpdate, Rotation } from '../../../shared/delivery/endpoint-input.ts';
 import { MAX_LANES } from '../../../shared/delivery/lanes.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { Facts, Loaded, Note, Page, Panel, showToast, Url } from '../components.tsx';
+import { DescriptionList, Loaded, Note, Page, Panel, showToast, Url } from '../components.tsx';
 import { Form, FormActions, SelectField } from '../form.tsx';
 import { useApiForm, useResourceForm } from '../forms.ts';
 import { StateBadge } from '../health/components.tsx';
@@ -49,7 +49,7 @@ export function NewEndpointPage() {
 /** One endpoint. Editable with the role admin, unless it is declared in the configuration file. */
 export function EndpointPage({ region, id }: { readonly region: string; readonly id: string }) {
   const api = useApi();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const [isDeleting, setDeleting] = useState(false);
   const endpoint = useResource(
     ['endpoints', 'setup', region, id],
@@ -62,7 +62,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
       <Loaded query={endpoint}>
         {(resource) => {
           const { managed, paused, kind } = resource.latest;
-          const isEditable = managed && may('admin');
+          const isEditable = managed && hasRole('admin');
           // Only the removal of its entry pauses a declared endpoint.
           const isRemoved = !managed && paused;
           return (
@@ -83,7 +83,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
                 </Panel>
               )}
               {isEditable && kind === 'webhook' ? <SecretPanel endpoint={resource.latest} /> : null}
-              {isEditable || (isRemoved && may('admin')) ? (
+              {isEditable || (isRemoved && hasRole('admin')) ? (
                 <DeleteEndpoint endpoint={resource.latest} setDeleting={setDeleting} />
               ) : null}
             </>
@@ -246,7 +246,7 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
   const { kind, jobFields, headers, concurrency, ratePerSecond } = endpoint;
   const fields = Object.entries(jobFields).map(([name, value]) => `${name}: ${value ?? 'none'}`);
   return (
-    <Facts
+    <DescriptionList
       rows={{
         Id: endpoint.id,
         Region: endpoint.region.toUpperCase(),

@@ -6,7 +6,7 @@ import { useLocation } from 'wouter';
 import type { ApiKey } from '../../../client/index.ts';
 import { NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-input.ts';
 import { withId } from '../api.ts';
-import { Badge, Facts, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
+import { Badge, DescriptionList, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { parseLocalTime } from '../dates.ts';
 import { Form, FormActions, Group, RadioFields, SelectField, TextField } from '../form.tsx';
 import type { FieldErrors } from '../form-validation.ts';
@@ -40,8 +40,8 @@ const ROLE_LABELS: Readonly<Record<Role, { readonly name: string; readonly permi
 
 /** The list of keys. Without the role admin, only the key of the session. */
 export function KeysPage() {
-  const { may } = useSession();
-  if (may('admin')) return <AllKeys />;
+  const { hasRole } = useSession();
+  if (hasRole('admin')) return <AllKeys />;
   return (
     <Page title="Keys">
       <Note>Other keys are visible only with the role admin.</Note>
@@ -99,7 +99,7 @@ function OwnKey() {
   const { id, name, role, accounts, expiresAt, user } = useSession().key;
   return (
     <Panel title={user ? 'The user you signed in as' : 'The key you signed in with'}>
-      <Facts
+      <DescriptionList
         rows={{
           Name: name ?? user?.subject ?? (id === 'bootstrap' ? formatKeyId(id) : '–'),
           Role: ROLE_LABELS[role].name,
@@ -169,14 +169,14 @@ export function NewKeyPage() {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useHref();
-  const { key: own, forAll } = useSession();
+  const { key: own, hasAllAccounts } = useSession();
   const [created, setCreated] = useState<NewSecret | null>(null);
   const form = useApiForm({
     schema: NewKey,
     initial: {
       name: '',
       role: 'read' as Role,
-      accountScope: (forAll ? 'all' : 'some') as 'all' | 'some',
+      accountScope: (hasAllAccounts ? 'all' : 'some') as 'all' | 'some',
       accounts: [] as readonly string[],
       expiry: (own.expiresAt === null ? 'never' : 'at') as 'never' | 'at',
       expiresAt: '',

@@ -34,13 +34,13 @@ export function NewEndpointForm(props: {
   const { cancel, start = 'now', onCreated } = props;
   const api = useApi();
   const queries = useQueryClient();
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   const region = useRegion() ?? '';
   const regions = useServedRegions() ?? [];
   const [created, setCreated] = useState<(NewSecret & { readonly endpoint: Endpoint }) | null>(null);
   const form = useApiForm<EndpointValues>({
     schema: NewEndpoint.extend({ region: z.string().optional() }),
-    initial: { ...NEW_ENDPOINT, region, start, accountScope: forAll ? 'all' : 'some' },
+    initial: { ...NEW_ENDPOINT, region, start, accountScope: hasAllAccounts ? 'all' : 'some' },
     toBody: toNewEndpoint,
     check: (values) => ({ ...checkEndpoint(values), ...checkRegion(values.region, regions) }),
     toField: toEndpointFormField,

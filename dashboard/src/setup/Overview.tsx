@@ -15,7 +15,7 @@ import css from './setup.module.css';
 
 export default function Overview() {
   const link = useHref();
-  const { may, forAll } = useSession();
+  const { hasRole, hasAllAccounts } = useSession();
   const queries = [useInRegion(useAccounts()), useInRegion(useEndpoints()), useKeys()] as const;
   const [{ data: accounts }, { data: sinks }, { data: keys }] = queries;
   const endpoints = sinks?.filter(({ id }) => !isBuiltIn(id));
@@ -31,7 +31,9 @@ export default function Overview() {
           purpose="Accounts of the ordering API that Jobwire polls. Each has a gapless log of its changes."
         >
           <Link href={link(ACCOUNTS_PATH)}>View accounts</Link>
-          {may('admin') && forAll ? <Link href={link('/setup/new-account')}>New account</Link> : null}
+          {hasRole('admin') && hasAllAccounts ? (
+            <Link href={link('/setup/new-account')}>New account</Link>
+          ) : null}
         </SectionPanel>
         <SectionPanel
           name="Endpoints"
@@ -40,7 +42,7 @@ export default function Overview() {
           purpose="Webhook URLs and SQS queues that receive events, in order for each job, with retries."
         >
           <Link href={link(ENDPOINTS_PATH)}>View endpoints</Link>
-          {may('admin') ? <Link href={link('/setup/new-endpoint')}>New endpoint</Link> : null}
+          {hasRole('admin') ? <Link href={link('/setup/new-endpoint')}>New endpoint</Link> : null}
         </SectionPanel>
         <SectionPanel
           name="Notifications"
@@ -58,12 +60,12 @@ export default function Overview() {
         </SectionPanel>
         <SectionPanel
           name="Keys"
-          count={may('admin') ? keys?.length : '–'}
-          note={may('admin') ? '' : 'visible with the role admin'}
+          count={hasRole('admin') ? keys?.length : '–'}
+          note={hasRole('admin') ? '' : 'visible with the role admin'}
           purpose="API keys of users and programs, with their role, accounts and expiry."
         >
-          <Link href={link('/setup/keys')}>{may('admin') ? 'View keys' : 'View your key'}</Link>
-          {may('admin') ? <Link href={link('/setup/new-key')}>New key</Link> : null}
+          <Link href={link('/setup/keys')}>{hasRole('admin') ? 'View keys' : 'View your key'}</Link>
+          {hasRole('admin') ? <Link href={link('/setup/new-key')}>New key</Link> : null}
         </SectionPanel>
       </div>
     </Page>

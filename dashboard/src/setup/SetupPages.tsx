@@ -1,13 +1,13 @@
 /** The pages below `/setup`. */
 import { Route, Switch, useLocation } from 'wouter';
-import { Empty, NotFound, Page, PageWaiting, Tabs } from '../components.tsx';
+import { Empty, NotFound, Page, PageSkeleton, Tabs } from '../components.tsx';
 import { loadLater } from '../load-later.tsx';
 import { Moved } from '../ResourcePage.tsx';
 import { useSession } from '../session.ts';
 import { ACCOUNTS_PATH, accountHref, decodeSegment, ENDPOINTS_PATH, endpointHref, useHref } from '../urls.ts';
 import css from './setup.module.css';
 
-const WAITING = <PageWaiting />;
+const WAITING = <PageSkeleton />;
 const CustomersPages = loadLater(() => import('../customers/CustomersPages.tsx'), WAITING);
 const Overview = loadLater(() => import('./Overview.tsx'), WAITING);
 const NewAccountPage = loadLater(async () => (await import('./AccountPages.tsx')).NewAccountPage, WAITING);
@@ -31,8 +31,8 @@ const SECTIONS = [
 ];
 
 export default function SetupPages() {
-  const { may, forAll } = useSession();
-  const admin = may('admin');
+  const { hasRole, hasAllAccounts } = useSession();
+  const admin = hasRole('admin');
   return (
     <>
       <SetupNavigation />
@@ -41,7 +41,7 @@ export default function SetupPages() {
         <Route path="/setup/accounts">
           <Moved to={ACCOUNTS_PATH} />
         </Route>
-        <Route path="/setup/new-account" component={admin && forAll ? NewAccountPage : NotAllowed} />
+        <Route path="/setup/new-account" component={admin && hasAllAccounts ? NewAccountPage : NotAllowed} />
         <Route path="/setup/accounts/:id">
           {({ id }) => <Moved to={accountHref(decodeSegment(id), 'settings')} />}
         </Route>
@@ -75,12 +75,12 @@ export default function SetupPages() {
 
 /** Replaces a form that the key has no permission for. */
 function NotAllowed() {
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   return (
     <Page title="Permission denied">
       <Empty>
         Requires a key with the role admin
-        {forAll ? '' : '. To create accounts, it must have access to all accounts'}.
+        {hasAllAccounts ? '' : '. To create accounts, it must have access to all accounts'}.
       </Empty>
     </Page>
   );

@@ -17,7 +17,7 @@ import { Revoke } from './KeyPages.tsx';
 import { useKeys } from './queries.ts';
 
 export function WallDisplaysPage() {
-  const { may } = useSession();
+  const { hasRole } = useSession();
   const link = useHref();
   const [paired, setPaired] = useState<string | null>(null);
   return (
@@ -26,7 +26,7 @@ export function WallDisplaysPage() {
         Screens that show the page Now. Open <code>{location.origin}/?wall=1</code> on the screen. It shows a
         code. Enter this code below. The screen gets its own key, which can only read.
       </p>
-      {may('admin') ? (
+      {hasRole('admin') ? (
         <>
           <PairingForm paired={paired} onPaired={setPaired} />
           <Screens expected={paired} />
@@ -48,11 +48,11 @@ function PairingForm(props: {
 }) {
   const { paired, onPaired } = props;
   const api = useApi();
-  const { forAll } = useSession();
+  const { hasAllAccounts } = useSession();
   const initial = {
     code: '',
     name: '',
-    accountScope: (forAll ? 'all' : 'some') as 'all' | 'some',
+    accountScope: (hasAllAccounts ? 'all' : 'some') as 'all' | 'some',
     accounts: [] as readonly string[],
   };
   const form = useApiForm({

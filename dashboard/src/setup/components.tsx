@@ -148,7 +148,7 @@ const SEARCH_THRESHOLD = 12;
 /** Selects all accounts or some of them, in the region of the form if it has one. A key for some accounts can only select some. */
 export function AccountScope({ allLabel = 'All accounts, including future ones' }) {
   const { form } = useFormContext<AccountScopeValues>();
-  const { forAll, key } = useSession();
+  const { hasAllAccounts, key } = useSession();
   const { data: known = [] } = useAccounts();
   const [search, setSearch] = useState('');
   const { accountScope, accounts, region } = form.values;
@@ -159,7 +159,7 @@ export function AccountScope({ allLabel = 'All accounts, including future ones' 
   const found = all.filter((account) => account.includes(search.trim().toLowerCase()));
   return (
     <Group name="Accounts" path="accounts">
-      {forAll ? (
+      {hasAllAccounts ? (
         <RadioFields name="accountScope" options={{ all: allLabel, some: 'Selected accounts' }} />
       ) : null}
       {accountScope === 'some' ? (

@@ -6,11 +6,11 @@ import { useSession } from '../session.ts';
 /** Fetches the keys. Disabled without the role admin. */
 export function useKeys() {
   const api = useApi();
-  const { may } = useSession();
+  const { hasRole } = useSession();
   return useQuery({
     queryKey: ['keys'],
     queryFn: ({ signal }) => collect(api.list('/v1/keys', 'keys', { signal })),
     refetchInterval: 30_000,
-    enabled: may('admin'),
+    enabled: hasRole('admin'),
   });
 }

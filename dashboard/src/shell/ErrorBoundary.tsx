@@ -8,14 +8,14 @@ import { Note, Page } from '../components.tsx';
 export function PageErrorBoundary({ children }: { readonly children: ReactNode }) {
   const [location] = useLocation();
   return (
-    <ErrorBoundary key={location} instead={<FailedPage />}>
+    <ErrorBoundary key={location} fallback={<FailedPage />}>
       {children}
     </ErrorBoundary>
   );
 }
 
 /** Renders `instead` after an error in its children. */
-export class ErrorBoundary extends Component<{ readonly instead: ReactNode; readonly children: ReactNode }> {
+export class ErrorBoundary extends Component<{ readonly fallback: ReactNode; readonly children: ReactNode }> {
   override state = { hasFailed: false };
 
   static getDerivedStateFromError(): { readonly hasFailed: boolean } {
@@ -23,7 +23,7 @@ export class ErrorBoundary extends Component<{ readonly instead: ReactNode; read
   }
 
   override render(): ReactNode {
-    return this.state.hasFailed ? this.props.instead : this.props.children;
+    return this.state.hasFailed ? this.props.fallback : this.props.children;
   }
 }
 

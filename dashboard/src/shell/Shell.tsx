@@ -219,7 +219,11 @@ export function ConnectionState() {
   const now = useNow();
   const { phase } = connection;
   return (
-    <span className={css.connection} data-phase={phase} title={phase === 'lost' ? connection.why : undefined}>
+    <span
+      className={css.connection}
+      data-phase={phase}
+      title={phase === 'lost' ? connection.failureReason : undefined}
+    >
       <span role="status">{{ connecting: 'Connecting', live: 'Live', lost: 'Disconnected' }[phase]}</span>
       {phase === 'lost' ? (
         <span className={css.since}> {formatRelativeTime(connection.since, now)}; reconnecting</span>

@@ -39,8 +39,11 @@ const action = (label: string, name: Action): Entry => ({
 });
 
 /** Returns the pages and actions that a session permits and whose name has a word that begins with the text. */
-export function listCommands({ may, forAll }: Pick<Session, 'may' | 'forAll'>, text: string): Group[] {
-  const admin = may('admin');
+export function listCommands(
+  { hasRole, hasAllAccounts }: Pick<Session, 'hasRole' | 'hasAllAccounts'>,
+  text: string,
+): Group[] {
+  const admin = hasRole('admin');
   const groups: Group[] = [
     {
       name: 'Pages',
@@ -62,7 +65,7 @@ export function listCommands({ may, forAll }: Pick<Session, 'may' | 'forAll'>, t
     {
       name: 'Actions',
       entries: [
-        ...(admin && forAll ? [page('Add an account', '/setup/new-account')] : []),
+        ...(admin && hasAllAccounts ? [page('Add an account', '/setup/new-account')] : []),
         ...(admin
           ? [
               page('New endpoint', '/setup/new-endpoint'),

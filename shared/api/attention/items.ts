@@ -9,7 +9,7 @@ import type { Message } from '../../notifications/records.ts';
 import { isUndelivered, messageReasons } from '../../notifications/types.ts';
 import { staleSince } from '../../stale.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import { describeOutage, type Upstream } from '../../tracking/breaker.ts';
+import { type BreakerState, describeOutage } from '../../tracking/breaker.ts';
 import { type Role, roleAllows } from '../key-input.ts';
 import { formatHours, rankItem } from './rank.ts';
 import { type Material, toLevel } from './state.ts';
@@ -319,7 +319,7 @@ export function toAccountItem(
 }
 
 /** Returns the item of a region. `undefined`: its ordering API responds. */
-export function toRegionItem(region: string, upstream: Upstream, now: number): Candidate | undefined {
+export function toRegionItem(region: string, upstream: BreakerState, now: number): Candidate | undefined {
   const outage = describeOutage(upstream);
   if (outage === undefined || upstream.run === null) return undefined;
   const { since, reason } = upstream.run;

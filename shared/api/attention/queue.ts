@@ -13,7 +13,7 @@ import { getRevision, modified, notFound, type Rejection, revisionUnchanged } fr
 import { type AccountRef, attentionHistoryPk, keys } from '../../storage/schema.ts';
 import type { Item, Key, Table } from '../../storage/table.ts';
 import type { Caller } from '../keys.ts';
-import { decodePlace, encodePlace } from '../parameters.ts';
+import { decodePageCursor, encodePageCursor } from '../parameters.ts';
 import { type Candidate, type ItemId, listActions, parseItemId, toItemKey } from './items.ts';
 import { compareRanked, RANK_RULE } from './rank.ts';
 import { findCandidate, findCandidates, type SourceDeps } from './sources.ts';
@@ -223,18 +223,18 @@ export async function listAttentionHistory(
 
 /** Parses a cursor of a history: the number of an entry. Returns `undefined` if it is invalid. */
 export function decodeEntryPlace(text: string): string | undefined {
-  return /^\d{8}$/.exec(decodePlace(text) ?? '')?.[0];
+  return /^\d{8}$/.exec(decodePageCursor(text) ?? '')?.[0];
 }
 
 /** Parses a cursor of the queue. Returns `undefined` if it is invalid. */
 export function decodeQueuePlace(text: string): QueuePlace | undefined {
-  const [, score, since, id] = /^(\d{1,6})\/(\d{1,15})\/(.+)$/.exec(decodePlace(text) ?? '') ?? [];
+  const [, score, since, id] = /^(\d{1,6})\/(\d{1,15})\/(.+)$/.exec(decodePageCursor(text) ?? '') ?? [];
   if (id === undefined || !parseItemId(id)) return undefined;
   return { score: Number(score), since: Number(since), id };
 }
 
 function encodeQueuePlace({ rank, since, id }: Ranked): string {
-  return encodePlace(`${rank.score}/${Math.max(0, Math.floor(since))}/${id}`);
+  return encodePageCursor(`${rank.score}/${Math.max(0, Math.floor(since))}/${id}`);
 }
 
 function isAfter(item: Ranked, place: QueuePlace | undefined): boolean {

@@ -27,9 +27,9 @@ import {
   troubledIndexPk,
 } from '../../storage/schema.ts';
 import type { Item, Table } from '../../storage/table.ts';
-import { readUpstream } from '../../tracking/breaker.ts';
+import { readBreakerState } from '../../tracking/breaker.ts';
 import { toSnapshot } from '../../tracking/snapshot.ts';
-import { isFor, isForEndpoint } from '../access.ts';
+import { canAccess, canAccessEndpoint } from '../access.ts';
 import type { Caller } from '../keys.ts';
 import {
   type Candidate,
@@ -90,7 +90,7 @@ type KnownAccount = Parameters<typeof toAccountItem>[0];
 /** Returns what needs attention in a region, of the accounts of the caller. */
 export async function findCandidates(deps: SourceDeps, region: string, caller: Caller): Promise<Found> {
   const accounts = await readAccounts(deps.table, region, caller);
-  const upstream = await readUpstream(deps.table, region);
+  const upstream = await readBreakerState(deps.table, region);
   const now = deps.now();
   const outage = caller.accounts === null ? toRegionItem(region, upstream, now) : undefined;
   const hasOutage = upstream.openedAt !== null;
@@ -121,7 +121,7 @@ export async function findCandidate(
   const now = deps.now();
   switch (type) {
     case 'job': {
-      if (!isFor(caller, account)) return undefined;
+      if (!canAccess(caller, account)) return undefined;
       const [item, status, owner] = await Promise.all([
         table.get(keys.snapshot(ref, Number(subject))),
         table.get(keys.status(ref)),
@@ -131,23 +131,23 @@ export async function findCandidate(
       return item && context && toJobItem(ref, toSnapshot(item), context, now);
     }
     case 'account': {
-      if (!isFor(caller, account) || account !== subject) return undefined;
+      if (!canAccess(caller, account) || account !== subject) return undefined;
       const [item, status] = await Promise.all([table.get(keys.account(ref)), table.get(keys.status(ref))]);
-      const hasOutage = (await readUpstream(table, region)).openedAt !== null;
+      const hasOutage = (await readBreakerState(table, region)).openedAt !== null;
       return item && status && toAccountItem(toKnown(item), toStatus(status), { hasOutage }, now);
     }
     case 'endpoint': {
       const item = await table.get(keys.sink(region, subject));
-      const isKnown = item?.kind !== undefined && isForEndpoint(caller, toEndpoint(item));
+      const isKnown = item?.kind !== undefined && canAccessEndpoint(caller, toEndpoint(item));
       const [found] = isKnown ? await inspect(deps, await withHealthOfParts(table, [item])) : [];
       return found;
     }
     case 'region':
       return caller.accounts === null && region === subject
-        ? toRegionItem(region, await readUpstream(table, region), now)
+        ? toRegionItem(region, await readBreakerState(table, region), now)
         : undefined;
     case 'message': {
-      if (!history || !isFor(caller, account) || !isMessageId(subject)) return undefined;
+      if (!history || !canAccess(caller, account) || !isMessageId(subject)) return undefined;
       const message = await readMessage(history, ref, subject);
       return message && toMessageItem(message, now);
     }
@@ -293,7 +293,7 @@ async function findEndpoints(deps: SourceDeps, region: string, caller: Caller) {
   const all = await deps.table.query({ pk: sinkPk(region), limit: MAX.endpoints });
   const known = all.filter(({ kind }) => kind !== undefined);
   const theirs = (await withHealthOfParts(deps.table, known)).filter((item) =>
-    isForEndpoint(caller, toEndpoint(item)),
+    canAccessEndpoint(caller, toEndpoint(item)),
   );
   const since = deps.now() - DEAD_MS;
   const marked = new Set(theirs.filter((item) => hasProblem(item, since)));
@@ -356,7 +356,7 @@ async function findMessages({ history, now }: SourceDeps, region: string, caller
   for (let page = 0; page < MAX.messagePages && theirs.length < MAX.messages && !isWhole; page += 1) {
     const read = await listUndelivered(history, region, now() - MESSAGE_MS, MAX.messages, last);
     // The upper bound is inclusive; the message at it was on the previous page.
-    theirs.push(...read.filter(({ id, account }) => id !== last && isFor(caller, account)));
+    theirs.push(...read.filter(({ id, account }) => id !== last && canAccess(caller, account)));
     isWhole = read.length < MAX.messages;
     last = read.at(-1)?.id;
   }

@@ -7,7 +7,7 @@ import type { AccountRef } from '../../storage/schema.ts';
 import { accountRecordSubject } from '../access.ts';
 import { isPagePlace } from '../account-items.ts';
 import { beginMove, cancelMove, exportAccount, importAccount } from '../account-move.ts';
-import { createRouteFactory, type Route, toAnswer, toPartAnswer } from '../route.ts';
+import { createRouteFactory, type Route, toFieldResult, toHandlerResult } from '../route.ts';
 
 const route = createRouteFactory('Accounts');
 
@@ -54,7 +54,7 @@ export const moveRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ subject, body: { to }, expected }, { manage }) =>
-      toAnswer(await beginMove(manage.accounts, toRef(subject), to, expected)),
+      toHandlerResult(await beginMove(manage.accounts, toRef(subject), to, expected)),
   ),
   route(
     {
@@ -67,7 +67,7 @@ export const moveRoutes: readonly Route[] = [
       problems: ['conflict', 'unprocessable-content'],
     },
     async ({ subject, expected }, { manage }) =>
-      toPartAnswer(await cancelMove(manage.accounts, toRef(subject), expected), 'account'),
+      toFieldResult(await cancelMove(manage.accounts, toRef(subject), expected), 'account'),
   ),
   route(
     {
@@ -100,7 +100,7 @@ export const moveRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ subject, body: { after } }, { manage }) =>
-      toAnswer(await exportAccount(manage.accounts, toRef(subject), after)),
+      toHandlerResult(await exportAccount(manage.accounts, toRef(subject), after)),
   ),
   route(
     {
@@ -123,7 +123,7 @@ export const moveRoutes: readonly Route[] = [
       answer: { description: 'The account in this cell.', schema: AccountRecord },
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ body }, { manage }) => toPartAnswer(await importAccount(manage.accounts, body), 'account'),
+    async ({ body }, { manage }) => toFieldResult(await importAccount(manage.accounts, body), 'account'),
   ),
 ];
 

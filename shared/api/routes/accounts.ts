@@ -29,14 +29,14 @@ import {
   reportPolls,
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
-import { accountRecordSubject, accountSubject, isFor } from '../access.ts';
+import { accountRecordSubject, accountSubject, canAccess } from '../access.ts';
 import { accountItem } from '../attention/items.ts';
 import { recordAction } from '../attention/recording.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { createRouteFactory, type Route, type Subject, toPartAnswer } from '../route.ts';
+import { createRouteFactory, type Route, type Subject, toFieldResult } from '../route.ts';
 import { moveRoutes, toRef } from './account-moves.ts';
 
 const route = createRouteFactory('Accounts');
@@ -69,7 +69,7 @@ const deletableSubject: Subject<AccountRef & { readonly revision: number }> = {
     if (!(found instanceof Response))
       return { region: found.region, account: found.id, revision: found.revision };
     const { id: account = '' } = lookup.params;
-    if (isId(account) && isFor(lookup.caller, account)) {
+    if (isId(account) && canAccess(lookup.caller, account)) {
       for (const region of parts.feed.regions) {
         const note = await readDeletion(parts.feed.table, { region, account });
         if (note) return { region, account, revision: getRevision(note) };
@@ -188,7 +188,7 @@ export const accountRoutes: readonly Route[] = [
       description: 'Requests a token, verifies the identity and reads one page of jobs.',
       answer: { description: 'Result of each step.', schema: TestReport },
     },
-    async ({ subject }, { manage }) => toPartAnswer(await testAccount(manage.accounts, subject), 'report'),
+    async ({ subject }, { manage }) => toFieldResult(await testAccount(manage.accounts, subject), 'report'),
   ),
   route(
     {
@@ -205,7 +205,7 @@ export const accountRoutes: readonly Route[] = [
       answer: { description: 'Result of each step.', schema: TestReport },
       problems: ['unprocessable-content'],
     },
-    async ({ body }, { manage }) => toPartAnswer(await testCredentials(manage.accounts, body), 'report'),
+    async ({ body }, { manage }) => toFieldResult(await testCredentials(manage.accounts, body), 'report'),
   ),
   accounts.act(
     'pause',

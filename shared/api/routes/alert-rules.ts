@@ -16,17 +16,17 @@ import { maskAddress } from '../../notifications/masking.ts';
 import { textOrNull } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { isId } from '../../validation.ts';
-import { isForAll } from '../access.ts';
+import { canAccessAll } from '../access.ts';
 import { roleAllows } from '../key-input.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, limit, one } from '../parameters.ts';
+import { afterBy, decodePageCursor, encodePageCursor, limit, one } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource } from '../resource.ts';
 import { type Route, route, type Subject } from '../route.ts';
 
 /** Returns whether a key gives access to a rule, that is, to all accounts of its scope. */
 const isForRule = (caller: Caller, accounts: readonly string[] | null): boolean =>
-  caller.accounts === null || (accounts !== null && isForAll(caller, accounts));
+  caller.accounts === null || (accounts !== null && canAccessAll(caller, accounts));
 
 /** A rule that a request names: as responses show it, and as stored. */
 interface FoundRule extends AlertRule {
@@ -88,7 +88,7 @@ const toPlace = ({ id, region }: StoredRule): string => `${id}!${region}`;
 
 /** Parses a cursor of the list. Returns `undefined` if it is invalid. */
 function decodeRulePlace(text: string): string | undefined {
-  const place = decodePlace(text);
+  const place = decodePageCursor(text);
   const [id = '', region = '', ...more] = place?.split('!') ?? [];
   return isId(id) && region !== '' && more.length === 0 ? place : undefined;
 }
@@ -120,7 +120,7 @@ export const alertRuleRoutes: readonly Route[] = [
         .sort((a, b) => (a.place < b.place ? -1 : 1))
         .filter(({ place }) => after === undefined || place > after);
       const page = visible.slice(0, most);
-      const next = visible.length > most ? encodePlace(page.at(-1)?.place ?? null) : null;
+      const next = visible.length > most ? encodePageCursor(page.at(-1)?.place ?? null) : null;
       return { alertRules: page.map(({ stored }) => toView(stored)), next };
     },
   ),

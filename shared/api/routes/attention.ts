@@ -24,10 +24,10 @@ import {
   type SubjectAction,
 } from '../attention/views.ts';
 import { Figures, readFigures } from '../figures.ts';
-import { afterBy, commaSeparated, day, encodePlace, limit, one, textUpTo } from '../parameters.ts';
+import { afterBy, commaSeparated, day, encodePageCursor, limit, one, textUpTo } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
-import { createRouteFactory, type Route, type Subject, toPartAnswer } from '../route.ts';
+import { createRouteFactory, type Route, type Subject, toFieldResult } from '../route.ts';
 
 const route = createRouteFactory('Attention');
 
@@ -124,7 +124,7 @@ export const attentionRoutes: readonly Route[] = [
       const item = await findCandidate(deps, subject, caller);
       if (!item) return problem(c, 'not-found', { detail: GONE });
       const { entries, next } = await listAttentionHistory(deps, item, query);
-      return { body: { entries, next: encodePlace(next) } };
+      return { body: { entries, next: encodePageCursor(next) } };
     },
   ),
   act(
@@ -230,7 +230,7 @@ function act<B extends z.ZodType>(
       const deps = { ...toQueueDeps(parts), newId: randomUUID };
       const action = toAction(given as z.output<B>, deps.now());
       if (typeof action === 'string') return { kind: 'rejected', reason: action };
-      return toPartAnswer(await actOnAttention(deps, caller, subject, action), 'item');
+      return toFieldResult(await actOnAttention(deps, caller, subject, action), 'item');
     },
   );
 }

@@ -5,7 +5,13 @@ import { toEndpoint } from '../../delivery/endpoint.ts';
 import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
 import { Delivery, DeliveryStatistics, EndpointHealth } from '../../delivery/endpoint-views.ts';
 import { keys } from '../../storage/schema.ts';
-import { accountSubject, endpointSubject, isFor, isForEndpoint, ownEndpointSubject } from '../access.ts';
+import {
+  accountSubject,
+  canAccess,
+  canAccessEndpoint,
+  endpointSubject,
+  ownEndpointSubject,
+} from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import { afterId, afterInTime, integer, limit, pageInTime, time, typePatterns } from '../parameters.ts';
@@ -98,7 +104,9 @@ export const deliveryRoutes: readonly Route[] = [
       const { after: before, from: since, to: until, ...rest } = query;
       const page = await deliveries.bySink(region, id, { ...rest, before, since, until, sinkCreatedAt });
       // The endpoint may have followed other accounts before. A ping belongs to no account.
-      const theirs = page.entries.filter(({ account, cause }) => cause === 'ping' || isFor(caller, account));
+      const theirs = page.entries.filter(
+        ({ account, cause }) => cause === 'ping' || canAccess(caller, account),
+      );
       return { body: { deliveries: theirs.map(toDelivery), next: page.next ?? null } };
     },
   ),
@@ -166,7 +174,7 @@ async function listDeliveriesOfEvents(
   const seen = new Map(
     items
       .map(toEndpoint)
-      .filter((one) => isForEndpoint(caller, one))
+      .filter((one) => canAccessEndpoint(caller, one))
       .map(({ id, createdAt }) => [id, createdAt ?? undefined]),
   );
   // A deleted endpoint may have had the same id. Entries of older versions do not record the creation time.

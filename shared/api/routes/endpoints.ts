@@ -18,21 +18,35 @@ import { resendEvent } from '../../delivery/replays.ts';
 import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
-import { endpointSubject, isFor, isForAll, isForEndpoint, ownEndpointSubject } from '../access.ts';
+import {
+  canAccess,
+  canAccessAll,
+  canAccessEndpoint,
+  endpointSubject,
+  ownEndpointSubject,
+} from '../access.ts';
 import { endpointItem } from '../attention/items.ts';
 import { type ActionCall, recordAction } from '../attention/recording.ts';
 import type { SubjectAction } from '../attention/views.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, flag, limit, one, parseEventId } from '../parameters.ts';
+import {
+  afterBy,
+  decodePageCursor,
+  encodePageCursor,
+  flag,
+  limit,
+  one,
+  parseEventId,
+} from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource } from '../resource.ts';
-import { createRouteFactory, type Route, type RouteParts, toAnswer } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts, toHandlerResult } from '../route.ts';
 
 const route = createRouteFactory('Endpoints');
 
 function decodeEndpointPlace(text: string) {
-  const [, id, region] = /^([^/]+)\/([^/]+)$/.exec(decodePlace(text) ?? '') ?? [];
+  const [, id, region] = /^([^/]+)\/([^/]+)$/.exec(decodePageCursor(text) ?? '') ?? [];
   return id === undefined || region === undefined ? undefined : { id, region };
 }
 
@@ -73,7 +87,7 @@ async function perform(
 ): Promise<{ readonly events?: number } | Rejection> {
   const which = {
     ids: 'all' as const,
-    isWanted: ({ account }: { readonly account: string }) => isFor(caller, account),
+    isWanted: ({ account }: { readonly account: string }) => canAccess(caller, account),
   };
   switch (action) {
     case 'retry':
@@ -112,9 +126,9 @@ export const endpointRoutes: readonly Route[] = [
       const { endpoints, next } = await listEndpointsPage(feed, regions, {
         ...page,
         shows: (endpoint) =>
-          (isEndpointKind(endpoint.kind) || builtIn === true) && isForEndpoint(caller, endpoint),
+          (isEndpointKind(endpoint.kind) || builtIn === true) && canAccessEndpoint(caller, endpoint),
       });
-      return { endpoints, next: next && encodePlace(`${next.id}/${next.region}`) };
+      return { endpoints, next: next && encodePageCursor(`${next.id}/${next.region}`) };
     },
   ),
   endpoints.create(
@@ -248,11 +262,11 @@ export const endpointRoutes: readonly Route[] = [
         feed.regions.filter((served) => region === undefined || served === region),
         {
           ...{ limit: MAX_BATCH, after: place },
-          shows: (endpoint) => isEndpointKind(endpoint.kind) && isForEndpoint(caller, endpoint),
+          shows: (endpoint) => isEndpointKind(endpoint.kind) && canAccessEndpoint(caller, endpoint),
         },
       );
       const results = await run(endpoints.map((endpoint) => ({ id: endpoint.id, found: endpoint })));
-      return { body: { results, next: next && encodePlace(`${next.id}/${next.region}`) } };
+      return { body: { results, next: next && encodePageCursor(`${next.id}/${next.region}`) } };
     },
   ),
   route(
@@ -270,7 +284,7 @@ export const endpointRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ subject: { region, id } }, { manage }) =>
-      toAnswer(await pingEndpoint(manage.endpoints, region, id)),
+      toHandlerResult(await pingEndpoint(manage.endpoints, region, id)),
   ),
   route(
     {
@@ -307,7 +321,7 @@ export const endpointRoutes: readonly Route[] = [
           detail: `event cannot be sent: ${outcome.reason}`,
         });
       }
-      return toAnswer(outcome);
+      return toHandlerResult(outcome);
     },
   ),
   route(
@@ -333,13 +347,13 @@ export const endpointRoutes: readonly Route[] = [
       problems: ['unprocessable-content', 'conflict'],
     },
     async ({ subject: { region, id }, body, generators }, { manage }) =>
-      toAnswer(await rotateSecret(manage.endpoints, region, id, body, generators)),
+      toHandlerResult(await rotateSecret(manage.endpoints, region, id, body, generators)),
   ),
 ];
 
 /** Returns why a key cannot subscribe an endpoint to `accounts`; `null` means all accounts. */
 function checkAccounts(caller: Caller, accounts: readonly string[] | null): Rejection | undefined {
-  if (caller.accounts === null || (accounts && isForAll(caller, accounts))) return undefined;
+  if (caller.accounts === null || (accounts && canAccessAll(caller, accounts))) return undefined;
   const reason = accounts
     ? 'accounts must contain only accounts of the API key.'
     : 'accounts is required, because the API key is restricted to some accounts.';

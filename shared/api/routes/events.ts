@@ -10,7 +10,7 @@ import { createEncoder, timestampOrNull } from '../../representation.ts';
 import { type AccountRef, isCell, keys } from '../../storage/schema.ts';
 import { shareCalls } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';
-import { accountSubject, isFor, regionSubject } from '../access.ts';
+import { accountSubject, canAccess, regionSubject } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
 import {
   type Crowded,
@@ -32,8 +32,8 @@ import {
   type FeedPage,
   findPlace,
   followFeed,
-  type GivenPlaces,
   locateFeed,
+  type ParsedFeedCursor,
   parsePlaces,
   readFeedPage,
   readNewestFeedPage,
@@ -184,14 +184,18 @@ function logRoutes<S extends { readonly region: string; readonly account: string
       async ({ c, caller, subject: ref, query: { wait, order, before, ...lookup } }, parts) => {
         const { feed } = parts;
         if (order === 'newest') {
-          return sendPage(c, parts, written(ref, await readNewestPage(feed, ref, { ...lookup, before })));
+          return sendPage(
+            c,
+            parts,
+            serializePage(ref, await readNewestPage(feed, ref, { ...lookup, before })),
+          );
         }
         const waitMs = await getWaitMs(wait, caller, parts);
         await using hold = createHold(c, parts, waitMs);
         const signal = c.req.raw.signal;
         const page =
           waitMs > 0
-            ? written(ref, await readPage(feed, ref, { ...lookup, waitMs, mayWait: hold.take }, signal))
+            ? serializePage(ref, await readPage(feed, ref, { ...lookup, waitMs, mayWait: hold.take }, signal))
             : await createPageReader(feed)({ ref: { region: ref.region, account: ref.account }, ...lookup });
         return sendPage(c, parts, page);
       },
@@ -230,7 +234,7 @@ interface WrittenPage {
 }
 
 /** Serializes a page of the log of `ref`, or without it of the merged feed. */
-function written<P extends FeedPage | Gone | Crowded | undefined>(
+function serializePage<P extends FeedPage | Gone | Crowded | undefined>(
   ref: AccountRef | undefined,
   page: P,
 ): Exclude<P, FeedPage> | WrittenPage {
@@ -244,13 +248,13 @@ function written<P extends FeedPage | Gone | Crowded | undefined>(
 }
 
 type AskedPage = { readonly ref: AccountRef } & Pick<PageQuery, 'after' | 'limit' | 'types'>;
-const pages = new WeakMap<FeedDeps, (lookup: AskedPage) => Promise<ReturnType<typeof written>>>();
+const pages = new WeakMap<FeedDeps, (lookup: AskedPage) => Promise<ReturnType<typeof serializePage>>>();
 const NEVER = new AbortController().signal;
 
 /** Returns the reader of pages without a wait. Identical requests in the same turn share one read. */
 function createPageReader(feed: FeedDeps) {
   const read = async ({ ref, ...lookup }: AskedPage) =>
-    written(ref, await readPage(feed, ref, { ...lookup, waitMs: 0 }, NEVER));
+    serializePage(ref, await readPage(feed, ref, { ...lookup, waitMs: 0 }, NEVER));
   return getOrCreate(pages, feed, () => shareCalls(read, { inTurn: true }));
 }
 
@@ -259,7 +263,7 @@ export const eventSubject: Subject<{ readonly ref: AccountRef; readonly json: st
   params: { event: one.describe('Id of the event.') },
   async find({ c, caller, params }, { feed }) {
     const id = parseEventId(params.event ?? '');
-    const mayBe = id && isFor(caller, id.account) ? id : undefined;
+    const mayBe = id && canAccess(caller, id.account) ? id : undefined;
     const refs = mayBe ? feed.regions.map((region) => ({ region, account: mayBe.account })) : [];
     for (const ref of refs) {
       const json = mayBe && (await readEvent(feed, ref, mayBe.epoch, mayBe.sequence));
@@ -292,7 +296,7 @@ export const eventRoutes: readonly Route[] = [
         const until = await placesIn(c, feed, 'before', before);
         if (until instanceof Response) return until;
         const query = { ...lookup, accounts: caller.accounts, before: until };
-        return sendPage(c, parts, written(undefined, await readNewestFeedPage(feed, query)));
+        return sendPage(c, parts, serializePage(undefined, await readNewestFeedPage(feed, query)));
       }
       const given = await placesIn(c, feed, 'after', after);
       if (given instanceof Response) return given;
@@ -303,7 +307,7 @@ export const eventRoutes: readonly Route[] = [
         { ...lookup, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
         c.req.raw.signal,
       );
-      return sendPage(c, parts, written(undefined, page));
+      return sendPage(c, parts, serializePage(undefined, page));
     },
   ),
   route(
@@ -366,7 +370,7 @@ export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
   });
 }
 
-function sendPage(c: Context<ApiEnv>, parts: RouteParts, page: ReturnType<typeof written>): Response {
+function sendPage(c: Context<ApiEnv>, parts: RouteParts, page: ReturnType<typeof serializePage>): Response {
   if (!page) return noLog(c);
   if (page.kind === 'gone') return cursorGone(c, page);
   if (page.kind === 'crowded') return tooManyWaiting(c, parts);
@@ -402,7 +406,7 @@ async function placesIn(
   feed: CellFeedDeps,
   field: string,
   text: string | undefined,
-): Promise<GivenPlaces | undefined | Response> {
+): Promise<ParsedFeedCursor | undefined | Response> {
   if (text === undefined) return undefined;
   const places = parsePlaces(feed, text) ?? (await findPlace(feed, text));
   return places ?? problem(c, 'invalid-parameter', { field, detail: `${field} ${CELL_CURSOR_RULE}.` });

@@ -6,7 +6,7 @@ import { KeyRecord, User } from '../key-record.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, limit, one } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
-import { createRouteFactory, type Route, toPartAnswer } from '../route.ts';
+import { createRouteFactory, type Route, toFieldResult } from '../route.ts';
 
 const route = createRouteFactory('Keys');
 
@@ -100,7 +100,7 @@ export const keyRoutes: readonly Route[] = [
       params,
       answer: { description: 'The key.', schema: KeyRecord },
     },
-    async ({ caller, params: { id } }, { feed }) => toPartAnswer(await readKey(feed, id, caller), 'key'),
+    async ({ caller, params: { id } }, { feed }) => toFieldResult(await readKey(feed, id, caller), 'key'),
   ),
   route(
     {

@@ -18,7 +18,7 @@ import { recordAction } from '../attention/recording.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
 import { formatAddress, toMessageResponse } from '../notification-responses.ts';
-import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
+import { afterBy, decodePageCursor, encodePageCursor, limit } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
 import { createRouteFactory, type Route, type RouteParts } from '../route.ts';
@@ -74,7 +74,7 @@ export const noteRoutes: readonly Route[] = [
         .sort((a, b) => (a.name < b.name ? -1 : 1))
         .filter(({ name }) => name > after);
       const page = rest.slice(0, most);
-      const next = rest.length > most ? encodePlace(page.at(-1)?.name ?? null) : null;
+      const next = rest.length > most ? encodePageCursor(page.at(-1)?.name ?? null) : null;
       return { body: { recipients: page.map(({ place }) => toResponse(place, caller)), next } };
     },
   ),
@@ -126,7 +126,7 @@ export const noteRoutes: readonly Route[] = [
 
 /** Decodes a position in the list of recipients of a job: the name of its last entry, `<recipient> <channel>`. */
 function decodeJobRecipient(text: string): string | undefined {
-  const name = decodePlace(text);
+  const name = decodePageCursor(text);
   return name !== undefined && /^\S+ \S+$/.test(name) ? name : undefined;
 }
 

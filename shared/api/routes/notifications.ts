@@ -36,7 +36,15 @@ import { accountSubject } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
 import { toMessageResponse, toSettingsResponse } from '../notification-responses.ts';
-import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
+import {
+  afterBy,
+  afterId,
+  decodePageCursor,
+  encodePageCursor,
+  limit,
+  nextCursor,
+  one,
+} from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
 import { createRouteFactory, type Route, type Subject } from '../route.ts';
@@ -149,7 +157,7 @@ export const notificationRoutes: readonly Route[] = [
         return { ...place, custom: found !== undefined, changedAt: found?.changedAt ?? null };
       });
       const last = page.at(-1);
-      const next = last && places.length > after + most ? encodePlace(toTemplateName(last)) : null;
+      const next = last && places.length > after + most ? encodePageCursor(toTemplateName(last)) : null;
       return { body: { templates, next } };
     },
   ),
@@ -269,7 +277,7 @@ const toTemplateName = ({ kind, channel, locale }: TemplatePlace): string => `${
 
 /** Parses a cursor into the number of templates before the page. */
 function decodeTemplatePlace(text: string): number | undefined {
-  const name = decodePlace(text);
+  const name = decodePageCursor(text);
   const at = places.findIndex((place) => toTemplateName(place) === name);
   return at === -1 ? undefined : at + 1;
 }

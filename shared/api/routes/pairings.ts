@@ -8,7 +8,7 @@ import type { ApiEnv } from '../env.ts';
 import { approvePairing, CLAIM_SECONDS, claimKey, startPairing } from '../pairing.ts';
 import { KeyClaim, PairingApproval } from '../pairing-input.ts';
 import { problem } from '../problems.ts';
-import { createRouteFactory, type Route, toAnswer } from '../route.ts';
+import { createRouteFactory, type Route, toHandlerResult } from '../route.ts';
 import { foreignPage, isForeignPage } from './sign-in.ts';
 
 const route = createRouteFactory('Keys');
@@ -140,7 +140,7 @@ export const pairingRoutes: readonly Route[] = [
           'code must be a code that a screen shows now. A code expires after 10 minutes and can be used once.',
         );
       }
-      return toAnswer(outcome);
+      return toHandlerResult(outcome);
     },
   ),
 ];

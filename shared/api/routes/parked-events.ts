@@ -13,13 +13,13 @@ import { MAX_PARKED } from '../../delivery/parking.ts';
 import { redeliver } from '../../delivery/redelivery.ts';
 import { CELL_LOG } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
-import { endpointSubject, isFor } from '../access.ts';
+import { canAccess, endpointSubject } from '../access.ts';
 import { endpointItem } from '../attention/items.ts';
 import { recordAction } from '../attention/recording.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, limit } from '../parameters.ts';
+import { afterBy, decodePageCursor, encodePageCursor, limit } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
-import { createRouteFactory, type Route, toAnswer } from '../route.ts';
+import { createRouteFactory, type Route, toHandlerResult } from '../route.ts';
 
 const route = createRouteFactory('Endpoints');
 
@@ -29,7 +29,7 @@ const decodeParkedPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#.*#\d
 const decodeDeadPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#\d{16}$/);
 
 function decodeOwnPlace(text: string, shape: RegExp): string | undefined {
-  const place = decodePlace(text);
+  const place = decodePageCursor(text);
   const [, account] = shape.exec(place ?? '') ?? [];
   return account !== undefined && (isId(account) || account === CELL_LOG) ? place : undefined;
 }
@@ -68,7 +68,7 @@ export const parkedEventRoutes: readonly Route[] = [
     async ({ caller, subject: { region, id }, query }, { feed }) => {
       const { accounts } = caller;
       const { parked, next } = await listParkedPage(feed.table, region, id, { ...query, accounts });
-      return { body: { parked: parked.map(toRejectedEvent), next: encodePlace(next) } };
+      return { body: { parked: parked.map(toRejectedEvent), next: encodePageCursor(next) } };
     },
   ),
   route(
@@ -149,8 +149,8 @@ export const parkedEventRoutes: readonly Route[] = [
     async ({ caller, subject, body, generators }, { manage }) => {
       const { accounts } = subject;
       const isVisible = (account: string): boolean =>
-        isFor(caller, account) && (accounts.length === 0 || accounts.includes(account));
-      return toAnswer(await redeliver(manage.endpoints, subject, body, isVisible, generators));
+        canAccess(caller, account) && (accounts.length === 0 || accounts.includes(account));
+      return toHandlerResult(await redeliver(manage.endpoints, subject, body, isVisible, generators));
     },
   ),
   route(
@@ -167,7 +167,7 @@ export const parkedEventRoutes: readonly Route[] = [
     async ({ caller, subject: { region, id }, query }, { feed }) => {
       const { accounts } = caller;
       const { dead, next } = await listDeadPage(feed.table, region, id, { ...query, accounts });
-      return { body: { dead: dead.map(toRejectedEvent), next: encodePlace(next) } };
+      return { body: { dead: dead.map(toRejectedEvent), next: encodePageCursor(next) } };
     },
   ),
 ];
@@ -175,6 +175,6 @@ export const parkedEventRoutes: readonly Route[] = [
 function toSelection(caller: Caller, { events }: z.output<typeof Which>) {
   return {
     ids: events ?? ('all' as const),
-    isWanted: ({ account }: { readonly account: string }) => isFor(caller, account),
+    isWanted: ({ account }: { readonly account: string }) => canAccess(caller, account),
   };
 }

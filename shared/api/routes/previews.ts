@@ -27,7 +27,7 @@ import { accountSubject } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import { roleAllows } from '../key-input.ts';
 import { problem } from '../problems.ts';
-import { createRouteFactory, type Route, type RouteParts, type Subject, toPartAnswer } from '../route.ts';
+import { createRouteFactory, type Route, type RouteParts, type Subject, toFieldResult } from '../route.ts';
 
 const route = createRouteFactory('Notifications');
 
@@ -104,7 +104,7 @@ export const previewRoutes: readonly Route[] = [
       answer: { description: 'The rendered message.', schema: Preview },
       problems: ['unprocessable-content'],
     },
-    async ({ subject, body }, parts) => toPartAnswer(await renderPreview(subject, body, parts), 'preview'),
+    async ({ subject, body }, parts) => toFieldResult(await renderPreview(subject, body, parts), 'preview'),
   ),
   route(
     {

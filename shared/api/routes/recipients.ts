@@ -20,10 +20,10 @@ import {
 import { flag, isId } from '../../validation.ts';
 import { accountSubject } from '../access.ts';
 import { toRecipientResponse } from '../notification-responses.ts';
-import { afterBy, afterId, decodePlace, encodePlace, limit, one } from '../parameters.ts';
+import { afterBy, afterId, decodePageCursor, encodePageCursor, limit, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
-import { createRouteFactory, type Route, type Subject, toAnswer, toPartAnswer } from '../route.ts';
+import { createRouteFactory, type Route, type Subject, toFieldResult, toHandlerResult } from '../route.ts';
 
 const route = createRouteFactory('Notifications');
 
@@ -31,7 +31,7 @@ const route = createRouteFactory('Notifications');
 const PLACE = 'recipient/';
 
 function decodeRecipientPlace(text: string): string | undefined {
-  const place = decodePlace(text);
+  const place = decodePageCursor(text);
   const id = place?.startsWith(PLACE) ? place.slice(PLACE.length) : '';
   return isId(id) ? id : undefined;
 }
@@ -66,7 +66,7 @@ export const recipientRoutes: readonly Route[] = [
     },
     async ({ subject, query }, { feed }) => {
       const { recipients, next } = await listRecipients(feed.table, subject, query);
-      return { recipients, next: next && encodePlace(`${PLACE}${next}`) };
+      return { recipients, next: next && encodePageCursor(`${PLACE}${next}`) };
     },
   ),
   recipients.create(
@@ -106,7 +106,7 @@ export const recipientRoutes: readonly Route[] = [
       problems: ['unprocessable-content', 'conflict'],
     },
     async ({ subject, body: { csv, dryRun } }, { manage }) =>
-      toAnswer(await importRecipients(manage.endpoints, subject, csv, { dryRun })),
+      toHandlerResult(await importRecipients(manage.endpoints, subject, csv, { dryRun })),
   ),
   recipients.get(),
   recipients.update(
@@ -153,7 +153,7 @@ export const recipientRoutes: readonly Route[] = [
       problems: ['unprocessable-content'],
     },
     async ({ subject, body }, { manage }) =>
-      toPartAnswer(await createSuppression(manage.endpoints, subject, body), 'suppression'),
+      toFieldResult(await createSuppression(manage.endpoints, subject, body), 'suppression'),
   ),
   route(
     {

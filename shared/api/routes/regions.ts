@@ -1,7 +1,7 @@
 /** Region routes. */
 import * as z from 'zod';
 import { type SchemaOutput, textOrNull, timestampOrNull } from '../../representation.ts';
-import { readUpstream } from '../../tracking/breaker.ts';
+import { readBreakerState } from '../../tracking/breaker.ts';
 import { regionSubject } from '../access.ts';
 import { limit, one } from '../parameters.ts';
 import { badParameter } from '../problems.ts';
@@ -61,7 +61,7 @@ export const regionRoutes: readonly Route[] = [
 ];
 
 async function read({ feed }: RouteParts, id: string): Promise<SchemaOutput<typeof Region>> {
-  const { openedAt, run } = await readUpstream(feed.table, id);
+  const { openedAt, run } = await readBreakerState(feed.table, id);
   const outage = openedAt !== null && run !== null;
   return {
     id,

@@ -4,10 +4,10 @@ import { NewReplay } from '../../delivery/endpoint-input.ts';
 import { type Endpoint, Replay } from '../../delivery/endpoint-views.ts';
 import { cancelReplay, listReplays, readReplay, startReplay } from '../../delivery/replays.ts';
 import { isId } from '../../validation.ts';
-import { endpointSubject, isForAll } from '../access.ts';
+import { canAccessAll, endpointSubject } from '../access.ts';
 import { endpointItem } from '../attention/items.ts';
 import { recordAction } from '../attention/recording.ts';
-import { afterBy, decodePlace, encodePlace, integer, one } from '../parameters.ts';
+import { afterBy, decodePageCursor, encodePageCursor, integer, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { defineResource } from '../resource.ts';
 import type { Route, Subject } from '../route.ts';
@@ -18,7 +18,7 @@ const MAX_REPLAYS = 100;
 const DEFAULT_REPLAYS = 20;
 
 function decodeReplayPlace(text: string) {
-  const [, startedAt, id] = /^(\d{1,15})\/(.+)$/.exec(decodePlace(text) ?? '') ?? [];
+  const [, startedAt, id] = /^(\d{1,15})\/(.+)$/.exec(decodePageCursor(text) ?? '') ?? [];
   return id === undefined ? undefined : { startedAt: Number(startedAt), id };
 }
 
@@ -31,7 +31,7 @@ const replaySubject: Subject<Replay & { readonly to: Endpoint }> = {
     if (to instanceof Response) return to;
     const { replay: id = '' } = lookup.params;
     const found = isId(id) ? await readReplay(parts.feed, to.region, to.id, id) : undefined;
-    if (found && isForAll(lookup.caller, found.accounts)) return { ...found, to };
+    if (found && canAccessAll(lookup.caller, found.accounts)) return { ...found, to };
     return problem(lookup.c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
   },
 };
@@ -57,11 +57,11 @@ export const replayRoutes: readonly Route[] = [
       page: 'A page of replays.',
     },
     async ({ caller, subject: { region, id }, query: { limit: most, after } }, { feed }) => {
-      const shows = (accounts: readonly string[]) => isForAll(caller, accounts);
+      const shows = (accounts: readonly string[]) => canAccessAll(caller, accounts);
       const found = await listReplays(feed, region, id, { limit: most + 1, after, shows });
       const replays = found.slice(0, most);
       const last = found.length > most ? replays.at(-1) : undefined;
-      const next = last ? encodePlace(`${last.startedAt}/${last.id}`) : null;
+      const next = last ? encodePageCursor(`${last.startedAt}/${last.id}`) : null;
       return { replays, next };
     },
   ),
@@ -80,7 +80,7 @@ export const replayRoutes: readonly Route[] = [
       const { region, id } = subject;
       // An existing replay with this id may cover accounts that the endpoint followed before.
       const there = body.id === undefined ? undefined : await readReplay(feed, region, id, body.id);
-      if (there && !isForAll(caller, there.accounts)) {
+      if (there && !canAccessAll(caller, there.accounts)) {
         return { kind: 'conflict', reason: `id must be new: "${body.id}" is in use.` };
       }
       return startReplay(manage.endpoints, region, id, body, generators);

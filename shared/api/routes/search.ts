@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
 import { SEARCH_KINDS, SearchResult, type SearchScope, search } from '../../search/search.ts';
 import { foldSearchText, isSearchable, MIN_SEARCH_LENGTH } from '../../storage/search-index.ts';
-import { isForEndpoint } from '../access.ts';
+import { canAccessEndpoint } from '../access.ts';
 import { roleAllows } from '../key-input.ts';
 import { commaSeparated, integer, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
@@ -66,7 +66,7 @@ export const searchRoutes: readonly Route[] = [
       const scope: SearchScope = {
         accounts: caller.accounts,
         addresses: roleAllows(caller.role, 'operate'),
-        isVisible: (endpoint) => isForEndpoint(caller, endpoint),
+        isVisible: (endpoint) => canAccessEndpoint(caller, endpoint),
       };
       const served = regions.filter((each) => region === undefined || each === region);
       const found = await Promise.all(

@@ -80,7 +80,7 @@ export const serviceRoutes: readonly Route[] = [
       role: null,
       answer: { description: 'All event types.', schema: EventTypeList },
     },
-    () => ({ body: { types: eventTypes.map(shown) }, headers: CACHED }),
+    () => ({ body: { types: eventTypes.map(toEventTypeResponse) }, headers: CACHED }),
   ),
   catalogueRoute(
     {
@@ -123,7 +123,7 @@ export const serviceRoutes: readonly Route[] = [
     },
     ({ c, params: { type } }) => {
       const found = eventTypes.find((one) => one === type);
-      return found ? { body: shown(found), headers: CACHED } : unknownType(c);
+      return found ? { body: toEventTypeResponse(found), headers: CACHED } : unknownType(c);
     },
   ),
   catalogueRoute(
@@ -216,7 +216,7 @@ function unknownType(c: Context<ApiEnv>): Response {
   return problem(c, 'not-found', { detail: 'There is no such event type.' });
 }
 
-function shown(type: (typeof eventTypes)[number]) {
+function toEventTypeResponse(type: (typeof eventTypes)[number]) {
   return {
     type,
     when: catalogue[type].when,

@@ -14,7 +14,7 @@ import { PREVIEW_TOKEN, readUnsubscribeToken, type Unsubscription } from '../../
 import type { Table } from '../../storage/table.ts';
 import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';
-import { type Answer, createRouteFactory, type Route, type Subject } from '../route.ts';
+import { createRouteFactory, type ResponseSpec, type Route, type Subject } from '../route.ts';
 import { CHOICE, choices, selectLocale, type UnsubscribeView, unsubscribePage } from '../unsubscribe-page.ts';
 
 const route = createRouteFactory('Notifications');
@@ -41,7 +41,7 @@ const answer = {
   description: 'The web page.',
   schema: z.string(),
   contentType: 'text/html',
-} as const satisfies Answer;
+} as const satisfies ResponseSpec;
 const also = [{ ...answer, status: 404, description: 'A web page: the link is invalid.' }] as const;
 
 /** Routes to unsubscribe and to subscribe again. */

@@ -3,14 +3,18 @@ import type { Snapshot } from '../snapshot.ts';
 import { sameTime } from '../timestamps.ts';
 import { type ListView, pairUp } from '../views.ts';
 import { applyDispatchDate, applyTracking } from './dispatch.ts';
-import { buildStep, type Known, type ListEntry, type Step, sinceListed } from './step.ts';
+import { buildStep, type ListEntry, type ObservationContext, type Step, sinceListed } from './step.ts';
 import { withoutWithdrawn } from './withdrawn.ts';
 
 /**
  * Applies the entry of a job whose detail cannot be read: a first dispatch date, and first tracking. Every
  * other change waits for the detail, because this list can lag behind the list of active jobs. After a revoked dispatch, so do these.
  */
-export function applyClosedEntry(before: Snapshot, { view: entry, response }: ListEntry, known: Known): Step {
+export function applyClosedEntry(
+  before: Snapshot,
+  { view: entry, response }: ListEntry,
+  known: ObservationContext,
+): Step {
   if (before.returned) return buildStep(before, response, sinceListed(before, known), []);
   const view = withoutWithdrawn(entry, null, before, response.requestedAt);
   const zone = before.detail?.timezone ?? null;

@@ -4,7 +4,7 @@ import { CLOCK_TOLERANCE_MS } from '../clock-tolerance.ts';
 import { KEPT_DAYS, type Snapshot } from '../snapshot.ts';
 import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, pairUp } from '../views.ts';
-import type { Known, ViewResponse } from './step.ts';
+import type { ObservationContext, ViewResponse } from './step.ts';
 
 /** Returns the snapshot of a job with its first list entry, or without one. None of its values were emitted. */
 export function createSnapshot(jobNumber: number, list: ListView | null, listAt: number): Snapshot {
@@ -36,7 +36,7 @@ export function asEmitted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapsho
 export function withOldDispatch(
   before: Snapshot,
   detail: DetailView,
-  { baselineStartedAt }: Known,
+  { baselineStartedAt }: ObservationContext,
 ): Snapshot {
   const { emitted } = before;
   if (before.detail !== null || emitted.dateOut !== null || detail.dateOut === null) return before;
@@ -61,7 +61,7 @@ export function proveCreated(
   before: Snapshot,
   detail: DetailView,
   response: ViewResponse,
-  known: Known,
+  known: ObservationContext,
 ): Proof {
   const { baselineStartedAt, lastGoodCrawlStartedAt } = known;
   const cameIn = detail.dateIn === null ? undefined : readTimes(detail.dateIn, detail.timezone);

@@ -17,16 +17,16 @@ export const OMITTED_IN_DETAIL = [
  * Returns whether a field of one view is unchanged. A flag that is missing on one side is unknown, and not
  * a change.
  */
-export function same(field: LaggingField, a: LaggingValues, b: LaggingValues): boolean {
+export function isUnchangedField(field: LaggingField, a: LaggingValues, b: LaggingValues): boolean {
   const flag = field === 'canEdit' || field === 'mustDate';
-  return (flag && (a[field] === null || b[field] === null)) || equal(field, a, b);
+  return (flag && (a[field] === null || b[field] === null)) || isEqualField(field, a, b);
 }
 
 /**
  * Returns whether both views have the same value of a field. A flag that only one side contains is not
  * equal.
  */
-export function equal(field: LaggingField, a: LaggingValues, b: LaggingValues): boolean {
+export function isEqualField(field: LaggingField, a: LaggingValues, b: LaggingValues): boolean {
   if (field === 'dateDue') return sameTime(a.dateDue, b.dateDue);
   return field === 'dateOut' ? sameTime(a.dateOut ?? null, b.dateOut ?? null) : a[field] === b[field];
 }

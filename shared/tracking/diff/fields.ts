@@ -8,7 +8,7 @@ import {
   withLaterValues,
 } from '../snapshot.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
-import { equal, OMITTED_IN_DETAIL, type SharedValues, same } from './equality.ts';
+import { isEqualField, isUnchangedField, OMITTED_IN_DETAIL, type SharedValues } from './equality.ts';
 import type { CaughtUp } from './lag.ts';
 import type { EventContent } from './step.ts';
 
@@ -62,8 +62,8 @@ export function findChangedFields(
 ): SharedField[] {
   return SHARED_FIELDS.filter(
     (field) =>
-      !same(field, was, next) &&
-      !(passing?.other && equal(field, passing.other, next)) &&
+      !isUnchangedField(field, was, next) &&
+      !(passing?.other && isEqualField(field, passing.other, next)) &&
       !passing?.unsure.includes(field),
   );
 }
@@ -80,7 +80,9 @@ export function findIncomparable(
 ): readonly SharedField[] {
   if (other === null) return [];
   return SHARED_FIELDS.filter((field) =>
-    same(field, was, next) ? unsure.includes(field) : !same(field, was, other) && !same(field, next, other),
+    isUnchangedField(field, was, next)
+      ? unsure.includes(field)
+      : !isUnchangedField(field, was, other) && !isUnchangedField(field, next, other),
   );
 }
 
@@ -105,7 +107,7 @@ export function compareListedDetail(
 ): DetailFields {
   if (detail === null) return { changes: [], kept: {}, unsure: [], followed: {} };
   const apart = SHARED_FIELDS.filter(
-    (field) => !same(field, detail, next) && !(list && equal(field, list, next)),
+    (field) => !isUnchangedField(field, detail, next) && !(list && isEqualField(field, list, next)),
   );
   const kept: LaggingField[] = apart.filter((field) => !unsure.includes(field) && !repeated.includes(field));
   // The views can name a status differently. Only if they named it alike is the detail certainly ahead of the list.
@@ -115,7 +117,9 @@ export function compareListedDetail(
     changes: [],
     kept: pick(detail, kept),
     // After a change, the value is the detail's own again.
-    unsure: unsure.filter((field) => same(field, detail, next) && !(list && same(field, list, next))),
+    unsure: unsure.filter(
+      (field) => isUnchangedField(field, detail, next) && !(list && isUnchangedField(field, list, next)),
+    ),
     followed: {},
   };
 }
@@ -147,7 +151,7 @@ export function compareDelistedDetail(
     followed: pick(
       next,
       // A list without the value may never contain it.
-      changed.filter((field) => list && list[field] !== null && equal(field, list, base)),
+      changed.filter((field) => list && list[field] !== null && isEqualField(field, list, base)),
     ),
   };
 }

@@ -6,7 +6,7 @@ import { CLOCK_TOLERANCE_MS } from '../clock-tolerance.ts';
 import type { LaggingField, ListAhead, SharedField, Snapshot } from '../snapshot.ts';
 import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
-import { equal, OMITTED_IN_DETAIL, same } from './equality.ts';
+import { isEqualField, isUnchangedField, OMITTED_IN_DETAIL } from './equality.ts';
 
 /** Maximum number of values kept per field. */
 const MAX_VALUES = 8;
@@ -25,9 +25,9 @@ export function addListValues(
 ): ListAhead | undefined {
   if (was === null) return ahead;
   const added = FIELDS.flatMap((field) => {
-    if (same(field, was, next) || (field === 'dateOut' && next.dateOut === null)) return [];
+    if (isUnchangedField(field, was, next) || (field === 'dateOut' && next.dateOut === null)) return [];
     const known = ahead?.[field];
-    const isApart = !known && detail !== null && !same(field, was, detail);
+    const isApart = !known && detail !== null && !isUnchangedField(field, was, detail);
     if (isApart && !isDateBehind(field, was, next, detail)) return [];
     const values = [...(known?.values ?? (isApart ? [was[field]] : [])), next[field]].slice(-MAX_VALUES);
     return [[field, { before: known ? known.before : was[field], values, at }]];
@@ -40,7 +40,7 @@ export function addListValues(
  * detail can still show each date of the list.
  */
 function isDateBehind(field: LaggingField, was: ListView, next: ListView, detail: DetailView): boolean {
-  return field === 'dateOut' && was.dateOut !== null && !same(field, next, detail);
+  return field === 'dateOut' && was.dateOut !== null && !isUnchangedField(field, next, detail);
 }
 
 /**
@@ -135,5 +135,5 @@ function isDatedAfter({ dateOut, timezone }: DetailView, time: number): boolean 
 }
 
 function isValue(field: LaggingField, value: unknown, view: Pick<ListView, LaggingField>): boolean {
-  return equal(field, { ...view, [field]: value }, view);
+  return isEqualField(field, { ...view, [field]: value }, view);
 }

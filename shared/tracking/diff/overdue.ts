@@ -2,13 +2,13 @@
 
 import type { Snapshot } from '../snapshot.ts';
 import { readTimes, sameTime } from '../timestamps.ts';
-import { buildStep, type Known, type Step, type ViewResponse } from './step.ts';
+import { buildStep, type ObservationContext, type Step, type ViewResponse } from './step.ts';
 
 /**
  * Emits job.overdue if a listed job is overdue and the event was not yet emitted for its due date (rule
  * 15). Overdue means undispatched in an observation requested after the due time.
  */
-export function checkOverdue(snapshot: Snapshot, response: ViewResponse, known: Known): Step {
+export function checkOverdue(snapshot: Snapshot, response: ViewResponse, known: ObservationContext): Step {
   const due = findOverdue(snapshot, response);
   if (!due) return { snapshot, events: [], observedStatuses: [] };
   const after = { ...snapshot, emitted: { ...snapshot.emitted, overdueFor: due.dateDue } };

@@ -19,7 +19,7 @@ export interface ListEntry {
 }
 
 /** State of the account at the time of an observation. Times are epoch ms. */
-export interface Known {
+export interface ObservationContext {
   /** Start of this poll. */
   readonly startedAt: number;
   /** Start of the last complete crawl before this one. `null` before the first. */
@@ -117,7 +117,10 @@ function withoutFirstStatus(contents: readonly EventContent[]): readonly EventCo
 }
 
 /** Returns the time at which the job was last known to match its list view (epoch ms). */
-export function sinceListed(snapshot: Snapshot, known: Pick<Known, 'lastGoodCrawlStartedAt'>): number {
+export function sinceListed(
+  snapshot: Snapshot,
+  known: Pick<ObservationContext, 'lastGoodCrawlStartedAt'>,
+): number {
   // A job that is simply listed was in the last complete crawl with the same values.
   const isUnchanged =
     snapshot.departure === null &&

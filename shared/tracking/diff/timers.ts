@@ -2,13 +2,13 @@
 import type { Snapshot } from '../snapshot.ts';
 import { addWorkingDays, sameTime } from '../timestamps.ts';
 import { checkOverdue, findDueTime, findEarliestDueTime, readDueTime } from './overdue.ts';
-import { buildStep, type EventRules, type Known, type Step, type ViewResponse } from './step.ts';
+import { buildStep, type EventRules, type ObservationContext, type Step, type ViewResponse } from './step.ts';
 
 /**
  * Emits the events whose time has come for a listed job. An event with a configured time is only marked
  * as emitted, without an event, if that time had come before tracking began or before the settings were changed.
  */
-export function checkTimers(snapshot: Snapshot, response: ViewResponse, known: Known): Step {
+export function checkTimers(snapshot: Snapshot, response: ViewResponse, known: ObservationContext): Step {
   const { rules } = known;
   const overdue = checkOverdue(snapshot, response, known);
   if (!rules) return overdue;

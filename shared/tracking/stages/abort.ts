@@ -1,7 +1,7 @@
 /** Last stage of a poll that stopped: records why. */
 import type { AccountState } from '../../accounts/accounts.ts';
 import { describeProblem } from '../account-state.ts';
-import { isServiceFault, noteFailure } from '../breaker.ts';
+import { isUpstreamFailure, recordUpstreamFailure } from '../breaker.ts';
 import { IdentityMismatch, type Poll, type PollFailure } from '../poll-context.ts';
 import { recordState } from '../record-state.ts';
 
@@ -19,9 +19,9 @@ export async function abort(
     return { state: await recordState(poll, { result, outcome, status }), problem: cause.message };
   }
   const { problem, accepted } = cause;
-  if (progress.upstream && progress.pages === 0 && isServiceFault(problem)) {
+  if (progress.upstream && progress.pages === 0 && isUpstreamFailure(problem)) {
     const failure = { at: deps.now(), reason: problem.message };
-    progress.upstream = await noteFailure(deps, account, failure, progress.upstream);
+    progress.upstream = await recordUpstreamFailure(deps, account, failure, progress.upstream);
   }
   const result = { kind: 'failed', problem, accepted } as const;
   const state = await recordState(poll, { result, outcome, status });

@@ -6,7 +6,7 @@ import type { AccountState } from '../../accounts/accounts.ts';
 import type { OrderingClient } from '../../ordering/client.ts';
 import type { Crawl } from '../crawl.ts';
 import type { FetchResult } from '../detail-fetches.ts';
-import { openJobsWrite, tallyOpen } from '../open-jobs.ts';
+import { countOpenJobs, openJobsWrite } from '../open-jobs.ts';
 import type { Identity, Poll } from '../poll-context.ts';
 import type { Attributes } from '../poll-writer.ts';
 import { recordState } from '../record-state.ts';
@@ -56,7 +56,7 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     return recordState(poll, { result, outcome: 'partial', status: attributes, head });
   }
   const { upstreamId } = poll.writer.head.attributes;
-  const open = openJobsWrite(poll.account, tallyOpen(list), {
+  const open = openJobsWrite(poll.account, countOpenJobs(list), {
     changedAt: list.startedAt,
     upstreamId: typeof upstreamId === 'number' ? upstreamId : identity?.id,
   });

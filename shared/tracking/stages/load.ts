@@ -5,7 +5,7 @@ import { type Head, toHead } from '../../log/head.ts';
 import { type Holds, REQUEST_KINDS } from '../../ordering/client.ts';
 import { type AccountRef, indexPk, keys } from '../../storage/schema.ts';
 import type { Item, Value } from '../../storage/table.ts';
-import { readUpstreamHealth, type Upstream } from '../breaker.ts';
+import { type BreakerState, readUpstreamHealth } from '../breaker.ts';
 import type { EventRules } from '../diff/step.ts';
 import { createEventRules } from '../event-rules.ts';
 import { PollGroups } from '../groups.ts';
@@ -33,7 +33,7 @@ interface Stored {
   readonly account: Account;
   readonly status: Status;
   readonly statusItem: Item;
-  readonly upstream: Upstream;
+  readonly upstream: BreakerState;
   readonly head: Head;
   /** Items of the index: shards, pending groups and payments. */
   readonly items: readonly Item[];

@@ -1,7 +1,7 @@
 /** Stage of a poll: decides whether negative verdicts are plausible, and emits them or holds them back (rule 10). */
 import type { Crawl } from '../crawl.ts';
 import { conclude, type FetchResult } from '../detail-fetches.ts';
-import { countAbsence, type Observed } from '../observation.ts';
+import { countAbsence, type ObservationResult } from '../observation.ts';
 import type { Poll } from '../poll-context.ts';
 import { type Absence, findAllowance, judgeAbsence, type Ruling, readVerdictCounter } from '../quarantine.ts';
 
@@ -17,7 +17,7 @@ export interface Absences {
 export function applyQuarantine(
   { status, tracked, baselined, context, writer }: Poll,
   list: Crawl,
-  observed: Observed,
+  observed: ObservationResult,
   gone: FetchResult['gone'],
 ): Absences | undefined {
   let absences: Absences | undefined;

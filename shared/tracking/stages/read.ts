@@ -1,6 +1,6 @@
 /** Stage of a poll: reads the list of active jobs. */
 import type { ListedJob } from '../../ordering/list-page.ts';
-import { noteAnswer } from '../breaker.ts';
+import { recordResponse } from '../breaker.ts';
 import { type Crawl, crawl, type Observation } from '../crawl.ts';
 import type { ViewResponse } from '../diff/step.ts';
 import type { KnownEntry } from '../known-entries.ts';
@@ -34,7 +34,7 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
     throw new PollFailure({ problem: list.problem, accepted: identity !== undefined });
   }
   if (progress.upstream) {
-    progress.upstream = await noteAnswer(deps, account.region, list.respondedAt, progress.upstream);
+    progress.upstream = await recordResponse(deps, account.region, list.respondedAt, progress.upstream);
   }
   if (baselined) {
     const former: string[] = [];

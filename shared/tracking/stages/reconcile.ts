@@ -1,12 +1,12 @@
 /** Stage of a poll: compares the list with the stored state. */
 import type { Crawl } from '../crawl.ts';
-import { type Observed, observe } from '../observation.ts';
+import { type ObservationResult, observe } from '../observation.ts';
 import type { Poll, Session } from '../poll-context.ts';
 import { rotate } from '../rotation.ts';
 import { type Swept, sweep } from '../sweep.ts';
 
 /** The jobs to process, including those found by the sweep. */
-export interface Reconciled extends Observed {
+export interface Reconciled extends ObservationResult {
   readonly swept: Swept;
   /** Time through which the rotation is done once its jobs are fetched. Absent if there was no rotation. */
   readonly rotatedThrough?: number;
