@@ -344,6 +344,7 @@ export const accounts = {
 
   'accounts delete': command({
     about: 'Deletes an account with its log, jobs and all other data.',
+    more: 'API keys, endpoints and alert rules that name only this account are deleted, too. From others, the account is removed.',
     args: ['ID'],
     flags: { yes: { about: 'Confirm the deletion, which can’t be undone' } },
     example: 'accounts delete acme --yes',

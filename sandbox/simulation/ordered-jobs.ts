@@ -3,8 +3,8 @@
  *
  * - Artwork is fetched when the job is ordered, and again before production. If the artwork of a line is missing, the
  *   job and the line have the status *Awaiting artwork*. The request is repeated at growing intervals, for 14 days of
- *   simulated time. After that, and without an artwork URL, the job waits until artwork is supplied through the control
- *   panel.
+ *   simulated time. After these 14 days, or if the line has no artwork URL, the job waits until artwork is supplied
+ *   through the control panel.
  * - The stages of a job are: received, scheduled (sometimes on hold for some hours), in production, checked, packed and
  *   dispatched. Most jobs are dispatched shortly before their due date. One in sixteen is late, by at most five days.
  * - A job in production can be edited but not cancelled. One job in eight is locked for an hour during production. One
