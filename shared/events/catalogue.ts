@@ -91,10 +91,7 @@ const transaction = z.object({
 
 const accountData = {
   ...base,
-  observed: observed
-    .partial()
-    .optional()
-    .describe('Only for `account.*`, where any of its fields can be missing.'),
+  observed: observed.partial().optional(),
 };
 
 /** Creates the schema of an object with these fields when it is needed: a start needs only the names of the types. */

@@ -311,7 +311,19 @@ ${table(
       all.flatMap(({ rows }) => rows),
       getHtml,
     );
-    const isCommon = ({ html }: Row) => (counts.get(html)?.length ?? 0) > all.length / 4;
+    const count = (html: string) => counts.get(html)?.length ?? 0;
+    // Of rows with the same name, only the most frequent one, because the types refer to it by that name.
+    const isMostFrequent = ({ name, html }: Row) =>
+      [...counts.values()].every(([other]) => other?.name !== name || count(other.html) <= count(html));
+    // Not without the object that contains it.
+    const hasCommonParent = ({ name, html }: Row) =>
+      all.some(
+        ({ rows }) =>
+          rows.some((row) => row.html === html) &&
+          rows.every((row) => !name.startsWith(`${row.name}.`) || isMostFrequent(row)),
+      );
+    const isCommon = (row: Row) =>
+      count(row.html) > all.length / 4 && isMostFrequent(row) && hasCommonParent(row);
     const isInAll = ({ name }: Row) => all.every(({ rows }) => rows.some((row) => row.name === name));
     const common = [...counts.values()]
       .flatMap(([row]) => (row && isCommon(row) ? [row] : []))
