@@ -308,7 +308,7 @@ export const accountRoutes: readonly Route[] = [
       record: ({ subject, ...by }, parts) => recordAction('confirm', accountItem(subject), by, parts),
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
-        'In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials have been corrected or, with `upstreamId`, that they belong to the right account now.',
+        'In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials have been corrected. With `upstreamId`, the operator instead accepts the other account to which the credentials belong.',
       role: 'operate',
       subject: accountSubject,
       body: z
