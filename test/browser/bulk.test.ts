@@ -76,7 +76,9 @@ test('accounts that cannot be changed are left out with the reason, and the othe
   await axe(page);
   await page.goto(`${site.url}/jobs?which=open`);
   await page
-    .getByText(/^Jobs of accounts that are not observed may be outdated: own \(paused, as of .+\)\.$/)
+    .getByText(
+      /^Jobs of accounts that are not observed may be outdated: own \(paused, observed up to .+\)\.$/,
+    )
     .waitFor();
   await site.api('/accounts/own/resume', { method: 'POST' });
 });

@@ -58,7 +58,7 @@ export const places: readonly Place[] = [
   { name: 'an account', path: () => '/accounts/acme/settings', heading: /./ },
   {
     name: 'an account that was created through the API',
-    path: () => '/accounts/created/settings',
+    path: () => '/accounts/delta/settings',
     heading: /./,
   },
   { name: 'a new account', path: () => '/setup/new-account', heading: /./ },
@@ -108,7 +108,7 @@ export function furnishedDesk(options: ScriptedOptions = {}): Desk {
       options.prepare?.(world, account);
     },
   });
-  const created = site.world.addAccount({ region: 'us', name: 'created' });
+  const created = site.world.addAccount({ region: 'us', name: 'delta' });
   created.createJob({ description: 'Staff shirt' });
   const desk = Object.assign(site, { jobs, created, message: '' });
   beforeAll(() => furnish(desk), 180_000);
@@ -135,7 +135,7 @@ async function furnish(desk: Desk): Promise<void> {
   await desk.makeKey('read', ['acme']);
   const { clientId, clientSecret } = desk.created;
   await desk.api('/accounts', {
-    body: { id: 'created', region: 'us', credentials: { clientId, clientSecret } },
+    body: { id: 'delta', region: 'us', credentials: { clientId, clientSecret } },
   });
   // After the baseline, changes of the jobs are emitted.
   await waitForEvent(desk, 'account.baselined');

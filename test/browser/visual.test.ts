@@ -87,7 +87,7 @@ beforeAll(async () => {
   const response = await world.app.request('/v1/accounts', {
     method: 'POST',
     headers: { authorization: `Bearer ${BOOTSTRAP}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ id: 'created', region: 'us', credentials: world.credentials }),
+    body: JSON.stringify({ id: 'delta', region: 'us', credentials: world.credentials }),
   });
   if (response.status !== 201) throw new Error(await response.text());
   const [plain = 0, late = 0, hostile = 0] = world.ids.jobs;

@@ -348,7 +348,7 @@ function Outdated({ accounts }: { readonly accounts: readonly Unobserved[] }) {
           <Link href={href(accountHref(id))}>{id}</Link> ({state}
           {observedThrough === null ? null : (
             <>
-              , as of <Timestamp at={observedThrough} />
+              , observed up to <Timestamp at={observedThrough} />
             </>
           )}
           )
