@@ -40,7 +40,7 @@ import type { SandboxAccount } from '../world/world.ts';
  * - US accounts have no `taxRate`. They are exempt (Resale) if one of their certificates is checked and valid. The tax
  *   rates are 15 % in NZ, 10 % in AU, 20 % in GB and 21 % in the EU.
  * - The file of a certificate is Missing, Checking or Stored (`fileStatus.code`). Only a stored file has a `cdnUrl`,
- *   which expires after 15 minutes. The license is valid until the end of `licenseExpiryDate` in UTC.
+ *   which expires after 15 minutes. A certificate is valid until the end of `licenseExpiryDate` in UTC.
  * - An account with the `paymentMode` Card pays when it orders. `showPayNow` and `creditCardRequired` are true, and it
  *   has no payment terms.
  */

@@ -283,7 +283,7 @@ export const catalogue = {
     })),
   },
   'order_group.dispatched': {
-    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch are ignored. The event is emitted again when all jobs are dispatched after a job was added, a dispatch was revoked or an ignored job was dispatched.',
+    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch are ignored. If a job is added, a dispatch is revoked or an ignored job is dispatched, the event is emitted again as soon as all jobs are dispatched.',
     data: fields(() => ({
       ...groupData,
       excludedJobs,
