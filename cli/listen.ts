@@ -6,7 +6,7 @@ import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import { getExample } from '../shared/events/examples.ts';
-import { webhookSecret } from '../shared/validation.ts';
+import { receiverSecret } from '../shared/validation.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
 import { checkStart, createReader, selectEvents } from './events.ts';
 import { parseList, parseTime, readHeaders, readSecret, type SELECTION } from './input.ts';
@@ -163,7 +163,7 @@ async function readOwnSecret(context: Context, flags: SecretFlags): Promise<stri
 async function readSigningSecret(context: Context, flags: SecretFlags): Promise<string> {
   const { 'secret-file': file, 'secret-env': variable } = flags;
   const secret = await readSecret(context, 'The signing secret', { flag: 'secret', file, variable });
-  const { error } = webhookSecret.safeParse(secret);
+  const { error } = receiverSecret.safeParse(secret);
   if (error) throw new UsageError(`The signing secret ${error.issues[0]?.message}.`);
   return secret;
 }

@@ -66,12 +66,23 @@ export const lines = (max: number) =>
     'must contain no control characters except line feeds',
   );
 
-/** A webhook secret: `whsec_` and 24–64 bytes in base64. */
-export const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {
+const SECRET_RULE = 'must be "whsec_" and 24 to 64 random bytes in base64';
+const secretText = z.string('must be text that begins with whsec_');
+
+function isSecret(value: string): boolean {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value)?.[1];
   const bytes = Math.floor(((encoded?.replace(/=+$/, '').length ?? 0) * 3) / 4);
   return bytes >= 24 && bytes <= 64;
-}, 'must be "whsec_" and 24 to 64 random bytes in base64');
+}
+
+/** The secret of an existing receiver. Its padding is optional: earlier versions accepted secrets without it. */
+export const receiverSecret = secretText.refine(isSecret, SECRET_RULE);
+
+/** A new webhook secret: `whsec_` and 24–64 bytes in base64, with padding. */
+export const webhookSecret = secretText.refine(
+  (value) => isSecret(value) && (value.length - 'whsec_'.length) % 4 === 0,
+  SECRET_RULE,
+);
 
 /** Returns ` (did you mean …?)` for a misspelled event type, or an empty string. */
 export function suggestType(typed: string): string {

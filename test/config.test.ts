@@ -138,6 +138,11 @@ describe('endpoints in the configuration', () => {
 
   test.each([
     [{ secret: 'whsec_c2hvcnQ=' }, 'secret'],
+    [{ secret: `whsec_${'A'.repeat(43)}` }, 'secret must be "whsec_" and 24 to 64 random bytes in base64'],
+    [
+      { secret: [secret, `whsec_${'A'.repeat(34)}`] },
+      'secret[1] must be "whsec_" and 24 to 64 random bytes in base64',
+    ],
     [{ secret: [] }, 'secret'],
     [{ types: ['jobs.*'] }, 'types[0] must match an existing event type'],
     [{ jobFields: { colour: 'red' } }, 'jobFields.colour is not a job field'],

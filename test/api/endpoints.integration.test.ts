@@ -258,6 +258,7 @@ describe('an endpoint', () => {
       [{ url: URL, start: 'tomorrow' }, 400, 'start'],
       [{ url: URL, jobFields: { colour: 'red' } }, 400, 'jobFields.colour'],
       [{ url: URL, types: ['jobs.*'] }, 400, 'types[0]'],
+      [{ url: URL, secret: `whsec_${'A'.repeat(43)}` }, 400, 'secret'],
       [{ url: 'ftp://erp.example.com/', region: 'us' }, 422, 'url'],
       [{ url: URL, accounts: ['nobody'] }, 422, 'accounts'],
       [{ url: URL, region: 'us', accounts: ['kiwi'] }, 422, 'accounts'],

@@ -222,6 +222,11 @@ describe('a receiver', () => {
     await createReceiver({ secrets: [undefined, secret, ''], now: () => NOW }).verify(body, headers);
   });
 
+  test('accepts a secret without padding', async () => {
+    const { body, headers, secret } = await signedEvent();
+    await createReceiver({ secret: secret.replace(/=+$/, ''), now: () => NOW }).verify(body, headers);
+  });
+
   test('rejects invalid secrets, also beside a valid one', async () => {
     const short = `whsec_${Buffer.alloc(23).toString('base64')}`;
     const long = `whsec_${Buffer.alloc(65).toString('base64')}`;
