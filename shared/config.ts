@@ -58,6 +58,8 @@ const withDefault = <T extends z.ZodType>(field: T, fallback: string) =>
 
 const listenPort = integerFrom(0, 65_535, 'must be a port number from 0 to 65535');
 
+const SECRETS_RULE = 'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets';
+
 const FROM_RULE = 'the sender address of e-mails, such as orders@example.com';
 
 /**
@@ -283,8 +285,8 @@ export const configSchema = z
             ),
           secret: z
             .union(
-              [webhookSecret, z.array(webhookSecret).min(1).max(4)],
-              'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
+              [webhookSecret, z.array(webhookSecret).min(1, SECRETS_RULE).max(4, SECRETS_RULE)],
+              SECRETS_RULE,
             )
             .describe(
               'Signing secret (Standard Webhooks): `whsec_` followed by 24 to 64 random bytes in base64. During a rotation, set a list of up to 4 secrets, with the new one first.',

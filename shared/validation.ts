@@ -152,10 +152,22 @@ export function formatIssue(issue: z.core.$ZodIssue | undefined, whole: string):
 
 /** Returns the accepted values: the rule's own message instead of zod's. */
 function describeRule(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'too_small' && issue.message.startsWith('Too small')) {
+    return describeSize(issue.origin, issue.inclusive === false ? 'more than' : 'at least', issue.minimum);
+  }
+  if (issue.code === 'too_big' && issue.message.startsWith('Too big')) {
+    return describeSize(issue.origin, issue.inclusive === false ? 'less than' : 'at most', issue.maximum);
+  }
   if (!issue.message.startsWith('Invalid ')) return issue.message;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
   if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
   return 'must be valid';
+}
+
+function describeSize(origin: string, bound: string, size: number | bigint): string {
+  const isOne = Number(size) === 1;
+  if (origin === 'array') return `must contain ${bound} ${size} ${isOne ? 'entry' : 'entries'}`;
+  return `must be ${bound} ${size}${origin === 'string' ? ` character${isOne ? '' : 's'}` : ''}`;
 }
 
 /** Names of types in messages. */

@@ -3,8 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { ConfigError, parseConfig, parseConfigText, parseStorage } from '../shared/config.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
+import { checkInput } from '../shared/validation.ts';
 
 const secret = newSigningSecret();
 
@@ -143,7 +145,11 @@ describe('endpoints in the configuration', () => {
       { secret: [secret, `whsec_${'A'.repeat(34)}`] },
       'secret[1] must be "whsec_" and 24 to 64 random bytes in base64',
     ],
-    [{ secret: [] }, 'secret'],
+    [{ secret: [] }, 'secret must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4'],
+    [
+      { secret: Array(5).fill(secret) },
+      'secret must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4',
+    ],
     [{ types: ['jobs.*'] }, 'types[0] must match an existing event type'],
     [{ jobFields: { colour: 'red' } }, 'jobFields.colour is not a job field'],
     [{ jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be a valid value of this field'],
@@ -174,6 +180,21 @@ describe('endpoints in the configuration', () => {
       'webhooks.disableAfterDays must be more than 0.',
     );
   });
+});
+
+test.each([
+  [z.array(z.string()).min(1), [], 'must contain at least 1 entry'],
+  [z.array(z.string()).min(2), ['a'], 'must contain at least 2 entries'],
+  [z.array(z.string()).max(1), ['a', 'b'], 'must contain at most 1 entry'],
+  [z.tuple([z.string(), z.string()]), ['a'], 'must contain at least 2 entries'],
+  [z.string().min(3), 'a', 'must be at least 3 characters'],
+  [z.string().max(1), 'ab', 'must be at most 1 character'],
+  [z.number().min(3), 1, 'must be at least 3'],
+  [z.number().positive(), 0, 'must be more than 0'],
+  [z.number().lt(3), 3, 'must be less than 3'],
+])('a size without a message of its own has no text of the validation library: %#', (shape, value, rule) => {
+  const result = checkInput<unknown>(z.object({ field: shape }), { field: value });
+  expect(result).toEqual({ kind: 'rejected', reason: `field ${rule}.` });
 });
 
 test('a key has 100 streams and long polls by default', () => {
