@@ -601,6 +601,10 @@ function resolveReferences(
 function resolveReference(value: string, { env, folder, onProblem }: References, field: string): string {
   if (value.startsWith('env:')) {
     const name = value.slice('env:'.length);
+    if (name === '') {
+      onProblem(`${field} must contain the name of an environment variable after env:.`);
+      return value;
+    }
     const found = env[name];
     if (found) return found;
     onProblem(
@@ -609,6 +613,10 @@ function resolveReference(value: string, { env, folder, onProblem }: References,
     return value;
   }
   if (!value.startsWith('file:')) return value;
+  if (value === 'file:') {
+    onProblem(`${field} must contain the path of a file after file:.`);
+    return value;
+  }
   const file = resolve(folder, value.slice('file:'.length));
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');

@@ -381,6 +381,14 @@ describe('references', () => {
         `accounts[0].clientSecret refers to the file ${join(folder, 'none')}, which can’t be read: the file or its folder does not exist (ENOENT).`,
       ),
     );
+    expect(reject('env:')).toThrow(
+      new ConfigError(
+        'accounts[0].clientSecret must contain the name of an environment variable after env:.',
+      ),
+    );
+    expect(reject('file:')).toThrow(
+      new ConfigError('accounts[0].clientSecret must contain the path of a file after file:.'),
+    );
     expect(reject('file:empty')).toThrow(/^accounts\[0\]\.clientSecret must be the client secret /);
   });
 });
