@@ -10,9 +10,11 @@ import {
   UpdateTimeToLiveCommand,
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
+import { explainError } from '../shared/error-codes.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../shared/storage/schema.ts';
 import type { Table } from '../shared/storage/table.ts';
+import { StartError } from './start-error.ts';
 
 /** Name of the state table on a DynamoDB server. */
 const TABLE_NAME = 'jobwire-state';
@@ -22,12 +24,24 @@ export async function openDynamoTables(
   endpoint: string,
 ): Promise<{ readonly table: Table; readonly history: Table; close(): Promise<void> }> {
   const client = new DynamoDBClient({ endpoint, region: process.env.AWS_REGION ?? 'us-east-1' });
-  await createTables(client, TABLE_NAME);
+  try {
+    await createTables(client, TABLE_NAME);
+  } catch (cause) {
+    client.destroy();
+    throw new StartError(describeFailure(cause, endpoint), { cause });
+  }
   return {
     table: createDynamoTable(client, { tableName: TABLE_NAME }),
     history: createDynamoTable(client, { tableName: historyTableName(TABLE_NAME), schema: historySchema }),
     close: async () => client.destroy(),
   };
+}
+
+function describeFailure(cause: unknown, endpoint: string): string {
+  if (cause instanceof Error && cause.name === 'CredentialsProviderError') {
+    return `The tables at dynamodbEndpoint (${endpoint}) require AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`;
+  }
+  return `The tables at dynamodbEndpoint (${endpoint}) can’t be used: ${explainError(cause)}.`;
 }
 
 /** Creates both tables by {@link createTable}: the state table of this name, and its history table. */

@@ -11,8 +11,10 @@ import {
   DescribeTimeToLiveCommand,
   type KeySchemaElement,
 } from '@aws-sdk/client-dynamodb';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createTables, historyTableName } from '../../local/dynamo-tables.ts';
+import { StartError } from '../../local/start-error.ts';
+import { openTables } from '../../local/tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
 import {
@@ -271,3 +273,33 @@ function temporaryFolder(): string {
 function getNames(keys: readonly KeySchemaElement[] | undefined) {
   return keys?.map(({ AttributeName }) => AttributeName);
 }
+
+describe('tables at dynamodbEndpoint that can’t be opened', () => {
+  const endpoint = 'http://127.0.0.1:1';
+  const stubKeys = (key: string | undefined) => {
+    vi.stubEnv('AWS_ACCESS_KEY_ID', key);
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', key);
+    vi.stubEnv('AWS_PROFILE', undefined);
+    vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true');
+    for (const name of ['AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/none');
+    onTestFinished(() => void vi.unstubAllEnvs());
+  };
+
+  test('are reported with the setting and the address if the server is down', async () => {
+    stubKeys('local');
+    await expect(openTables({ folder: '.', endpoint })).rejects.toThrow(
+      new StartError(
+        `The tables at dynamodbEndpoint (${endpoint}) can’t be used: the connection was refused (ECONNREFUSED).`,
+      ),
+    );
+  });
+
+  test('are reported with the variables if there are no AWS credentials', async () => {
+    stubKeys(undefined);
+    await expect(openTables({ folder: '.', endpoint })).rejects.toThrow(
+      new StartError(
+        `The tables at dynamodbEndpoint (${endpoint}) require AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
+      ),
+    );
+  });
+});
