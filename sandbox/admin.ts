@@ -167,7 +167,7 @@ export function createAdminApp(
       freedom.clear();
       return json({});
     }),
-    route('GET /scheduled-changes', 'Planned, active and completed scheduled changes.', () =>
+    route('GET /scheduled-changes', 'Planned, active, completed and cancelled scheduled changes.', () =>
       json(agenda.list().map(toScheduledChangeView)),
     ),
     route(

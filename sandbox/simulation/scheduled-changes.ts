@@ -87,7 +87,7 @@ export interface PlannedChange {
   readonly at: number;
   /** End time; null if it has none. */
   readonly until: number | null;
-  state: 'planned' | 'active' | 'completed';
+  state: 'planned' | 'active' | 'completed' | 'cancelled';
 }
 
 /** State that scheduled changes modify. */
@@ -99,7 +99,9 @@ export interface AgendaOptions {
   scenario: { advanceTo(instantMs: number): void } | undefined;
 }
 
-const KEPT_WHEN_COMPLETED = 1000;
+const KEPT_WHEN_OVER = 1000;
+
+const isOver = ({ state }: PlannedChange): boolean => state === 'completed' || state === 'cancelled';
 
 /** The scheduled changes, in order. */
 export class ChangeScheduler {
@@ -145,9 +147,9 @@ export class ChangeScheduler {
   /** Ends an active scheduled change, or cancels a planned one; false if there is none with this id. */
   end(id: string): boolean {
     const entry = this.#planned.find((one) => one.id === id);
-    if (!entry || entry.state === 'completed') return false;
+    if (!entry || isOver(entry)) return false;
     entry.undo?.();
-    entry.state = 'completed';
+    entry.state = entry.state === 'planned' ? 'cancelled' : 'completed';
     return true;
   }
 
@@ -175,7 +177,7 @@ export class ChangeScheduler {
     return this.#ruleEnds.get(ruleId) ?? null;
   }
 
-  /** Scheduled changes in order of planning, including the latest thousand completed ones. */
+  /** Scheduled changes in order of planning, including the latest thousand completed or cancelled ones. */
   list(): readonly PlannedChange[] {
     return this.#planned.map(({ undo: _, ...entry }) => entry);
   }
@@ -246,10 +248,10 @@ export class ChangeScheduler {
   }
 
   #forgetOld(): void {
-    let surplus = this.#planned.filter(({ state }) => state === 'completed').length - KEPT_WHEN_COMPLETED;
+    let surplus = this.#planned.filter(isOver).length - KEPT_WHEN_OVER;
     if (surplus <= 0) return;
-    this.#planned = this.#planned.filter(({ state }) => {
-      if (state !== 'completed' || surplus === 0) return true;
+    this.#planned = this.#planned.filter((entry) => {
+      if (!isOver(entry) || surplus === 0) return true;
       surplus -= 1;
       return false;
     });

@@ -1201,6 +1201,11 @@ describe('the control panel', () => {
     );
     expect((await us.get('/account')).status).toBe(401);
     expect((await ask(at, { do: 'rotateSecret', region: 'us', account: 'absent' })).status).toBe(400);
+    const cancelled = (await ask(at, { do: 'revokeTokens', afterSeconds: 10 })).json.id;
+    expect((await ask(`${at}/${cancelled}`, undefined, 'DELETE')).status).toBe(200);
+    expect((await ask(`${at}/${cancelled}`, undefined, 'DELETE')).status).toBe(404);
+    clock.now += 10_000;
+    expect((await ask(at)).json.at(-1)).toMatchObject({ id: cancelled, state: 'cancelled' });
   });
 
   test('renames a status, but not to a name that the lookup already contains', async () => {
