@@ -83,7 +83,10 @@ const faultSchemas = [
     hide: z.int().min(0).max(1000).default(0),
     forSeconds: z.number().positive().max(1e6).default(60),
     delayMs,
-  }),
+  }).refine(
+    ({ insert, hide }) => insert > 0 || hide > 0,
+    'must have insert or hide, as a number from 1 to 1000',
+  ),
 ] as const;
 
 const faultSchema = z.discriminatedUnion('kind', faultSchemas, {

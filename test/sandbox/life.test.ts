@@ -1173,6 +1173,16 @@ describe('the control panel', () => {
     expect((await ask(`${sandbox.adminUrl}/faults`, { fault, forSeconds: -1 })).status).toBe(400);
   });
 
+  test.each([{}, { insert: 0, hide: 0 }])('rejects a page drift that changes nothing: %j', async (fields) => {
+    const { sandbox } = await startService();
+    const { status, json } = await ask(`${sandbox.adminUrl}/faults`, {
+      fault: { kind: 'pageDrift', ...fields },
+    });
+    expect(status).toBe(400);
+    expect(JSON.stringify(json)).toContain('fault must have insert or hide, as a number from 1 to 1000.');
+    expect(sandbox.faults.list()).toEqual([]);
+  });
+
   test('plans, lists and ends scheduled changes', async () => {
     const { sandbox, clock, us } = await startService();
     const at = `${sandbox.adminUrl}/scheduled-changes`;
