@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
-import { requireAccount, ruleSchema, strictObject, UnknownAccountError } from './http/faults.ts';
+import { accountKey, requireAccount, ruleSchema, strictObject, UnknownAccountError } from './http/faults.ts';
 import { type FreedomSettings, freedomSchema } from './http/freedom.ts';
 import {
   answerUnexpected,
@@ -380,7 +380,6 @@ function toScheduledChangeView({ change, at, until, ...rest }: PlannedChange) {
   };
 }
 
-const accountKey = z.union([z.string(), z.int()], { error: 'must be a name, a client id or an upstream id' });
 const accountSchema = strictObject({ region: z.enum(REGIONS), account: accountKey });
 const paymentSchema = strictObject({
   ...accountSchema.shape,

@@ -30,6 +30,11 @@ export function strictObject<Shape extends z.core.$ZodLooseShape>(shape: Shape) 
   });
 }
 
+/** Identifies an account. */
+export const accountKey = z
+  .union([z.string(), z.int()], { error: 'must be a name, a client id or an upstream id' })
+  .describe('Name, client id or upstream id.');
+
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
 
 const faultSchemas = [
@@ -100,8 +105,7 @@ const faultSchema = z.discriminatedUnion('kind', faultSchemas, {
 export const ruleSchema = strictObject({
   match: strictObject({
     region: z.enum(REGIONS).optional(),
-    /** Name, client id or upstream id. */
-    account: z.union([z.string(), z.int()]).optional(),
+    account: accountKey.optional(),
     operation: z.enum(OPERATIONS).optional(),
     view: z.enum(VIEWS).optional(),
     method: z

@@ -19,7 +19,14 @@ export const freedomSchema = strictObject({
   /** Source of all choices: the same seed and the same requests give the same answers. */
   seed: z.int().default(1),
   /** Age of the state that a view shows, in seconds. Default: 0; of `closedSearch`: that of `search`. */
-  lagSeconds: z.partialRecord(view, z.number().min(0).max(86_400)).default({}),
+  lagSeconds: z
+    .partialRecord(view, z.number().min(0).max(86_400), {
+      error: (issue: z.core.$ZodRawIssue) =>
+        issue.code === 'unrecognized_keys'
+          ? `has no view ${issue.keys.join(', ')}; it may have: ${VIEWS.join(', ')}`
+          : undefined,
+    })
+    .default({}),
   /** Nullable fields that are null although there is a value: always the same ones of a job in a view. */
   nulls: strictObject({
     share: share.default(0),

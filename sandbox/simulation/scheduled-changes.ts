@@ -2,6 +2,7 @@
 
 import * as z from 'zod';
 import {
+  accountKey,
   type FaultRule,
   type FaultRules,
   type PageDrift,
@@ -15,10 +16,9 @@ import { REGIONS, type RegionCode, STAGES } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
 import { Timeline } from './timeline.ts';
 
-const account = z.union([z.string(), z.int()]).describe('Name, client id or upstream id.');
 const afterSeconds = z.number().min(0).max(1e9).default(0);
 const forSeconds = z.number().positive().max(1e9).optional();
-const someAccount = strictObject({ region: z.enum(REGIONS), account });
+const someAccount = strictObject({ region: z.enum(REGIONS), account: accountKey });
 
 const KINDS = ['fault', 'swapCredentials', 'rotateSecret', 'revokeTokens', 'addStatus', 'renameStatus'];
 
@@ -37,7 +37,7 @@ export const scheduledChangeSchema = z.discriminatedUnion(
       afterSeconds,
       forSeconds,
       region: z.enum(REGIONS),
-      accounts: z.tuple([account, account]),
+      accounts: z.tuple([accountKey, accountKey]),
     }),
     /** Changes the secret of an account's first credentials. Default: `<client id>-secret-2`. */
     strictObject({
@@ -51,7 +51,7 @@ export const scheduledChangeSchema = z.discriminatedUnion(
       do: z.literal('revokeTokens'),
       afterSeconds,
       region: z.enum(REGIONS).optional(),
-      account: account.optional(),
+      account: accountKey.optional(),
     }),
     /** Adds a status to the lookup of a region, or of all; every nth job that reaches its stage gets it. */
     strictObject({

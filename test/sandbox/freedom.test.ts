@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FreedomSettings, freedomSchema } from '../../sandbox/http/freedom.ts';
 import type { Spelling } from '../../sandbox/http/spelling.ts';
-import type { View } from '../../sandbox/http/traffic.ts';
+import { VIEWS, type View } from '../../sandbox/http/traffic.ts';
 import { SandboxClock } from '../../sandbox/simulation/clock.ts';
 import { startScenario } from '../../sandbox/simulation/scenario-file.ts';
 import type { ActiveJob, ActiveJobsPage, Job } from '../../shared/ordering/contract/jobs.ts';
@@ -143,6 +143,11 @@ describe('lagSeconds', () => {
       const { errors } = (await answer.json()) as { errors: Record<string, string[]> };
       expect(Object.keys(errors)).toEqual([field]);
     }
+  });
+
+  it('lists the accepted views if a view is unknown', async () => {
+    const answer = await setFreedom(await startService(), { lagSeconds: { nope: 1 } });
+    expect(await answer.text()).toContain(`lagSeconds has no view nope; it may have: ${VIEWS.join(', ')}.`);
   });
 
   it('answers PATCH and cancel from the current state: a change is visible only after the lag', async () => {

@@ -1218,6 +1218,16 @@ describe('the control panel', () => {
     expect((await ask(at)).json.at(-1)).toMatchObject({ id: cancelled, state: 'cancelled' });
   });
 
+  test('names the accepted values of an account', async () => {
+    const { sandbox } = await startService();
+    const { status, json } = await ask(`${sandbox.adminUrl}/scheduled-changes`, {
+      do: 'rotateSecret',
+      region: 'us',
+    });
+    expect(status).toBe(400);
+    expect(JSON.stringify(json)).toContain('account must be a name, a client id or an upstream id.');
+  });
+
   test('renames a status, but not to a name that the lookup already contains', async () => {
     const { sandbox, us, acme } = await startService();
     const job = acme.createJob({ status: 'On hold' });
