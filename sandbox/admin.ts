@@ -24,7 +24,7 @@ import { type CallPanel, createPanelPages, isOwnForm, PANEL } from './panel.ts';
 import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
 import { LONGEST_ADVANCE_SECONDS } from './simulation/scenario.ts';
-import { type PlannedChange, scheduledChangeSchema } from './simulation/scheduled-changes.ts';
+import { describeKinds, type PlannedChange, scheduledChangeSchema } from './simulation/scheduled-changes.ts';
 import { createPayment, settlePayment } from './world/payments.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount } from './world/world.ts';
@@ -173,7 +173,7 @@ export function createAdminApp(
     route(
       'POST /scheduled-changes',
       'Plans a scheduled change of a scenario file, relative to now; immediately without afterSeconds.',
-      '{ do: fault | swapCredentials | rotateSecret | revokeTokens | addStatus | renameStatus, afterSeconds?, forSeconds?, … }, as { "do": "addStatus", "name": "Second press", "stage": "production" }',
+      `${describeKinds()}, as { "do": "addStatus", "name": "Second press", "stage": "production" }`,
       async (c) => {
         const planned = agenda.plan(scheduledChangeSchema.parse(await readBodyObject(c)), world.now());
         agenda.advanceTo(world.now());

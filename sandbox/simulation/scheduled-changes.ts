@@ -77,6 +77,18 @@ export const scheduledChangeSchema = z.discriminatedUnion(
   { error: (issue) => (issue.code === 'invalid_union' ? `must be one of: ${KINDS.join(', ')}` : undefined) },
 );
 
+/** The fields of each kind of scheduled change, for the list of operations. */
+export function describeKinds(): string {
+  return scheduledChangeSchema.options
+    .map(({ shape: { do: kind, ...fields } }) => {
+      const names = Object.entries<z.ZodType>(fields).map(
+        ([name, field]) => `${name}${field.safeParse(undefined).success ? '?' : ''}`,
+      );
+      return `{ do: ${kind.value}, ${names.join(', ')} }`;
+    })
+    .join(' or ');
+}
+
 /** Something that happens; checked by its schema. */
 export type ScheduledChange = z.output<typeof scheduledChangeSchema>;
 

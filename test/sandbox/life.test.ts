@@ -1228,6 +1228,17 @@ describe('the control panel', () => {
     expect(JSON.stringify(json)).toContain('account must be a name, a client id or an upstream id.');
   });
 
+  test('lists the fields of each kind of scheduled change', async () => {
+    const { sandbox } = await startService();
+    const { routes } = (await ask(sandbox.adminUrl)).json;
+    const { body } = routes.find(
+      (route: { method: string; path: string }) =>
+        route.method === 'POST' && route.path === '/scheduled-changes',
+    );
+    expect(body).toContain('{ do: fault, afterSeconds?, forSeconds?, rule }');
+    expect(body).toContain('{ do: rotateSecret, afterSeconds?, region, account, secret? }');
+  });
+
   test('renames a status, but not to a name that the lookup already contains', async () => {
     const { sandbox, us, acme } = await startService();
     const job = acme.createJob({ status: 'On hold' });
