@@ -352,6 +352,14 @@ describe('doctor', () => {
     );
   });
 
+  test('for an identity mismatch, one command confirms corrected credentials, and one the other account', async () => {
+    const observedThrough = new Date().toISOString();
+    const check = await checkAccount({ state: 'identity_mismatch', problem: 'Other id.', observedThrough });
+    expect(check?.fix).toMatch(
+      /^Correct the credentials, and then run: jobwire accounts confirm acme --url \S+\. Or, .* run: jobwire accounts confirm acme --upstream-id N --url \S+$/,
+    );
+  });
+
   test('an account whose last poll failed is reported before its state is failing, also one without any complete poll', async () => {
     const status = {
       ...{ state: 'baselining', problem: 'The ordering API responds with 503.', observedThrough: null },
