@@ -65,18 +65,18 @@ const FIELDS = {
     about: 'Days on which quiet hours begin. Default: all',
     choices: DAYS,
     many: true,
-    field: 'quietHours',
+    field: 'quietHours.days',
   },
   'quiet-zone': {
     value: 'ZONE',
     about: 'Time zone of quiet hours, such as Europe/London. Default: UTC',
-    field: 'quietHours',
+    field: 'quietHours.zone',
   },
   'quiet-action': {
     value: 'ACTION',
     about: 'Send messages after the quiet hours (defer), or never (drop). Default: defer',
     choices: inputs['NewAlertRule.quietHours.action'],
-    field: 'quietHours',
+    field: 'quietHours.action',
   },
   email: { value: 'A,B', about: 'E-mail addresses', many: true, field: 'target' },
   post: {

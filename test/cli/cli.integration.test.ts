@@ -35,6 +35,7 @@ afterAll(async () => {
 const lines = (text: string): string[] => text.split('\n').filter((one) => one !== '');
 
 describe('exit codes', () => {
+  const addAlert = ['alerts', 'add', 'x', '--condition', 'late_jobs', '--above', '5'];
   const rows: [number, readonly string[], RegExp, Record<string, string>?][] = [
     [0, ['accounts', 'show', 'acme'], /^$/],
     [
@@ -184,6 +185,12 @@ describe('exit codes', () => {
       [2, ['endpoints', 'update', 'x', `--rate=${text}`], /^--rate must be a number\.$/],
       [2, ['endpoints', 'update', 'x', `--concurrency=${text}`], /^--concurrency must be a number\.$/],
     ]),
+    [
+      3,
+      [...addAlert, '--email', 'ops@acme.example', '--quiet', '21:00-08:00', '--quiet-zone', 'Foo'],
+      /^--quiet-zone must be the IANA name of a time zone, such as Europe\/London\.$/,
+    ],
+    [3, [...addAlert, '--email', 'ops@acme.example', '--quiet', '21:00-28:00'], /^--quiet /],
     [
       3,
       ['templates', 'send-test', 'acme', 'a@x.example', '--kind', 'dispatched'],
