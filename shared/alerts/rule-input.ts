@@ -76,7 +76,8 @@ export const targetKinds = ['email', 'slack', 'teams', 'webhook'] as const;
 
 const URL_KINDS = z.enum(['slack', 'teams', 'webhook']);
 const target = z
-  .union(
+  .discriminatedUnion(
+    'kind',
     [
       z.strictObject({
         kind: z.literal('email'),

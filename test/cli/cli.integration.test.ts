@@ -193,6 +193,11 @@ describe('exit codes', () => {
     [3, [...addAlert, '--email', 'ops@acme.example', '--quiet', '21:00-28:00'], /^--quiet /],
     [
       3,
+      [...addAlert, '--email', Array.from({ length: 11 }, (_, at) => `a${at}@acme.example`).join(',')],
+      /^--email must name at most 10 addresses\.$/,
+    ],
+    [
+      3,
       ['templates', 'send-test', 'acme', 'a@x.example', '--kind', 'dispatched'],
       /^ADDRESS cannot be used: /,
     ],

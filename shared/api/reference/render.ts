@@ -429,13 +429,15 @@ ${sections.join('')}`;
 
   /** `depth`: number of nested named schemas that are expanded. Others are links. Request bodies expand all. */
   function toRows(schema: JsonSchema, depth: number, prefix = '', within: readonly string[] = []): Row[] {
-    const { $ref, properties = {}, required = [], items, additionalProperties: map, anyOf = [] } = schema;
+    const { $ref, properties = {}, required = [], items, additionalProperties: map, anyOf, oneOf } = schema;
     const rest = (one: JsonSchema, path: string) => toRows(one, depth, path, within);
     if ($ref !== undefined) {
       if (within.includes($ref) || within.length >= depth) return [];
       return toRows(resolve(schema), depth, prefix, [...within, $ref]);
     }
-    const alternatives = anyOf.map((part) => rest(part, prefix)).filter((rows) => rows.length > 0);
+    const alternatives = (anyOf ?? oneOf ?? [])
+      .map((part) => rest(part, prefix))
+      .filter((rows) => rows.length > 0);
     const [ifRequired, ifOptional] =
       depth === Number.POSITIVE_INFINITY ? [REQUIRED, ''] : ['', ' · optional'];
     return [
