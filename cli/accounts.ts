@@ -398,14 +398,19 @@ function parseEventSettings(
   }>,
 ): Partial<EventSettings> {
   const limit = (flag: string, text: string, range: Range) =>
-    text === 'off' ? null : parseRange(flag, text, range);
+    text === 'off' ? null : parseRange(flag, text, range, ', or off');
   const { 'due-soon': dueSoon, 'stalled-after': stalled, payments } = flags;
   const byStatus = parseStatuses(flags['stalled-status']);
   const attentionStatuses = parseStatuses(flags['attention-status']);
   const stalledByStatus = byStatus?.map((text): [string, number | null] => {
-    const at = text.lastIndexOf('=');
-    if (at < 1) throw new UsageError('--stalled-status must be NAME=DAYS or NAME=off.');
-    return [text.slice(0, at), limit('stalled-status', text.slice(at + 1), STALLED)];
+    const [, name = '', days = ''] = /^(.+)=(\d{1,3}|off)$/s.exec(text) ?? [];
+    const number = days === 'off' ? null : Number(days);
+    if (name === '' || (number !== null && (number < STALLED.least || number > STALLED.most))) {
+      throw new UsageError(
+        `--stalled-status must be NAME=DAYS with an integer from ${STALLED.least} to ${STALLED.most}, or NAME=off.`,
+      );
+    }
+    return [name, number];
   });
   return {
     ...(dueSoon === undefined ? {} : { dueSoonHours: limit('due-soon', dueSoon, DUE_SOON) }),

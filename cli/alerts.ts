@@ -266,7 +266,7 @@ function toFields(flags: FlagValues<typeof FIELDS>) {
 }
 
 const parseRepeat = (text: string): number | null =>
-  text === 'none' ? null : parseRange('repeat', text, REPEAT);
+  text === 'none' ? null : parseRange('repeat', text, REPEAT, ', or none');
 
 function parseQuietHours(text: string, flags: FlagValues<typeof FIELDS>) {
   if (text === 'none') return null;

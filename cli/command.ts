@@ -359,11 +359,11 @@ function checkChoice(name: string, text: string, choices: readonly string[]): vo
   throw new UsageError(`${name} must be ${list}.${similar}`);
 }
 
-/** Parses an integer. Throws {@link UsageError}. */
-export function parseRange(flag: string, text: string, { least, most }: Range): number {
+/** Parses an integer. `others`: what the option also accepts, for its error. Throws {@link UsageError}. */
+export function parseRange(flag: string, text: string, { least, most }: Range, others = ''): number {
   const value = Number(text);
   if (/^\d{1,12}$/.test(text) && value >= least && value <= most) return value;
-  throw new UsageError(`--${flag} must be an integer from ${least} to ${most}.`);
+  throw new UsageError(`--${flag} must be an integer from ${least} to ${most}${others}.`);
 }
 
 /** Returns the option that limits the number of entries of a list. */

@@ -20,6 +20,7 @@ import {
   type Flags,
   type FlagValues,
   limitFlag,
+  parseRange,
   type Range,
   UsageError,
   withoutDefaults,
@@ -526,17 +527,20 @@ function parseValue(name: string, text: string): unknown {
 
 function toDelivery({ env }: Context, flags: FlagValues<typeof DELIVERY>) {
   const { concurrency, description } = flags;
-  const parseNumber = (flag: string, text: string | undefined) => {
-    if (text === undefined) return undefined;
-    if (text === 'none') return null;
-    if (!/^\d+(\.\d+)?$/.test(text)) throw new UsageError(`--${flag} must be a number.`);
-    return Number(text);
+  const parseRate = (text: string): number => {
+    const rate = Number(text);
+    if (/^\d+(\.\d+)?$/.test(text) && rate >= RATE.least && rate <= RATE.most) return rate;
+    throw new UsageError(`--rate must be a number from ${RATE.least} to ${RATE.most}, or none.`);
   };
+  const parseConcurrency = (text: string): number =>
+    parseRange('concurrency', text, CONCURRENCY, ', or none');
+  const orNone = (text: string | undefined, parse: (text: string) => number) =>
+    text === undefined || text === 'none' ? text && null : parse(text);
   const variables = flags['header-env'];
   const isNone = variables[0] === 'none' && variables.length === 1;
   return {
-    concurrency: parseNumber('concurrency', concurrency),
-    ratePerSecond: parseNumber('rate', flags.rate),
+    concurrency: orNone(concurrency, parseConcurrency),
+    ratePerSecond: orNone(flags.rate, parseRate),
     description: description === 'none' ? null : description,
     headers: variables.length === 0 ? undefined : isNone ? null : readHeaders(variables, env),
   };

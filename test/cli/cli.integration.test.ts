@@ -180,11 +180,43 @@ describe('exit codes', () => {
       ['accounts', 'show', 'gone', '--verbose'],
       /^There is no such account\.\nHTTP 404, not-found, request [\w-]+$/,
     ],
-    [3, ['endpoints', 'add', 'https://x.example', '--rate', '2000'], /^--rate must be /],
-    ...['Infinity', '0x10', '1e3', '-1', ' 5'].flatMap((text): typeof rows => [
-      [2, ['endpoints', 'update', 'x', `--rate=${text}`], /^--rate must be a number\.$/],
-      [2, ['endpoints', 'update', 'x', `--concurrency=${text}`], /^--concurrency must be a number\.$/],
+    ...['Infinity', '0x10', '1e3', '-1', ' 5', '0', '2000', 'abc'].flatMap((text): typeof rows => [
+      [
+        2,
+        ['endpoints', 'update', 'x', `--rate=${text}`],
+        /^--rate must be a number from 0\.1 to 1000, or none\.$/,
+      ],
+      [
+        2,
+        ['endpoints', 'update', 'x', `--concurrency=${text}`],
+        /^--concurrency must be an integer from 1 to 400, or none\.$/,
+      ],
     ]),
+    [
+      2,
+      ['endpoints', 'add', 'https://x.example', '--concurrency', '1.5'],
+      /^--concurrency must be an integer /,
+    ],
+    [
+      2,
+      ['accounts', 'update', 'acme', '--due-soon', '0'],
+      /^--due-soon must be an integer from 1 to 1440, or off\.$/,
+    ],
+    [
+      2,
+      ['accounts', 'update', 'acme', '--stalled-after', 'x'],
+      /^--stalled-after must be an integer from 1 to 250, or off\.$/,
+    ],
+    ...['A=x', 'A=0', 'A', '=1'].map((text): (typeof rows)[number] => [
+      2,
+      ['accounts', 'update', 'acme', '--stalled-status', text],
+      /^--stalled-status must be NAME=DAYS with an integer from 1 to 250, or NAME=off\.$/,
+    ]),
+    [
+      2,
+      ['alerts', 'change', 'late', '--repeat', '4'],
+      /^--repeat must be an integer from 5 to 10080, or none\.$/,
+    ],
     [
       3,
       [...addAlert, '--email', 'ops@acme.example', '--quiet', '21:00-08:00', '--quiet-zone', 'Foo'],
