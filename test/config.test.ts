@@ -152,7 +152,7 @@ describe('endpoints in the configuration', () => {
     ],
     [{ types: ['jobs.*'] }, 'types[0] must match an existing event type'],
     [{ jobFields: { colour: 'red' } }, 'jobFields.colour is not a job field'],
-    [{ jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be a valid value of this field'],
+    [{ jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be true or false'],
     [{ headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id must not be a header'],
     [{ headers: { connection: 'close' } }, 'headers.connection must not be a header'],
     [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a must be printable ASCII'],

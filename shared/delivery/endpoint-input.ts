@@ -34,6 +34,14 @@ const { tracking: _, ...jobFieldShapes } = JobSummary.shape;
 export const jobFieldValues: Readonly<Record<string, z.ZodType>> = jobFieldShapes;
 const jobFieldNames = Object.keys(jobFieldShapes);
 
+/** Returns the accepted values of a job field, as the end of an error message. */
+function describeValues(shape: z.ZodType): string {
+  const accepts = (value: unknown) => shape.safeParse(value).success;
+  if (accepts('')) return 'must be text';
+  if (accepts(true)) return 'must be true or false';
+  return accepts(0.5) ? 'must be a number' : 'must be an integer';
+}
+
 const names = (what: string, description: string) =>
   z
     .array(
@@ -62,8 +70,7 @@ const jobFields = z
         const message = `is not a job field of events; the job fields are ${jobFieldNames.join(', ')}`;
         context.addIssue({ code: 'custom', path: [name], message });
       } else if (!shape.safeParse(value).success) {
-        const message = 'must be a valid value of this field';
-        context.addIssue({ code: 'custom', path: [name], message });
+        context.addIssue({ code: 'custom', path: [name], message: describeValues(shape) });
       }
     }
   })

@@ -547,7 +547,7 @@ describe('endpoints', () => {
       expect.stringMatching(/^Requests per second: It must be a number from 0\.1 to 1000\.$/),
       expect.stringMatching(/^Start time: It must be a date and time\.$/),
       expect.stringMatching(/^URL: It must be a URL/),
-      expect.stringMatching(/^Value of field 1: It must be a valid value of this field\.$/),
+      expect.stringMatching(/^Value of field 1: It must be an integer\.$/),
     ]);
     await axe(page);
     await show(page, { theme: 'dark' });

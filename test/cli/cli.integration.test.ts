@@ -230,6 +230,16 @@ describe('exit codes', () => {
     ],
     [
       3,
+      ['endpoints', 'add', 'https://x.example', '--job-field', 'mustDate=maybe'],
+      /^--job-field must be true or false\.$/,
+    ],
+    [
+      3,
+      ['endpoints', 'add', 'https://x.example', '--job-field', 'jobNumber=x'],
+      /^--job-field must be an integer\.$/,
+    ],
+    [
+      3,
       ['templates', 'send-test', 'acme', 'a@x.example', '--kind', 'dispatched'],
       /^ADDRESS cannot be used: /,
     ],

@@ -208,7 +208,7 @@ describe('a validation error', () => {
     ['patterns', { typeScope: 'some', patterns: 'nothing.*' }, /^It must match an existing event type/],
     ['orderGroups', { orderGroups: 'x'.repeat(201) }, /^It must be at most 200 characters\.$/],
     ['origins', { origins: 'x'.repeat(201) }, /^It must be at most 200 characters\.$/],
-    ['jobFields.1.value', withFields(['status', 'a'], ['mustDate', 'maybe']), /^It must be a valid value/],
+    ['jobFields.1.value', withFields(['status', 'a'], ['mustDate', 'maybe']), /^It must be true or false\.$/],
     ['jobFields.1.name', withFields(['status', 'a'], ['status', 'b']), /^It must be unique\.$/],
     ['jobFields.0.name', withFields(['', 'a']), /^It must have a name\.$/],
     ['headers.0.name', withHeaders(['x y', 'a']), /^It must contain only letters, digits and /],

@@ -1052,7 +1052,10 @@ describe('an invalid request is rejected with one message', () => {
       { url: URL, jobFields: { tracking: null } },
       'jobFields.tracking is not a job field of events; the job fields are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
     ],
-    [{ url: URL, jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be a valid value of this field.'],
+    [{ url: URL, jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be true or false.'],
+    [{ url: URL, jobFields: { jobNumber: '7' } }, 'jobFields.jobNumber must be an integer.'],
+    [{ url: URL, jobFields: { orderGroupSequence: 'x' } }, 'jobFields.orderGroupSequence must be a number.'],
+    [{ url: URL, jobFields: { status: 7 } }, 'jobFields.status must be text.'],
     [
       { url: URL, jobFields: { status: ['a'] } },
       'jobFields.status must be text, a number, true, false or null.',
