@@ -81,6 +81,9 @@ export const accounts = {
     example: 'accounts add acme --region us --client-id acme-api < secret.txt',
     async run(context, [id], flags) {
       const pollIntervalSeconds = flags['poll-interval'];
+      const { id: rule } = await import('../shared/validation.ts');
+      const problem = rule.safeParse(id).error?.issues[0]?.message;
+      if (problem !== undefined) throw new UsageError(`ID ${problem}.`);
       const api = context.api();
       // Checked before the prompt for the secret.
       if (await api.get('/v1/accounts/{id}', withId(id)).catch(ignoreNotFound)) {

@@ -239,6 +239,12 @@ describe('exit codes', () => {
       /^--job-field must be an integer\.$/,
     ],
     [
+      2,
+      ['accounts', 'add', 'Bad_ID', '--client-id', 'x', '--client-secret-env', 'SECRET'],
+      /^ID must be 1–63 lower-case letters/,
+      { SECRET: 'x' },
+    ],
+    [
       3,
       ['templates', 'send-test', 'acme', 'a@x.example', '--kind', 'dispatched'],
       /^ADDRESS cannot be used: /,
