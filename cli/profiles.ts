@@ -120,6 +120,8 @@ export function isUnencrypted(url: string): boolean {
 interface Connection extends Pick<Context, 'url' | 'urlIsDefault' | 'key'> {
   /** Where the key comes from, if it is a profile. For error messages. */
   readonly keySource?: string;
+  /** Whether there are profiles, but no current one. */
+  readonly isProfileUnset?: boolean;
 }
 
 /** For commands that do not use the API. */
@@ -144,6 +146,7 @@ export function findConnection(
   if (profile === undefined && !given && env.JOBWIRE_PROFILE && variables.length > 0) {
     throw new UsageError(`JOBWIRE_PROFILE can’t be combined with ${variables.join(' and ')}.`);
   }
+  let isProfileUnset = false;
   if (profile !== undefined || (!given && variables.length === 0)) {
     const stored = readProfiles(env);
     const name = profile ?? (env.JOBWIRE_PROFILE || (ignoresCurrent ? undefined : stored.current));
@@ -156,6 +159,7 @@ export function findConnection(
         keySource: `the profile ${name}`,
       };
     }
+    isProfileUnset = stored.current === undefined && Object.keys(stored.profiles).length > 0;
   }
   const url = checkBaseUrl(
     ownUrl === undefined ? 'JOBWIRE_URL' : '--url',
@@ -164,6 +168,7 @@ export function findConnection(
   return {
     url,
     urlIsDefault: ownUrl === undefined && !env.JOBWIRE_URL,
+    isProfileUnset,
     key: () =>
       keyFile === undefined ? env.JOBWIRE_API_KEY || undefined : readSecretFile('key-file', keyFile),
   };

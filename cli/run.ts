@@ -316,8 +316,11 @@ export async function run(argv: readonly string[], host: Host = process): Promis
           const isFileHere = existsSync(KEY_FILE);
           const file = isFileHere ? `--key-file ${KEY_FILE}` : 'a file with --key-file';
           const where = `The generated key of a self-hosted Jobwire is in the file api-key of its dataDir, by default ${KEY_FILE}.`;
+          const profile = connection.isProfileUnset
+            ? 'select a profile with jobwire profiles use NAME, or add one'
+            : 'or add a profile';
           throw new KeyError(
-            `The API key is missing. Set JOBWIRE_API_KEY, pass ${file}, or add a profile with jobwire profiles add.${isFileHere ? '' : ` ${where}`}`,
+            `The API key is missing. Set JOBWIRE_API_KEY, pass ${file}, ${profile} with jobwire profiles add.${isFileHere ? '' : ` ${where}`}`,
           );
         }
         if (!/^[\x21-\x7e]+$/.test(shown))

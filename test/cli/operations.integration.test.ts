@@ -296,6 +296,12 @@ describe('profiles', () => {
       code: 0,
       err: 'There is no current profile now. To choose one, run: jobwire profiles use NAME\n',
     });
+    expect(await exec(['accounts', 'list'])).toMatchObject({
+      code: 5,
+      err: expect.stringMatching(
+        /^The API key is missing\. .* select a profile with jobwire profiles use NAME, or /,
+      ),
+    });
     expect(readFileSync(file, 'utf8')).not.toContain('jw_other');
   });
 
