@@ -171,7 +171,13 @@ export async function readSecret(
   }
   if (file !== undefined) return readSecretFile(`${flag}-file`, file);
   if (variable !== undefined) return readSecretVariable(`${flag}-env`, variable, env);
-  if (stdin.isTTY) return validateSecret(what, await prompt(stdin, `${what}: `, 'silent'));
+  if (stdin.isTTY) {
+    for (;;) {
+      const typed = await prompt(stdin, `${what}: `, 'silent');
+      if (typed !== '') return validateSecret(what, typed);
+      process.stderr.write(`${what} must not be empty.\n`);
+    }
+  }
   let text = '';
   for await (const chunk of stdin.setEncoding('utf8')) {
     text += chunk;

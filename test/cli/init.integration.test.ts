@@ -261,6 +261,8 @@ describe.skipIf(!hasScript())('init on a terminal', () => {
       ['URL of the server that issues tokens for the ordering API: ', `${sandbox.authUrl('us')}\r`],
       ['Realm on that server [us]: ', 'moon\r'],
       ['Client id: ', `${acme.clientId}\r`],
+      ['The client secret: ', '\r'],
+      ['The client secret must not be empty.', ''],
       ['The client secret: ', `${acme.clientSecret}\r`],
       ['The token endpoint does not know this realm', ''],
       ['Id of the account in Jobwire, such as acme [acme]: ', '\r'],
