@@ -27,7 +27,7 @@ import {
 import { readInputFile } from './input.ts';
 import { count, sanitizeLine } from './output.ts';
 import { isUnencrypted } from './profiles.ts';
-import { describeNodeFix, findNode } from './start.ts';
+import { describeNodeFix, findNode, NOT_RUN, REBUILD } from './start.ts';
 
 /** Runs and prints all checks. Returns 1 if one fails. */
 export async function doctor(
@@ -120,6 +120,10 @@ function checkNode(): Check {
   if (!found) {
     const message = `${node} runs all commands except start, backup and restore.`;
     return { check: 'Node', state: 'warn', message, fix: describeNodeFix() };
+  }
+  if (found.missing) {
+    const fix = REBUILD.replace('run', 'Run');
+    return { check: 'Node', state: 'fail', message: `${NOT_RUN}.`, fix };
   }
   const message = found.beside
     ? `${node}. start, backup and restore use the installed node package, ${found.version}.`

@@ -52,6 +52,7 @@ export async function onRecentNode(
       `The command ${name} requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. ${describeNodeFix()}`,
     );
   }
+  if (!existsSync(beside.binary)) throw new UsageError(`${NOT_RUN}: ${REBUILD}`);
   const child = spawn(beside.binary, process.argv.slice(1), {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
@@ -88,7 +89,12 @@ function isRecent(version: string): boolean {
   return Number.parseInt(version, 10) >= NODE_MAJOR;
 }
 
-/** Returns path and version of Node from the installed `node` package, if it is recent enough. */
+/** Error if the `node` package is installed without its binary, and its fix. */
+export const NOT_RUN = 'The install script of the npm package node did not run';
+export const REBUILD =
+  'run npm rebuild node where the package is installed (with npm 12, first npm approve-scripts node).';
+
+/** Returns path and version of Node from the installed `node` package, if it is recent enough. The binary may be missing. */
 function findInstalledNode(): { readonly binary: string; readonly version: string } | undefined {
   try {
     const description = createRequire(import.meta.url).resolve('node/package.json');
@@ -101,10 +107,15 @@ function findInstalledNode(): { readonly binary: string; readonly version: strin
 }
 
 /**
- * Returns the Node version that `jobwire start` uses, and whether it comes from the `node` package. `undefined` without a suitable version.
+ * Returns the Node version that `jobwire start` uses, whether it comes from the `node` package, and whether its binary is missing. `undefined`
+ * without a suitable version.
  */
-export function findNode(): { readonly version: string; readonly beside: boolean } | undefined {
-  if (isRecent(process.versions.node)) return { version: process.versions.node, beside: false };
+export function findNode():
+  | { readonly version: string; readonly beside: boolean; readonly missing: boolean }
+  | undefined {
+  if (isRecent(process.versions.node)) {
+    return { version: process.versions.node, beside: false, missing: false };
+  }
   const found = findInstalledNode();
-  return found && { version: found.version, beside: true };
+  return found && { version: found.version, beside: true, missing: !existsSync(found.binary) };
 }

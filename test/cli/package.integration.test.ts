@@ -1,6 +1,16 @@
 /** The CLI package: packed, installed offline into an empty folder, and run there against a real local start. */
 import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -446,6 +456,17 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       expect(refused.err).toMatch(
         /^The command start requires Node 24 or later\. .* run: npm install node@24\n$/,
       );
+      mkdirSync(join(modules, 'node'));
+      writeFileSync(join(modules, 'node', 'package.json'), '{"name":"node","version":"24.21.0"}');
+      const incomplete = await jobwire(node, ['start', '--port', '0']).ended;
+      expect([incomplete.code, incomplete.err]).toEqual([
+        2,
+        'The install script of the npm package node did not run: run npm rebuild node where the package is installed (with npm 12, first npm approve-scripts node).\n',
+      ]);
+      const checked = await jobwire(node, ['doctor']).ended;
+      expect(checked.code).toBe(1);
+      expect(checked.out).toMatch(/^fail +Node +The install script of the npm package node did not run/m);
+      rmSync(join(modules, 'node'), { recursive: true });
       symlinkSync(resolve('node_modules/node'), join(modules, 'node'));
       open.push(() => rmSync(join(modules, 'node')));
     }
