@@ -130,7 +130,7 @@ export const attentionRoutes: readonly Route[] = [
   act(
     'snooze',
     'Snooze an item',
-    'Hides the item until a time, or until its cause changes materially:\n\n- Job: its status, due date or kinds change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: its state changes, a new failure begins, or the number of dead events of the last 30 days changes from or to zero. In most cases, it is enough that the number of parked or dead events reaches the next power of two.\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.',
+    'Hides the item until a time, or until its cause changes materially:\n\n- Job: its status, due date or kinds change, or the number of days late reaches the next power of two (1, 2, 4, 8, …).\n- Endpoint: its state changes, a new failure begins, the number of dead events of the last 30 days changes from or to zero, or the number of parked or dead events grows to the next power of two.\n- Account: the cause changes, or a new quarantine begins.\n- Region: a new outage begins.\n- Message: its state changes.',
     z.strictObject({
       until: z.iso
         .datetime({ offset: true, error: UNTIL_RULE })
