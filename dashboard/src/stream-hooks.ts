@@ -58,12 +58,24 @@ export function useRefresh(
   }, [stream, client, everyMs]);
 }
 
+const PAGE_EVENTS = ['pagehide', 'pageshow'];
+let isLeft = false;
+
 /** Visibility of the document: background tabs, minimized windows and locked screens are hidden. */
 export const documentVisibility: Visibility = {
   hidden: () => document.hidden,
+  left: () => isLeft,
   onChange(listener) {
+    const onPage = ({ type }: Event) => {
+      isLeft = type === 'pagehide';
+      listener();
+    };
     document.addEventListener('visibilitychange', listener);
-    return () => document.removeEventListener('visibilitychange', listener);
+    for (const type of PAGE_EVENTS) window.addEventListener(type, onPage);
+    return () => {
+      document.removeEventListener('visibilitychange', listener);
+      for (const type of PAGE_EVENTS) window.removeEventListener(type, onPage);
+    };
   },
 };
 

@@ -69,6 +69,8 @@ const RETRY_JITTER: Jitter = { least: 0.75, range: 0.5 };
 /** Visibility of the page. */
 export interface Visibility {
   hidden(): boolean;
+  /** Whether the user has left the page: it may be in the back/forward cache, where a stream would keep its connection. */
+  left(): boolean;
   /** Calls `listener` on each change, until the returned function is called. */
   onChange(listener: () => void): () => void;
 }
@@ -93,7 +95,9 @@ export function createEventStream(
 
   function onVisibilityChange(): void {
     clearTimeout(suspendTimer);
-    if (visibility.hidden()) {
+    if (visibility.left()) {
+      suspension.abort();
+    } else if (visibility.hidden()) {
       suspendTimer = setTimeout(() => suspension.abort(), SUSPEND_MS);
     } else if (suspension.signal.aborted) {
       suspension = new AbortController();

@@ -146,14 +146,20 @@ const begin = (now?: () => number): EventStream => {
 /** A fake of the visibility of the page. */
 const sight = {
   is: false,
+  isLeft: false,
   listeners: new Set<() => void>(),
   hidden: () => sight.is,
+  left: () => sight.isLeft,
   onChange(listener: () => void) {
     sight.listeners.add(listener);
     return () => void sight.listeners.delete(listener);
   },
   turn(hidden: boolean): void {
     sight.is = hidden;
+    for (const listener of sight.listeners) listener();
+  },
+  leave(left: boolean): void {
+    sight.isLeft = left;
     for (const listener of sight.listeners) listener();
   },
 };
@@ -368,6 +374,24 @@ test('a page hidden for minutes closes its stream and resumes without gaps when 
   expect(second.after).toBe('c5');
   second.send(6);
   await until((of) => getRows().length === 6 && of.getState().connection.phase === 'live');
+});
+
+test('a page that the user leaves closes its stream at once, and resumes without gaps when it is restored', async () => {
+  begin();
+  const first = await connection(1);
+  first.send(4);
+  await until((of) => getRows().length === 4 && of.getState().connection.phase === 'live');
+  const closed = once(first.response, 'close');
+  sight.leave(true);
+  sight.turn(true);
+  await closed;
+  expect(opened).toHaveLength(1);
+  sight.leave(false);
+  sight.turn(false);
+  const second = await connection(2);
+  expect(second.after).toBe('c4');
+  second.send(5);
+  await until((of) => getRows().length === 5 && of.getState().connection.phase === 'live');
 });
 
 test('a stream stopped while hidden removes its listeners', async () => {
