@@ -104,7 +104,8 @@ function add(message, isNew) {
   const item = createItem(message);
   items.set(message.id, item);
   if (isNew) item.firstChild.classList.add('arrived');
-  const before = pane.scrollTop;
+  // Reading it causes a layout.
+  const before = isNew ? pane.scrollTop : 0;
   list.prepend(item);
   filterOne(message, item);
   if (isNew && !item.hidden) {
