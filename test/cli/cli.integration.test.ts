@@ -353,12 +353,12 @@ describe('errors with --json', () => {
       },
     ],
     [
-      ['endpoints', 'add', 'https://x.example', '--rate', '2000'],
+      ['endpoints', 'add', 'https://x.example', '--job-field', 'mustDate=maybe'],
       3,
       {
         type: 'urn:jobwire:problem:invalid-body',
-        field: 'ratePerSecond',
-        detail: expect.stringMatching(/^--rate must be /),
+        field: expect.stringMatching(/^jobFields/),
+        detail: expect.stringMatching(/^--job-field /),
       },
     ],
     [['acounts'], 2, { type: 'urn:jobwire:cli:usage', title: 'Invalid command line' }],

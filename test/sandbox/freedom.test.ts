@@ -1,4 +1,7 @@
-/** Contract freedom: behaviour of the sandbox that the contract permits without specifying it, each over HTTP. */
+/**
+ * Contract freedom: behaviour of the sandbox that the contract permits without specifying it, each over HTTP. One file: the
+ * tests share the readers of all views.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FreedomSettings, freedomSchema } from '../../sandbox/http/freedom.ts';
