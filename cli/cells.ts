@@ -46,7 +46,7 @@ interface AccountLocation {
   readonly movedTo: string | null;
 }
 
-function toPlace({ name, url }: Cell, { id, region, paused, move }: Account): AccountLocation {
+function toAccountLocation({ name, url }: Cell, { id, region, paused, move }: Account): AccountLocation {
   const state =
     move && !move.complete && move.to === null
       ? 'incomplete'
@@ -81,7 +81,7 @@ async function listPlaces(
       for (const cell of cells) {
         try {
           for await (const account of read(cell)) {
-            const place = toPlace(cell, account);
+            const place = toAccountLocation(cell, account);
             // Several profiles can be of one cell.
             const key = `${place.region} ${place.account}`;
             if (found.has(`${cell.url} ${key}`)) continue;

@@ -436,8 +436,11 @@ export function toInputNames(
   const argument = command.args
     .map((arg) => arg.replace(/\?$/, ''))
     .find((arg) => (command.fields?.[arg] ?? arg.toLowerCase()) === name);
-  const shown = given === undefined ? argument : `--${given}`;
-  return shown === undefined ? message : `${shown}${message.slice(field.length)}`;
+  // Of options such as NAME=VALUE, also the name of the pair.
+  const isPair = exact.length === 0 && given !== undefined && command.flags[given]?.value?.includes('=');
+  const pair = isPair && parent !== undefined ? name.slice(parent.length).replace('.', ' ') : '';
+  const input = given === undefined ? argument : `--${given}${pair}`;
+  return input === undefined ? message : `${input}${message.slice(field.length)}`;
 }
 
 const toCamelCase = (flag: string): string =>

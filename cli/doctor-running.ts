@@ -90,7 +90,7 @@ const ACCOUNT_FIXES: Partial<Record<AccountState, (id: string, toCommand: ToComm
   credentials_rejected: (id, toCommand) =>
     `To replace the credentials, run: ${toCommand(`accounts rotate ${id} --client-id CLIENT_ID`)}`,
   identity_mismatch: (id, toCommand) =>
-    `Correct the credentials, and then run: ${toCommand(`accounts confirm ${id}`)}. Or, to accept the other account, run: ${toCommand(`accounts confirm ${id} --upstream-id N`)}`,
+    `Correct the credentials, and then run this command. Or, to accept the other account, add --upstream-id N to it: ${toCommand(`accounts confirm ${id}`)}`,
   quarantined: (id, toCommand) =>
     `Check whether the missing jobs still exist. If they do, wait: the quarantine ends when they are listed again. If they are gone, run: ${toCommand(`accounts confirm ${id}`)}`,
 };

@@ -121,10 +121,7 @@ function checkNode(): Check {
     const message = `${node} runs all commands except start, backup and restore.`;
     return { check: 'Node', state: 'warn', message, fix: describeNodeFix() };
   }
-  if (found.missing) {
-    const fix = REBUILD.replace('run', 'Run');
-    return { check: 'Node', state: 'fail', message: `${NOT_RUN}.`, fix };
-  }
+  if (found.missing) return { check: 'Node', state: 'fail', message: NOT_RUN, fix: REBUILD };
   const message = found.beside
     ? `${node}. start, backup and restore use the installed node package, ${found.version}.`
     : node;

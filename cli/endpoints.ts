@@ -534,8 +534,10 @@ function toDelivery({ env }: Context, flags: FlagValues<typeof DELIVERY>) {
   };
   const parseConcurrency = (text: string): number =>
     parseRange('concurrency', text, CONCURRENCY, ', or none');
-  const orNone = (text: string | undefined, parse: (text: string) => number) =>
-    text === undefined || text === 'none' ? text && null : parse(text);
+  const orNone = (text: string | undefined, parse: (text: string) => number) => {
+    if (text === undefined) return undefined;
+    return text === 'none' ? null : parse(text);
+  };
   const variables = flags['header-env'];
   const isNone = variables[0] === 'none' && variables.length === 1;
   return {

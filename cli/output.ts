@@ -224,7 +224,7 @@ const cleanLines = (text: string): string =>
     .map((line) => sanitizeText(line, Number.POSITIVE_INFINITY))
     .join('\n');
 
-/** Result of `plain` for an empty value. */
+/** Result of `sanitizeText` for an empty value. */
 const EMPTY = '–';
 
 function formatCell(value: unknown): string {

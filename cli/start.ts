@@ -52,7 +52,7 @@ export async function onRecentNode(
       `The command ${name} requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. ${describeNodeFix()}`,
     );
   }
-  if (!existsSync(beside.binary)) throw new UsageError(`${NOT_RUN}: ${REBUILD}`);
+  if (!existsSync(beside.binary)) throw new UsageError(`${NOT_RUN} ${REBUILD}`);
   const child = spawn(beside.binary, process.argv.slice(1), {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
@@ -90,9 +90,9 @@ function isRecent(version: string): boolean {
 }
 
 /** Error if the `node` package is installed without its binary, and its fix. */
-export const NOT_RUN = 'The install script of the npm package node did not run';
+export const NOT_RUN = 'The install script of the npm package node did not run.';
 export const REBUILD =
-  'run npm rebuild node where the package is installed (with npm 12, first npm approve-scripts node).';
+  'Run npm rebuild node where the package is installed (with npm 12, first npm approve-scripts node).';
 
 /** Returns path and version of Node from the installed `node` package, if it is recent enough. The binary may be missing. */
 function findInstalledNode(): { readonly binary: string; readonly version: string } | undefined {
@@ -107,7 +107,7 @@ function findInstalledNode(): { readonly binary: string; readonly version: strin
 }
 
 /**
- * Returns the Node version that `jobwire start` uses, whether it comes from the `node` package, and whether its binary is missing. `undefined`
+ * Returns the Node version that `jobwire start` uses, whether it comes from the `node` package, and whether that lacks its binary. `undefined`
  * without a suitable version.
  */
 export function findNode():

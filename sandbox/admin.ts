@@ -59,7 +59,7 @@ export function createAdminApp(
   clock?: SandboxClock,
   longestAdvanceSeconds = LONGEST_ADVANCE_SECONDS,
 ): Hono<SandboxEnv> {
-  const { world, faults, freedom, requests, tokens, agenda } = service;
+  const { world, faults, freedom, requests, tokens, scheduler } = service;
   const routes: Route[] = [
     route('GET /', 'Operations of the control panel; for browsers, its page at /panel.', (c) => {
       if (c.req.header('accept')?.includes('text/html'))
@@ -141,15 +141,15 @@ export function createAdminApp(
         const { account, region } = rule.match;
         if (account !== undefined) findAccount(account, region);
         const until = forSeconds === undefined ? null : world.now() + forSeconds * 1000;
-        return json({ id: agenda.putRule(rule, until) }, 201);
+        return json({ id: scheduler.putRule(rule, until) }, 201);
       },
     ),
     route('DELETE /faults', 'Deletes all rules.', () => {
-      for (const { id } of faults.list()) agenda.endRule(id);
+      for (const { id } of faults.list()) scheduler.endRule(id);
       return json({});
     }),
     route('DELETE /faults/:id', 'Deletes a rule.', (c) =>
-      agenda.endRule(c.req.param('id') ?? '')
+      scheduler.endRule(c.req.param('id') ?? '')
         ? json({})
         : problem(404, 'The fault does not exist.', requestPath(c)),
     ),
@@ -168,15 +168,15 @@ export function createAdminApp(
       return json({});
     }),
     route('GET /scheduled-changes', 'Planned, active, completed and cancelled scheduled changes.', () =>
-      json(agenda.list().map(toScheduledChangeView)),
+      json(scheduler.list().map(toScheduledChangeView)),
     ),
     route(
       'POST /scheduled-changes',
       'Plans a scheduled change of a scenario file, relative to now; immediately without afterSeconds.',
       `${describeKinds()}, as { "do": "addStatus", "name": "Second press", "stage": "production" }`,
       async (c) => {
-        const planned = agenda.plan(scheduledChangeSchema.parse(await readBodyObject(c)), world.now());
-        agenda.advanceTo(world.now());
+        const planned = scheduler.plan(scheduledChangeSchema.parse(await readBodyObject(c)), world.now());
+        scheduler.advanceTo(world.now());
         return json(toScheduledChangeView(planned), 201);
       },
     ),
@@ -184,7 +184,7 @@ export function createAdminApp(
       'DELETE /scheduled-changes/:id',
       'Ends an active scheduled change, or cancels a planned one.',
       (c) =>
-        agenda.end(c.req.param('id') ?? '')
+        scheduler.end(c.req.param('id') ?? '')
           ? json({})
           : problem(404, 'No planned or active scheduled change has this id.', requestPath(c)),
     ),
@@ -267,7 +267,7 @@ export function createAdminApp(
       const nextMs = Math.min(leftMs, sliceMs);
       leftMs -= nextMs;
       own.advance(nextMs);
-      agenda.advanceTo(world.now());
+      scheduler.advanceTo(world.now());
       const tookMs = performance.now() - startedAt;
       if (tookMs > MOST_SLICE_MS) sliceMs = Math.max(1, sliceMs / 2);
       if (tookMs < MOST_SLICE_MS / 4) sliceMs *= 2;
@@ -285,7 +285,7 @@ export function createAdminApp(
   }
 
   function ruleEnd(ruleId: string): string | null {
-    const until = agenda.endOfRule(ruleId);
+    const until = scheduler.endOfRule(ruleId);
     return until === null ? null : new Date(until).toISOString();
   }
 
@@ -300,7 +300,7 @@ export function createAdminApp(
         problem(403, 'The control panel accepts requests only to its own address.', requestPath(c)),
       );
     }
-    agenda.advanceTo(world.now());
+    scheduler.advanceTo(world.now());
     return next();
   });
   const call: CallPanel = async (method, path, body) =>

@@ -41,7 +41,7 @@ import type { SandboxAccount } from './world/world.ts';
 
 /** Creates the app of one region, below its code: API below `/api`, token endpoint below `/auth`. */
 export function createRegionApp(service: Service, region: RegionCode): Hono<SandboxEnv> {
-  const { world, tokens, faults, requests, agenda, freedom } = service;
+  const { world, tokens, faults, requests, scheduler, freedom } = service;
   const app: Hono<SandboxEnv> = new Hono<SandboxEnv>().basePath(`/${region}`);
   app.onError(answerUnexpected);
   app.notFound(answerMissing);
@@ -69,7 +69,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     const entry = requests.begin(info, world.now());
     let sent: HttpResponse | null = null;
     try {
-      agenda.advanceTo(world.now());
+      scheduler.advanceTo(world.now());
       await service.onRequest?.(info);
       const rule = faults.take(
         info,
@@ -79,7 +79,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
         entry.fault = rule.id;
         const revokeTokens = () => tokens.revoke({ region, ...(account && { account: account.name }) });
         const drift = (how: PageDrift) => {
-          for (const inserted of account ? agenda.drift(account, how) : []) {
+          for (const inserted of account ? scheduler.drift(account, how) : []) {
             if (account) service.ordered?.(account, inserted);
           }
         };
@@ -126,7 +126,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     const body = isForm ? await readBody(c) : '';
     const form = new URLSearchParams(body);
     // A hook may be swapping the credentials.
-    agenda.advanceTo(world.now());
+    scheduler.advanceTo(world.now());
     const account = world
       .accounts(region)
       .find((one) => one.credentials.some(({ clientId }) => clientId === form.get('client_id')));

@@ -103,7 +103,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   // Otherwise the first request after a pause would wait for all moves of the pause.
   const advance = (): void => {
     try {
-      service.agenda.advanceTo(world.now());
+      service.scheduler.advanceTo(world.now());
     } catch (error) {
       console.error('Sandbox: a planned change failed:', error);
     }
@@ -150,17 +150,17 @@ function createService(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'hos
   const { world, scenario } = options;
   const tokens = new TokenStore(world, options.tokenLifetimeSeconds);
   const faults = new FaultRules();
-  const agenda = new ChangeScheduler({ world, tokens, faults, scenario });
+  const scheduler = new ChangeScheduler({ world, tokens, faults, scenario });
   const freedom = new ContractFreedom(world);
   for (const rule of options.faults ?? []) faults.add(rule);
   if (options.freedom) freedom.set(options.freedom);
-  for (const change of options.scheduledChanges ?? []) agenda.plan(change, world.now());
+  for (const change of options.scheduledChanges ?? []) scheduler.plan(change, world.now());
   return {
     world,
     tokens,
     faults,
     freedom,
-    agenda,
+    scheduler,
     requests: new RequestLog(),
     onRequest: options.onRequest,
     ordered: scenario?.adopt && ((account, jobNumber) => scenario.adopt?.(account, jobNumber)),

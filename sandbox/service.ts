@@ -19,5 +19,5 @@ export interface Service {
   /** Called for each job ordered over the API, so that the scenario advances it. */
   ordered: ((account: SandboxAccount, jobNumber: number) => void) | undefined;
   /** Scheduled changes and the scenario; run up to now before each request reads state. */
-  agenda: ChangeScheduler;
+  scheduler: ChangeScheduler;
 }

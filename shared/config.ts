@@ -27,6 +27,7 @@ import {
   id,
   integerFrom,
   pathText,
+  SECRET_RULE,
   typePatterns,
   webhookSecret,
 } from './validation.ts';
@@ -58,7 +59,7 @@ const withDefault = <T extends z.ZodType>(field: T, fallback: string) =>
 
 const listenPort = integerFrom(0, 65_535, 'must be a port number from 0 to 65535');
 
-const SECRETS_RULE = 'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets';
+const SECRETS_RULE = `${SECRET_RULE}, or a list of 1 to 4 such secrets`;
 
 const FROM_RULE = 'the sender address of e-mails, such as orders@example.com';
 

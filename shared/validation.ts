@@ -66,7 +66,9 @@ export const lines = (max: number) =>
     'must contain no control characters except line feeds',
   );
 
-const SECRET_RULE = 'must be "whsec_" and 24 to 64 random bytes in base64';
+const RECEIVER_SECRET_RULE = 'must be "whsec_" and 24 to 64 random bytes in base64';
+/** Rule of {@link webhookSecret}. */
+export const SECRET_RULE = `${RECEIVER_SECRET_RULE}, with padding`;
 const secretText = z.string('must be text that begins with whsec_');
 
 function isSecret(value: string): boolean {
@@ -76,7 +78,7 @@ function isSecret(value: string): boolean {
 }
 
 /** The secret of an existing receiver. Its padding is optional: earlier versions accepted secrets without it. */
-export const receiverSecret = secretText.refine(isSecret, SECRET_RULE);
+export const receiverSecret = secretText.refine(isSecret, RECEIVER_SECRET_RULE);
 
 /** A new webhook secret: `whsec_` and 24–64 bytes in base64, with padding. */
 export const webhookSecret = secretText.refine(

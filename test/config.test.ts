@@ -145,10 +145,13 @@ describe('endpoints in the configuration', () => {
       { secret: [secret, `whsec_${'A'.repeat(34)}`] },
       'secret[1] must be "whsec_" and 24 to 64 random bytes in base64',
     ],
-    [{ secret: [] }, 'secret must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4'],
+    [
+      { secret: [] },
+      'secret must be "whsec_" and 24 to 64 random bytes in base64, with padding, or a list of 1 to 4',
+    ],
     [
       { secret: Array(5).fill(secret) },
-      'secret must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4',
+      'secret must be "whsec_" and 24 to 64 random bytes in base64, with padding, or a list of 1 to 4',
     ],
     [{ types: ['jobs.*'] }, 'types[0] must match an existing event type'],
     [{ jobFields: { colour: 'red' } }, 'jobFields.colour is not a job field'],

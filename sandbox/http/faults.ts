@@ -228,46 +228,46 @@ export interface FaultContext {
 }
 
 /** Applies a fault. Returns the answer to send, or null when the connection has been dealt with. */
-export async function applyFault(fault: Fault, victim: FaultContext): Promise<HttpResponse | null> {
-  if ('delayMs' in fault && fault.delayMs && !(await delay(fault.delayMs, victim.outgoing))) return null;
+export async function applyFault(fault: Fault, context: FaultContext): Promise<HttpResponse | null> {
+  if ('delayMs' in fault && fault.delayMs && !(await delay(fault.delayMs, context.outgoing))) return null;
   switch (fault.kind) {
     case 'status':
-      return statusAnswer(fault, victim.instance);
+      return statusAnswer(fault, context.instance);
     case 'raw':
       return { status: fault.status, headers: { 'content-type': fault.contentType }, body: fault.body };
     case 'delay':
-      return victim.answer();
+      return context.answer();
     case 'hang': {
-      const outgoing = requireSocket(victim);
+      const outgoing = requireSocket(context);
       // Aborted when the client disconnects or the sandbox stops.
       if (!outgoing.destroyed) await new Promise((resolve) => outgoing.once('close', resolve));
       return null;
     }
     case 'reset':
-      requireSocket(victim).socket?.resetAndDestroy();
+      requireSocket(context).socket?.resetAndDestroy();
       return null;
     case 'cutBody': {
-      const outgoing = requireSocket(victim);
-      const answer = victim.answer();
+      const outgoing = requireSocket(context);
+      const answer = context.answer();
       const body = Buffer.from(answer.body);
       outgoing.writeHead(answer.status, { ...answer.headers, 'content-length': body.length });
       outgoing.write(body.subarray(0, Math.floor(body.length / 2)), () => outgoing.socket?.destroy());
       return null;
     }
     case 'truncatedJson': {
-      const answer = victim.answer();
+      const answer = context.answer();
       return { ...answer, body: answer.body.slice(0, Math.floor(answer.body.length / 2)) };
     }
     case 'itemsNull':
-      return transformPage(victim.answer(), () => ({ items: null }));
+      return transformPage(context.answer(), () => ({ items: null }));
     case 'wrongPageEcho':
-      return transformPage(victim.answer(), (page) => ({
+      return transformPage(context.answer(), (page) => ({
         pageNumber:
           fault.pageNumber ?? (fault.pageSize === undefined ? page.pageNumber + 1 : page.pageNumber),
         pageSize: fault.pageSize ?? page.pageSize,
       }));
     case 'emptyList':
-      return transformPage(victim.answer(), () => ({
+      return transformPage(context.answer(), () => ({
         items: [],
         totalCount: 0,
         totalPages: 0,
@@ -275,11 +275,11 @@ export async function applyFault(fault: Fault, victim: FaultContext): Promise<Ht
         hasNextPage: false,
       }));
     case 'revokeTokens':
-      victim.revokeTokens();
-      return victim.answer();
+      context.revokeTokens();
+      return context.answer();
     case 'pageDrift':
-      victim.drift(fault);
-      return victim.answer();
+      context.drift(fault);
+      return context.answer();
   }
 }
 
@@ -354,9 +354,9 @@ function transformPage(
   return { ...answer, body: JSON.stringify({ ...page, ...change(page) }) };
 }
 
-function requireSocket(victim: FaultContext): ServerResponse {
-  if (!victim.outgoing) throw new Error('Faults of the connection need a server');
-  return victim.outgoing;
+function requireSocket(context: FaultContext): ServerResponse {
+  if (!context.outgoing) throw new Error('Faults of the connection need a server');
+  return context.outgoing;
 }
 
 /** Waits; false when the connection closed meanwhile. */

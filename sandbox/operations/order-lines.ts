@@ -49,7 +49,7 @@ export interface OrderedLine {
 /** Returns the valid lines, and reports errors of the others. */
 export function checkLines(
   items: readonly JobLineCandidate[],
-  wares: ProductLookup,
+  products: ProductLookup,
   report: Report,
 ): OrderedLine[] {
   if (items.length === 0) {
@@ -66,7 +66,7 @@ export function checkLines(
   items.forEach((line, index) => {
     const reportInLine: Report = (errorCode, message) => report(errorCode, `Line ${index + 1}: ${message}`);
     checkGroup(line, index, heads, reportInLine);
-    const ordered = checkLine(line, someUrl, wares, reportInLine);
+    const ordered = checkLine(line, someUrl, products, reportInLine);
     if (ordered) lines.push(ordered);
   });
   return lines;
@@ -95,7 +95,7 @@ function checkGroup(
 function checkLine(
   line: JobLineCandidate,
   someUrl: boolean,
-  wares: ProductLookup,
+  products: ProductLookup,
   report: Report,
 ): OrderedLine | undefined {
   const { itemType, code } = line;
@@ -122,11 +122,11 @@ function checkLine(
   }
   switch (itemType) {
     case 'PriceCode':
-      return checkNewPrint(line, code, wares, report);
+      return checkNewPrint(line, code, products, report);
     case 'Asset':
-      return checkReorder(line, code, wares, report);
+      return checkReorder(line, code, products, report);
     case 'Stock':
-      return checkGoods(line, code, wares, report);
+      return checkGoods(line, code, products, report);
   }
 }
 
@@ -160,10 +160,10 @@ const sharedFields = ({ customerReference, garment, comment }: JobLineCandidate)
 function checkNewPrint(
   line: JobLineCandidate,
   code: string,
-  wares: ProductLookup,
+  products: ProductLookup,
   report: Report,
 ): OrderedLine | undefined {
-  const known = wares.priceCode(code, {});
+  const known = products.priceCode(code, {});
   if (!known)
     return report(
       'PriceCodeUnknown',
@@ -176,7 +176,7 @@ function checkNewPrint(
   }
   // A missing input has been reported already; without it the code has no price.
   const priced =
-    known.hasMetaDataAttributes && complete ? wares.priceCode(code, toPriceInputs(values)) : known;
+    known.hasMetaDataAttributes && complete ? products.priceCode(code, toPriceInputs(values)) : known;
   if (!priced || (known.hasMetaDataAttributes && complete && (priced.priceBands ?? []).length === 0))
     return report('PriceUnavailable', `attributes of ${quoted(code)} have values without a price.`);
   const bands = priced.priceBands ?? [];
@@ -320,10 +320,10 @@ function toPriceInputs(values: AttributeValues): PriceInputs {
 function checkReorder(
   line: JobLineCandidate,
   code: string,
-  wares: ProductLookup,
+  products: ProductLookup,
   report: Report,
 ): OrderedLine | undefined {
-  const asset = wares.asset(code);
+  const asset = products.asset(code);
   if (!asset)
     return report(
       'AssetUnknown',
@@ -360,10 +360,10 @@ const MOST_UNITS = 2 ** 31 - 1;
 function checkGoods(
   line: JobLineCandidate,
   code: string,
-  wares: ProductLookup,
+  products: ProductLookup,
   report: Report,
 ): OrderedLine | undefined {
-  const stock = wares.stock(code);
+  const stock = products.stock(code);
   if (!stock)
     return report(
       'StockUnknown',

@@ -103,7 +103,7 @@ export interface PlannedChange {
 }
 
 /** State that scheduled changes modify. */
-export interface AgendaOptions {
+export interface ChangeSchedulerOptions {
   world: World;
   tokens: TokenStore;
   faults: FaultRules;
@@ -117,7 +117,7 @@ const isOver = ({ state }: PlannedChange): boolean => state === 'completed' || s
 
 /** The scheduled changes, in order. */
 export class ChangeScheduler {
-  readonly #options: AgendaOptions;
+  readonly #options: ChangeSchedulerOptions;
   readonly #timeline: Timeline;
   #planned: (PlannedChange & { undo: (() => void) | undefined })[] = [];
   #plannedCount = 0;
@@ -126,7 +126,7 @@ export class ChangeScheduler {
   /** The active scheduled changes by the ids of their rules. */
   readonly #changesByRule = new Map<string, PlannedChange>();
 
-  constructor(options: AgendaOptions) {
+  constructor(options: ChangeSchedulerOptions) {
     this.#options = options;
     this.#timeline = new Timeline((at, run) => options.world.changeAt(at, run));
   }

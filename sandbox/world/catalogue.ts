@@ -300,11 +300,11 @@ export function frozen<T>(value: T): Frozen<T> {
   return value as Frozen<T>;
 }
 
-const wares = new Map<RegionCode, ReadonlyMap<string, Ware>>();
+const products = new Map<RegionCode, ReadonlyMap<string, Ware>>();
 
 /** The catalogue of a region, by code. */
 function regionWares(region: RegionCode): ReadonlyMap<string, Ware> {
-  return getOrCreate(wares, region, () => {
+  return getOrCreate(products, region, () => {
     const localized = buildWares(region).map((ware) => localizeWare(ware, region));
     return new Map(localized.map((ware) => [ware.code, frozen(ware) as Ware]));
   });

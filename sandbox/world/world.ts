@@ -23,7 +23,7 @@ export function createWorld(options: WorldOptions = {}): World {
 
 /** A value that must be unique in a region already belongs to an account. */
 export class DuplicateValueError extends Error {
-  override name = 'TakenError';
+  override name = 'DuplicateValueError';
   readonly field: 'name' | 'id' | 'clientId';
 
   constructor(region: RegionCode, field: DuplicateValueError['field'], value: string | number) {
@@ -77,7 +77,7 @@ export class World implements JobWorld {
     this.#regions = Object.fromEntries(regions) as Record<RegionCode, RegionState>;
   }
 
-  /** Creates an account in a region. Throws TakenError if its name, upstream id or client id exists there. */
+  /** Creates an account in a region. Throws DuplicateValueError if its name, upstream id or client id exists there. */
   addAccount(options: AccountOptions): SandboxAccount {
     this.#accountCount += 1;
     const { region } = options;

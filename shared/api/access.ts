@@ -141,12 +141,12 @@ export const endpointSubject: Subject<Endpoint> = {
 /** An endpoint that is not built in. A built-in one has no statistics (404), and no operation changes it (409). */
 export const ownEndpointSubject: Subject<Endpoint> = {
   ...endpointSubject,
-  async find(call, parts) {
-    const found = await endpointSubject.find(call, parts);
+  async find(lookup, parts) {
+    const found = await endpointSubject.find(lookup, parts);
     if (found instanceof Response || isEndpointKind(found.kind)) return found;
-    const isRead = call.c.req.method === 'GET' || call.c.req.method === 'HEAD';
+    const isRead = lookup.c.req.method === 'GET' || lookup.c.req.method === 'HEAD';
     const kind = isRead ? 'not-found' : 'conflict';
     const detail = `The endpoint "${found.id}" is built in. Built-in endpoints do not support this operation.`;
-    return problem(call.c, kind, { detail });
+    return problem(lookup.c, kind, { detail });
   },
 };

@@ -93,15 +93,15 @@ function groupEqual<
     const parent = parents[at] ?? at;
     return parent === at ? at : find(parent);
   };
-  const firstByOwner = new Map<string, number>();
+  const firstByName = new Map<string, number>();
   for (const [at, { region, secretRef, clientHash, upstreamId }] of all.entries()) {
     for (const name of [
       `secret ${secretRef}`,
       ...(clientHash === undefined ? [] : [`client ${clientHash}`]),
       ...(typeof upstreamId === 'number' ? [`account ${upstreamId}`] : []),
     ]) {
-      const first = firstByOwner.get(`${region} ${name}`);
-      if (first === undefined) firstByOwner.set(`${region} ${name}`, at);
+      const first = firstByName.get(`${region} ${name}`);
+      if (first === undefined) firstByName.set(`${region} ${name}`, at);
       else {
         const [one, other] = [find(first), find(at)];
         parents[Math.max(one, other)] = Math.min(one, other);

@@ -365,14 +365,14 @@ export async function revokeKey(
 }
 
 /**
- * Removes a deleted account from the keys that were created before a time (epoch ms), because its id can be reused. A key without other accounts is revoked: without accounts
- * it would apply to all. Returns false if a key was modified concurrently; call it again.
+ * Removes a deleted account from the keys that were created up to a time (epoch ms), because its id can be reused. A key without other
+ * accounts is revoked: without accounts it would apply to all. Returns false if a key was modified concurrently; call it again.
  */
-export async function removeAccountFromKeys(table: Table, account: string, before: number): Promise<boolean> {
+export async function removeAccountFromKeys(table: Table, account: string, until: number): Promise<boolean> {
   const items = await table.query({ pk: API_KEY_PK });
   const changes = items.flatMap((item): Promise<WriteOutcome>[] => {
     const accounts = readAccounts(item);
-    if (!accounts.includes(account) || Number(item.createdAt) > before) return [];
+    if (!accounts.includes(account) || Number(item.createdAt) > until) return [];
     const others = accounts.filter((each) => each !== account);
     const { pk, sk } = item;
     // Concurrent deletions must not undo each other.

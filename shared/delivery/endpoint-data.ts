@@ -141,7 +141,7 @@ export async function removeUnfollowed({ table }: EndpointDeps, record: SinkReco
 
 /**
  * Requests a drain of a sink from which undelivered events were removed, or of each part of a divided sink. If nothing is left to deliver,
- * the drain finds that the sink is no longer failing. `account`: one that the sink follows. Default: each part's own.
+ * the drain finds that the sink is no longer failing. `account`: one that the sink follows. Default: one of each part.
  */
 export async function requestDrain(
   { table, now }: Pick<EndpointDeps, 'table' | 'now'>,

@@ -89,10 +89,7 @@ const transaction = z.object({
   merchantEntityId: z.int().nullable(),
 });
 
-const accountData = {
-  ...base,
-  observed: observed.partial().optional(),
-};
+const accountData = { ...base, observed: observed.partial().optional() };
 
 /** Creates the schema of an object with these fields when it is needed: a start needs only the names of the types. */
 const fields = <S extends z.core.$ZodLooseShape>(shape: () => S) => once(() => z.object(shape()));

@@ -175,7 +175,7 @@ export function describeOutage({ run, openedAt }: BreakerState): string | undefi
 /** Returns the state of a region's upstream API. Throws `TableError`. */
 export async function readBreakerState(table: Table, region: string): Promise<BreakerState> {
   const item = await table.get(keys.upstream(region));
-  return item ? toUpstream(item) : CLOSED_BREAKER;
+  return item ? toBreakerState(item) : CLOSED_BREAKER;
 }
 
 /** Returns the same for a poll, which continues without that knowledge if the table does not respond. */
@@ -284,7 +284,7 @@ function toItem(region: string, { revision, run, openedAt }: BreakerState): Item
   return { ...keys.upstream(region), revision, ...run, openedAt: openedAt ?? undefined };
 }
 
-function toUpstream(item: Item): BreakerState {
+function toBreakerState(item: Item): BreakerState {
   const number = (value: Value | undefined): number | null => (typeof value === 'number' ? value : null);
   const since = number(item.since);
   const run: FailureRun | null =

@@ -91,11 +91,11 @@ export async function rotate(
   const added = quiet.flatMap((jobNumber): Work[] => {
     const stored = snapshots.get(jobNumber);
     const entry = index.get(jobNumber);
-    const crawl = list.observations.get(jobNumber);
-    if (!stored?.list || !entry || !crawl || stored.owed !== null) return [];
+    const observation = list.observations.get(jobNumber);
+    if (!stored?.list || !entry || !observation || stored.owed !== null) return [];
     const snapshot = tracked.statuses.withCurrentNames(stored);
     // Its entry is unchanged, so it is the stored one, apart from values that it omits.
-    const listed = { view: stored.list, response: crawl.response };
+    const listed = { view: stored.list, response: observation.response };
     const turn = lastTurn(jobNumber, startedAt);
     return [{ ...createWork(stored, entry), snapshot, listed, owedSince: startedAt, turn }];
   });

@@ -17,7 +17,7 @@ import { comparableTime, presentDate } from './timestamps.ts';
  * Version of the fields below. Raise it with every change of them.
  *
  * It is stored with Head and with every index shard. Fingerprints are only valid for code of the same
- * version: older code does not poll, newer code compares snapshots instead (see `adopt` in snapshot.ts).
+ * version: older code does not poll, newer code compares snapshots instead (see `addMissingFields` in snapshot.ts).
  * Rename a field if its normalization changes, because its old values are not comparable either.
  */
 export const PROJECTION_VERSION = 2;

@@ -231,12 +231,12 @@ describe('exit codes', () => {
     [
       3,
       ['endpoints', 'add', 'https://x.example', '--job-field', 'mustDate=maybe'],
-      /^--job-field must be true or false\.$/,
+      /^--job-field mustDate must be true or false\.$/,
     ],
     [
       3,
       ['endpoints', 'add', 'https://x.example', '--job-field', 'jobNumber=x'],
-      /^--job-field must be an integer\.$/,
+      /^--job-field jobNumber must be an integer\.$/,
     ],
     [
       2,
@@ -358,7 +358,7 @@ describe('errors with --json', () => {
       {
         type: 'urn:jobwire:problem:invalid-body',
         field: expect.stringMatching(/^jobFields/),
-        detail: expect.stringMatching(/^--job-field /),
+        detail: '--job-field mustDate must be true or false.',
       },
     ],
     [['acounts'], 2, { type: 'urn:jobwire:cli:usage', title: 'Invalid command line' }],

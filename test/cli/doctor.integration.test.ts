@@ -356,7 +356,7 @@ describe('doctor', () => {
     const observedThrough = new Date().toISOString();
     const check = await checkAccount({ state: 'identity_mismatch', problem: 'Other id.', observedThrough });
     expect(check?.fix).toMatch(
-      /^Correct the credentials, and then run: jobwire accounts confirm acme --url \S+\. Or, .* run: jobwire accounts confirm acme --upstream-id N --url \S+$/,
+      /^Correct the credentials, and then run this command\. Or, .* add --upstream-id N to it: jobwire accounts confirm acme --url \S+$/,
     );
   });
 

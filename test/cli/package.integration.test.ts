@@ -461,7 +461,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const incomplete = await jobwire(node, ['start', '--port', '0']).ended;
       expect([incomplete.code, incomplete.err]).toEqual([
         2,
-        'The install script of the npm package node did not run: run npm rebuild node where the package is installed (with npm 12, first npm approve-scripts node).\n',
+        'The install script of the npm package node did not run. Run npm rebuild node where the package is installed (with npm 12, first npm approve-scripts node).\n',
       ]);
       const checked = await jobwire(node, ['doctor']).ended;
       expect(checked.code).toBe(1);

@@ -1096,7 +1096,7 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, ratePerSecond: 'fast' }, 'ratePerSecond must be a number from 0.1 to 1000.'],
     [
       { url: URL, secret: `whsec_${Buffer.alloc(23).toString('base64')}` },
-      'secret must be "whsec_" and 24 to 64 random bytes in base64.',
+      'secret must be "whsec_" and 24 to 64 random bytes in base64, with padding.',
     ],
     [{ url: URL, secret: 7 }, 'secret must be text that begins with whsec_.'],
     [{ url: URL, description: long }, 'description must be at most 500 characters.'],
@@ -1144,7 +1144,7 @@ describe('an invalid request is rejected with one message', () => {
       expect(await updateEndpoint(rig.deps, REGION, 'erp', change)).toEqual({ kind: 'rejected', reason });
     }
     for (const [input, reason] of [
-      [{ secret: 'x' }, 'secret must be "whsec_" and 24 to 64 random bytes in base64.'],
+      [{ secret: 'x' }, 'secret must be "whsec_" and 24 to 64 random bytes in base64, with padding.'],
       [
         { gracePeriodSeconds: -1 },
         'gracePeriodSeconds must be an integer number of seconds from 0 to 604800.',

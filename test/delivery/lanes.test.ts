@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { INITIAL_LANES, LaneLimit, MAX_LANES } from '../../shared/delivery/lanes.ts';
 
-/** Sends windows of responses with all lanes in use. `latencyOf`: latency at a number of concurrent requests (ms). */
+/** Sends windows of responses with all lanes in use. `getLatency`: latency at a number of concurrent requests (ms). */
 function send(limit: LaneLimit, windows: number, getLatency: (lanes: number) => number): number {
   for (let window = 0; window < windows; window += 1) {
     const lanes = limit.current;

@@ -31,7 +31,7 @@ interface Properties {
   readonly [name: string]: any;
 }
 
-/** Creates the server. `idOf`: returns the result of `Ref` in this deployment for a logical id. */
+/** Creates the server. `getId`: returns the result of `Ref` in this deployment for a logical id. */
 export function createDistribution(
   template: StackTemplate,
   cell: Pick<Deployment, 'apiUrl' | 'aws'>,

@@ -22,7 +22,7 @@ interface Matched {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Creates the server. `functionOf` returns a function by its ARN. */
+/** Creates the server. `getFunction` returns a function by its ARN. */
 export function createRestApi(template: StackTemplate, getFunction: (arn: string) => Lambda): Server {
   const [stage] = template.ofType('AWS::ApiGateway::Stage');
   const [api] = template.ofType('AWS::ApiGateway::RestApi');

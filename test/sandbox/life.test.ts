@@ -848,7 +848,7 @@ describe('scenarios as files', () => {
       expect(activeCount).toBeLessThanOrEqual(jobs + 4);
       expect(credentials.map(({ role }) => role)).toEqual(['user', 'administrator', 'staff', 'viewer']);
     }
-    expect(sandbox.agenda.list()).toHaveLength(file.scheduledChanges.length);
+    expect(sandbox.scheduler.list()).toHaveLength(file.scheduledChanges.length);
   });
 
   test('include an ordinary day, a season of 20,000 open jobs, an outage, swapped credentials and page drift', () => {
@@ -977,7 +977,7 @@ describe('scenarios as files', () => {
     const [one, other] = plays.map(({ step, at, clock, sandbox }) => {
       for (let seconds = step; seconds < 1800 + step; seconds += step) {
         at(Math.min(seconds, 1800));
-        sandbox.agenda.advanceTo(clock.now());
+        sandbox.scheduler.advanceTo(clock.now());
       }
       return [sandbox.scenario.history, sandbox.world.accounts().map((account) => [...account.jobs()])];
     });
@@ -994,7 +994,7 @@ describe('scenarios as files', () => {
     const plays = await Promise.all([1, 2].map(() => play('normal-day', { jobs: 10 })));
     for (const { sandbox, clock, at } of plays) {
       at(900);
-      sandbox.agenda.advanceTo(clock.now());
+      sandbox.scheduler.advanceTo(clock.now());
     }
     const [one, other] = plays.map(({ sandbox }) => sandbox.scenario.history);
     expect(one?.length).toBeGreaterThan(300);
@@ -1259,9 +1259,9 @@ describe('the control panel', () => {
 
   test('keeps the latest thousand completed scheduled changes plus all planned and active ones, and never reuses an id', async () => {
     const { sandbox, clock } = await startService();
-    const { agenda } = sandbox;
+    const { scheduler } = sandbox;
     const rule = { match: {}, fault: { kind: 'delay', delayMs: 1 } } as const;
-    const plan = (change: ScheduledChange) => agenda.plan(change, clock.now).id;
+    const plan = (change: ScheduledChange) => scheduler.plan(change, clock.now).id;
     const kept = [
       plan({ do: 'fault', afterSeconds: 0, rule }),
       plan({ do: 'fault', afterSeconds: 1e6, rule }),
@@ -1269,12 +1269,12 @@ describe('the control panel', () => {
     const over: string[] = [];
     for (let count = 0; count < 1500; count++) {
       over.push(plan({ do: 'revokeTokens', afterSeconds: 0, region: 'nz' }));
-      agenda.advanceTo(clock.now);
+      scheduler.advanceTo(clock.now);
     }
     const last = plan({ do: 'revokeTokens', afterSeconds: 1 });
-    expect(agenda.list().map(({ id }) => id)).toEqual([...kept, ...over.slice(-1000), last]);
+    expect(scheduler.list().map(({ id }) => id)).toEqual([...kept, ...over.slice(-1000), last]);
     expect(new Set([...kept, ...over, last]).size).toBe(1503);
-    expect([agenda.end(over[0] ?? ''), agenda.end(kept[0] ?? '')]).toEqual([false, true]);
+    expect([scheduler.end(over[0] ?? ''), scheduler.end(kept[0] ?? '')]).toEqual([false, true]);
   });
 
   test.each(['/faults', '/faults/fault-1'])(
@@ -1312,7 +1312,7 @@ describe('the control panel', () => {
       rule: { fault },
       forSeconds: 60,
     });
-    const ends = () => ['fault-1', 'fault-2'].map((id) => sandbox.agenda.endOfRule(id));
+    const ends = () => ['fault-1', 'fault-2'].map((id) => sandbox.scheduler.endOfRule(id));
     expect(ends()).toEqual([clock.now + 30_000, clock.now + 60_000]);
     clock.now += 30_000;
     expect((await us.get('/account')).status).toBe(200);

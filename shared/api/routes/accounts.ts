@@ -95,10 +95,10 @@ export const accountRoutes: readonly Route[] = [
         after: afterId('accounts', isAccountPlace),
       }),
     },
-    async ({ c, caller, query: { include, ...lookup } }, { feed, isDeclared }) => {
+    async ({ c, caller, query: { include, ...filter } }, { feed, isDeclared }) => {
       const { table, regions } = feed;
       const read = include === 'status' ? pageAccountsWithStatus : pageAccounts;
-      const page = await read({ table, regions, isDeclared }, { ...lookup, only: caller.accounts });
+      const page = await read({ table, regions, isDeclared }, { ...filter, only: caller.accounts });
       return page.kind === 'page' ? page : badParameter(c, page.reason);
     },
   ),

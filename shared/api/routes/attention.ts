@@ -85,13 +85,13 @@ export const attentionRoutes: readonly Route[] = [
       const deps = toQueueDeps(parts);
       const unknown = findUnknownRegion(query.region, deps.regions);
       if (unknown) return badParameter(c, unknown);
-      const lookup = {
+      const filter = {
         ...query,
         kinds: kind,
         assignee: assignee === 'none' ? null : assignee,
         state: state === 'all' ? undefined : state,
       };
-      return { body: await listAttention(deps, caller, lookup) };
+      return { body: await listAttention(deps, caller, filter) };
     },
   ),
   route(
@@ -191,12 +191,12 @@ export const attentionRoutes: readonly Route[] = [
       }),
       answer: { description: 'The figures.', schema: Figures },
     },
-    async ({ c, caller, query: { region, day: lookup } }, parts) => {
+    async ({ c, caller, query: { region, day: requestedDay } }, parts) => {
       const deps = toQueueDeps(parts);
       const unknown = findUnknownRegion(region, deps.regions);
       if (unknown) return badParameter(c, unknown);
       const regions = region === undefined ? deps.regions : [region];
-      const today = lookup ?? new Date(deps.now()).toISOString().slice(0, 10);
+      const today = requestedDay ?? new Date(deps.now()).toISOString().slice(0, 10);
       return { body: await readFigures(deps, caller, { regions, day: today }) };
     },
   ),

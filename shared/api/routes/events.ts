@@ -181,13 +181,13 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         problems: ['cursor-gone'],
         waits: true,
       },
-      async ({ c, caller, subject: ref, query: { wait, order, before, ...lookup } }, parts) => {
+      async ({ c, caller, subject: ref, query: { wait, order, before, ...options } }, parts) => {
         const { feed } = parts;
         if (order === 'newest') {
           return sendPage(
             c,
             parts,
-            serializePage(ref, await readNewestPage(feed, ref, { ...lookup, before })),
+            serializePage(ref, await readNewestPage(feed, ref, { ...options, before })),
           );
         }
         const waitMs = await getWaitMs(wait, caller, parts);
@@ -195,8 +195,11 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         const signal = c.req.raw.signal;
         const page =
           waitMs > 0
-            ? serializePage(ref, await readPage(feed, ref, { ...lookup, waitMs, mayWait: hold.take }, signal))
-            : await createPageReader(feed)({ ref: { region: ref.region, account: ref.account }, ...lookup });
+            ? serializePage(
+                ref,
+                await readPage(feed, ref, { ...options, waitMs, mayWait: hold.take }, signal),
+              )
+            : await createPageReader(feed)({ ref: { region: ref.region, account: ref.account }, ...options });
         return sendPage(c, parts, page);
       },
     ),
@@ -247,14 +250,14 @@ function serializePage<P extends FeedPage | Gone | Crowded | undefined>(
   return { kind: 'written', json: new TextEncoder().encode(text) } as const satisfies WrittenPage;
 }
 
-type AskedPage = { readonly ref: AccountRef } & Pick<PageQuery, 'after' | 'limit' | 'types'>;
-const pages = new WeakMap<FeedDeps, (lookup: AskedPage) => Promise<ReturnType<typeof serializePage>>>();
+type PageRequest = { readonly ref: AccountRef } & Pick<PageQuery, 'after' | 'limit' | 'types'>;
+const pages = new WeakMap<FeedDeps, (options: PageRequest) => Promise<ReturnType<typeof serializePage>>>();
 const NEVER = new AbortController().signal;
 
 /** Returns the reader of pages without a wait. Identical requests in the same turn share one read. */
 function createPageReader(feed: FeedDeps) {
-  const read = async ({ ref, ...lookup }: AskedPage) =>
-    serializePage(ref, await readPage(feed, ref, { ...lookup, waitMs: 0 }, NEVER));
+  const read = async ({ ref, ...options }: PageRequest) =>
+    serializePage(ref, await readPage(feed, ref, { ...options, waitMs: 0 }, NEVER));
   return getOrCreate(pages, feed, () => shareCalls(read, { inTurn: true }));
 }
 
@@ -290,12 +293,12 @@ export const eventRoutes: readonly Route[] = [
       problems: ['cursor-gone'],
       waits: true,
     },
-    async ({ c, caller, query: { wait, after, order, before, ...lookup } }, parts) => {
+    async ({ c, caller, query: { wait, after, order, before, ...options } }, parts) => {
       const feed = await feedFor(parts.feed, caller);
       if (order === 'newest') {
         const until = await placesIn(c, feed, 'before', before);
         if (until instanceof Response) return until;
-        const query = { ...lookup, accounts: caller.accounts, before: until };
+        const query = { ...options, accounts: caller.accounts, before: until };
         return sendPage(c, parts, serializePage(undefined, await readNewestFeedPage(feed, query)));
       }
       const given = await placesIn(c, feed, 'after', after);
@@ -304,7 +307,7 @@ export const eventRoutes: readonly Route[] = [
       await using hold = createHold(c, parts, waitMs);
       const page = await readFeedPage(
         feed,
-        { ...lookup, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
+        { ...options, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
         c.req.raw.signal,
       );
       return sendPage(c, parts, serializePage(undefined, page));

@@ -260,8 +260,8 @@ export const notificationRoutes: readonly Route[] = [
       answer: messagesAnswer,
     },
     async ({ caller, subject, query }, { notifications }) => {
-      const lookup = { ...query, recipient: subject.id };
-      return toMessagesPage(caller, await listMessages(notifications.history, subject, lookup));
+      const filter = { ...query, recipient: subject.id };
+      return toMessagesPage(caller, await listMessages(notifications.history, subject, filter));
     },
   ),
 ];

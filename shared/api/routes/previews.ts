@@ -120,14 +120,14 @@ export const previewRoutes: readonly Route[] = [
       answer: { description: 'The result.', schema: TestEmailResult },
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ c, caller, subject: settings, body: { to, ...lookup } }, parts) => {
+    async ({ c, caller, subject: settings, body: { to, ...request } }, parts) => {
       const { manage, feed, notifications } = parts;
-      if (lookup.template && !roleAllows(caller.role, 'admin')) {
+      if (request.template && !roleAllows(caller.role, 'admin')) {
         const detail = 'A test with a template that is not saved requires a key with the role admin.';
         return problem(c, 'forbidden', { detail });
       }
       if (!manage.mailer) return rejected('to cannot be used: no mail server is configured.');
-      const rendered = await renderPreview(settings, { ...lookup, channel: 'email' }, parts);
+      const rendered = await renderPreview(settings, { ...request, channel: 'email' }, parts);
       if (!('preview' in rendered)) return rendered;
       const { subject, html, text } = rendered.preview;
       const deps = { table: feed.table, now: feed.now, newId: randomUUID, mailer: manage.mailer };
@@ -146,20 +146,20 @@ export const toUnsubscribeUrl = ({ publicUrl }: RouteParts['notifications']): st
 /** Renders a message. */
 async function renderPreview(
   settings: Settings,
-  lookup: z.output<typeof PreviewRequest>,
+  request: z.output<typeof PreviewRequest>,
   { feed, notifications }: RouteParts,
 ): Promise<{ readonly preview: z.output<typeof Preview> } | Rejection> {
-  const { kind, channel, jobNumber } = lookup;
+  const { kind, channel, jobNumber } = request;
   const recipient =
-    lookup.recipient === undefined ? null : await readRecipient(feed.table, settings, lookup.recipient);
+    request.recipient === undefined ? null : await readRecipient(feed.table, settings, request.recipient);
   if (recipient === undefined) return rejected('recipient must be the id of a recipient of this account.');
   const notice =
     jobNumber === undefined ? sampleNotice(kind) : await readNoticeContent(feed, settings, kind, jobNumber);
   if (!notice) return rejected('jobNumber must be the number of a stored job.');
-  const locale = lookup.locale ?? recipient?.locale ?? settings.locale;
-  const zone = lookup.zone ?? recipient?.zone ?? settings.zone;
+  const locale = request.locale ?? recipient?.locale ?? settings.locale;
+  const zone = request.zone ?? recipient?.zone ?? settings.zone;
   const stored = await resolveTemplate(feed.table, settings, kind, channel, locale);
-  const checked = lookup.template && checkTemplateInput(channel, lookup.template);
+  const checked = request.template && checkTemplateInput(channel, request.template);
   if (checked?.kind === 'rejected') return { ...checked, reason: `template.${checked.reason}` };
   const template = checked?.value ?? stored;
   const input = {
